@@ -1,0 +1,41 @@
+# make run: set up and read the bundled captures; make test: set up and pass the tests.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+LAKE ?= .lake
+CAPTURES := tests/golden/dynamic-membership tests/golden/uncommitted-truncation
+
+.PHONY: setup run test test-long lint golden clean
+
+setup: $(VENV)/.ready
+
+# Versions come from constraints.txt; the jars that Spark needs are resolved once, here.
+$(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
+	command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; name a Python 3.11 with PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m jobs.session
+	touch $@
+
+run: setup
+	$(BIN)/kraftlake run --captures $(CAPTURES) --lake $(LAKE)
+
+test: setup
+	$(BIN)/python -m pytest
+
+test-long: setup
+	$(BIN)/python -m pytest -m long
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+# Compare every file of a folder laid out like tests/golden with kafka-dump-log's output.
+GOLDEN ?= tests/golden
+golden: setup
+	$(BIN)/python -m tests.golden_compare $(GOLDEN)
+
+clean:
+	rm -rf $(VENV) $(LAKE)

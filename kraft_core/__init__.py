@@ -1,0 +1,1 @@
+"""Bytes in, values out: Kafka's metadata log read, checked and replayed. Knows nothing of Spark."""

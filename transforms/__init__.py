@@ -1,0 +1,1 @@
+"""DataFrame in, DataFrame out: the tables of the lake and what is derived from them."""
