@@ -1,0 +1,75 @@
+"""The command line: one verb a module, imported only when it is called, so that errors come at once."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from jobs.outcome import Failure
+
+VERBS = {
+    "run": ("jobs.run", "read captures, derive the quorum's history, print what was found"),
+    "ingest": ("jobs.ingest", "read captures into the lake, without deriving"),
+    "derive": ("jobs.derive", "derive the history of the lake's clusters again"),
+    "sql": ("jobs.sql", "ask the lake by SQL"),
+    "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
+}
+
+EPILOG = """examples:
+  kraftlake run --captures /backup/controllers --lake /data/lake
+  kraftlake sql "SELECT * FROM voter_history" --lake /data/lake
+  kraftlake dump __cluster_metadata-0/00000000000000000000.log
+
+exit codes: 0 fine, 1 something was found or quarantined, 2 wrong usage, 3 nothing readable, 4 lake busy"""
+
+
+def build_parser(verb: str | None) -> argparse.ArgumentParser:
+    """The parser; only the called verb's module is imported."""
+    parser = argparse.ArgumentParser(
+        prog="kraftlake",
+        description="Analytics of Kafka's KRaft metadata log: captured controller directories become tables.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, (module, summary) in VERBS.items():
+        if name == verb:
+            imported = importlib.import_module(module)
+            sub = verbs.add_parser(
+                name,
+                help=summary,
+                description=summary,
+                epilog=imported.EXAMPLES,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+            imported.add_arguments(sub)
+            sub.set_defaults(run=imported.run)
+        else:
+            verbs.add_parser(name, help=summary)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a verb. Returns the exit code; a Failure becomes one line on stderr."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    verb = next((w for w in words if not w.startswith("-")), None)
+    args = build_parser(verb).parse_args(words)
+    try:
+        return args.run(args)
+    except Failure as failure:
+        print(f"kraftlake {verb}: {failure}", file=sys.stderr)
+        return failure.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        print(f"kraftlake {verb}: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""How a job ends: exit codes, and failures that become one line on stderr."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the exit code of every verb means."""
+
+    FINE = 0
+    FOUND = 1  # findings of severity error; before findings exist: quarantined bytes but a torn tail
+    USAGE = 2
+    NOTHING_READABLE = 3
+    LAKE_BUSY = 4
+
+
+class Failure(Exception):
+    """A job that cannot go on: the message says what is wrong, where, and what to do next."""
+
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.USAGE) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code

@@ -1,0 +1,144 @@
+"""The lake on disk: a folder of Delta tables and lake.json; moved or copied it works unchanged.
+
+Writers go through here: append new keys, merge small tables, replace what is derived for touched clusters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from transforms.tables import FORMAT_VERSION, TABLES, Table
+
+
+class NoLakeError(Exception):
+    """A folder that is no lake, or one of another format; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A lake at `path`, opened in `spark`."""
+
+    spark: SparkSession
+    path: Path
+
+    def location(self, table: Table) -> str:
+        return str(self.path / table.name)
+
+    def exists(self, table: Table) -> bool:
+        return (self.path / table.name / "_delta_log").is_dir()
+
+    def read(self, table: Table) -> DataFrame:
+        """All rows of a table; an empty frame of its schema where nothing was written yet."""
+        if self.exists(table):
+            return self.spark.read.format("delta").load(self.location(table))
+        return self.spark.createDataFrame([], table.schema)
+
+    def create(self, table: Table) -> None:
+        """The Delta table with its comments, clustering and checks, if it is not there."""
+        if self.exists(table):
+            return
+        columns = ", ".join(c.ddl for c in table.columns)
+        self.spark.sql(
+            f"CREATE TABLE IF NOT EXISTS delta.`{self.location(table)}` ({columns}) USING DELTA "
+            f"CLUSTER BY ({', '.join(table.clustering)}) COMMENT '{escape(table.comment)}'"
+        )
+        for name, condition in table.checks.items():
+            self.spark.sql(f"ALTER TABLE delta.`{self.location(table)}` ADD CONSTRAINT {name} CHECK ({condition})")
+
+    def append(self, table: Table, rows: DataFrame, load_id: str) -> None:
+        """Append rows once: the same load repeated after a kill is dropped by Delta itself."""
+        self.create(table)
+        app = hashlib.sha256(f"{table.name}:{load_id}".encode()).hexdigest()
+        (
+            rows.select(table.names)
+            .write.format("delta")
+            .mode("append")
+            .option("txnAppId", app)
+            .option("txnVersion", "0")
+            .option("mergeSchema", "true")
+            .save(self.location(table))
+        )
+
+    def merge(self, table: Table, rows: DataFrame) -> None:
+        """Insert or update rows of a small table by its key."""
+        self.create(table)
+        target = DeltaTable.forPath(self.spark, self.location(table)).alias("target")
+        same = " AND ".join(f"target.{k} = source.{k}" for k in table.key)
+        target.merge(
+            rows.select(table.names).alias("source"), same
+        ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+    def replace(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:
+        """Replace all rows of the named clusters."""
+        self.create(table)
+        names = ", ".join(f"'{escape(c)}'" for c in sorted(clusters))
+        (
+            rows.select(table.names)
+            .write.format("delta")
+            .mode("overwrite")
+            .option("replaceWhere", f"cluster_id IN ({names})")
+            .save(self.location(table))
+        )
+
+    def without_known(self, table: Table, rows: DataFrame, clusters: Iterable[str]) -> DataFrame:
+        """The rows whose key the table does not hold yet; `clusters` limits what is looked at."""
+        if not self.exists(table):
+            return rows
+        known = self.read(table).where(in_clusters(clusters)).select(*table.key)
+        return rows.join(known, list(table.key), "left_anti")
+
+
+def in_clusters(clusters: Iterable[str]) -> Column:
+    """The condition that a row belongs to one of the clusters."""
+    return F.col("cluster_id").isin(sorted(clusters))
+
+
+def escape(text: str) -> str:
+    """Text inside a SQL literal."""
+    return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def create_lake(spark: SparkSession, path: Path) -> Lake:
+    """The lake at `path`; an absent or empty folder becomes one. Raises NoLakeError for any other folder."""
+    marker = path / "lake.json"
+    if not marker.exists():
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise NoLakeError(f"{path} is not empty and is no lake: name another folder with --lake")
+        path.mkdir(parents=True, exist_ok=True)
+        marker.write_text(json.dumps({"format_version": FORMAT_VERSION}) + "\n")
+    return existing_lake(spark, path)
+
+
+def check_lake(path: Path) -> None:
+    """Raises NoLakeError where `path` is no lake that this version reads. Needs no Spark."""
+    marker = path / "lake.json"
+    if not marker.is_file():
+        raise NoLakeError(f"{path} is no lake (no lake.json): kraftlake run --captures ... --lake {path} makes one")
+    try:
+        version = json.loads(marker.read_text())["format_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise NoLakeError(f"{marker} cannot be read ({error}): restore it from a copy of the lake") from error
+    if version != FORMAT_VERSION:
+        raise NoLakeError(
+            f"{path} has lake format {version}, this kraftlake reads {FORMAT_VERSION}: "
+            "load the captures into a new lake, or use the kraftlake that wrote it"
+        )
+
+
+def existing_lake(spark: SparkSession, path: Path) -> Lake:
+    """The lake at `path`. Raises NoLakeError."""
+    check_lake(path)
+    return Lake(spark, path.resolve())
+
+
+def tables_present(lake: Lake) -> list[Table]:
+    """The tables that have been written."""
+    return [t for t in TABLES if lake.exists(t)]

@@ -1,0 +1,327 @@
+"""Every table of the lake, declared once: columns with types and comments, key, clustering, checks.
+
+Tables are the API: SQL, delta-rs and the pages read them, so names and types change only with the lake's
+format version. Times are UTC. Offsets named first_ or *_offset are inclusive, end_ are exclusive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import StructType, _parse_datatype_string
+
+from kraft_core.messages.control import CONTROL_RECORDS
+from kraft_core.messages.metadata import METADATA_RECORDS
+from kraft_core.messages.schema import Field, Message
+
+FORMAT_VERSION = 1
+ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, Spark SQL type, comment, and whether null is allowed."""
+
+    name: str
+    type: str
+    comment: str
+    nullable: bool = True
+
+    @property
+    def ddl(self) -> str:
+        comment = self.comment.replace("'", "\\'")
+        return f"`{self.name}` {self.type}{'' if self.nullable else ' NOT NULL'} COMMENT '{comment}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: `key` names the non-null columns that identify a row, `clustering` those it is laid out by.
+
+    `recomputed` tables hold what is derived: all rows of a touched cluster are replaced together.
+    """
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    clustering: tuple[str, ...] = ("cluster_id",)
+    checks: dict[str, str] = field(default_factory=dict)
+    recomputed: bool = False
+
+    @property
+    def schema(self) -> StructType:
+        """The Spark schema, column order as declared."""
+        schema = _parse_datatype_string(", ".join(f"`{c.name}` {c.type}" for c in self.columns))
+        assert isinstance(schema, StructType)
+        for column, declared in zip(schema.fields, self.columns, strict=True):
+            column.nullable = declared.nullable
+        return schema
+
+    @property
+    def names(self) -> list[str]:
+        return [c.name for c in self.columns]
+
+
+def required(name: str, type_: str, comment: str) -> Column:
+    return Column(name, type_, comment, nullable=False)
+
+
+CLUSTER_ID = required("cluster_id", "STRING", "Cluster id of meta.properties")
+NODE_ID = required("node_id", "INT", "Controller's node id")
+DIRECTORY_ID = required("directory_id", "STRING", "Directory id of the replica; the zero uuid when unknown")
+CAPTURE_ID = required("capture_id", "STRING", "SHA-256 of what identifies the captured directory")
+LOADED = (
+    Column("run_id", "STRING", "Run that wrote the row"),
+    Column("loaded_at", "TIMESTAMP", "When that run began"),
+)
+COMMIT_STATUS = (
+    "commit_status",
+    "STRING",
+    "committed, truncated, uncommitted or undecided, as the captures prove it",
+)
+EVIDENCE = Column("evidence", "STRING", "What proves the status, in words")
+VOTERS_TYPE = (
+    "ARRAY<STRUCT<voter_id: INT, directory_id: STRING, "
+    "endpoints: ARRAY<STRUCT<name: STRING, host: STRING, port: INT>>, "
+    "min_kraft_version: SMALLINT, max_kraft_version: SMALLINT>>"
+)
+
+
+# --- messages as columns -------------------------------------------------------------------------
+
+SPARK_TYPES = {
+    "bool": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "uint16": "INT",
+    "int32": "INT",
+    "uint32": "BIGINT",
+    "int64": "BIGINT",
+    "float64": "DOUBLE",
+    "string": "STRING",
+    "bytes": "BINARY",
+    "uuid": "STRING",
+}
+
+
+def field_type(fact: Field) -> str:
+    """The Spark SQL type of a message field."""
+    base = struct_type(fact.fields) if fact.type == "struct" else SPARK_TYPES[fact.type]
+    return f"ARRAY<{base}>" if fact.array else base
+
+
+def struct_type(fields: tuple[Field, ...]) -> str:
+    """The Spark SQL struct of some fields; an empty message becomes a struct with one null field."""
+    inner = ", ".join(f"{f.column}: {field_type(f)}" for f in fields) or "nothing: BOOLEAN"
+    return f"STRUCT<{inner}>"
+
+
+def message_columns() -> tuple[Column, ...]:
+    """One nullable struct a record type, its fields the union over versions."""
+    messages: list[Message] = list(dict.fromkeys([*CONTROL_RECORDS.values(), *METADATA_RECORDS]))
+    return tuple(
+        Column(m.column, struct_type(m.fields), f"Fields of {m.name}; null for other types") for m in messages
+    )
+
+
+# --- what was read -------------------------------------------------------------------------------
+
+RUN_STRUCT = (
+    "STRUCT<leader_epoch: INT, first_offset: BIGINT, end_offset: BIGINT, digest: STRING, "
+    "first_appended_at: TIMESTAMP, last_appended_at: TIMESTAMP, first_batch_end_offset: BIGINT, "
+    "first_data_end_offset: BIGINT, first_data_appended_at: TIMESTAMP>"
+)
+
+RUNS = Table(
+    "runs",
+    "A run of a job: what it read, wrote and found",
+    (
+        required("run_id", "STRING", "Id of the run"),
+        required("started_at", "TIMESTAMP", "When it began"),
+        Column("finished_at", "TIMESTAMP", "When it ended"),
+        Column("job", "STRING", "The verb that ran"),
+        Column("exit_code", "INT", "Exit code it ended with"),
+        Column("stage_seconds", "MAP<STRING, DOUBLE>", "Seconds a stage took"),
+        Column("counts", "MAP<STRING, BIGINT>", "What it read, wrote and found, counted"),
+        Column("failed_clusters", "MAP<STRING, STRING>", "Clusters that could not be derived, with the reason"),
+    ),
+    key=("run_id",),
+    clustering=("run_id",),
+)
+
+CAPTURES = Table(
+    "captures",
+    "A captured controller directory",
+    (
+        CLUSTER_ID,
+        CAPTURE_ID,
+        NODE_ID,
+        DIRECTORY_ID,
+        required("captured_at", "TIMESTAMP", "When the directory was copied"),
+        required("captured_at_source", "STRING", "flag, capture.json or file_time"),
+        required("consistent", "BOOLEAN", "quorum-state was copied after the log or from a stopped node"),
+        Column("log_start_offset", "BIGINT", "First offset in the captured segments; null without batches"),
+        Column("log_end_offset", "BIGINT", "End of the captured log, exclusive; null without batches"),
+        Column("last_leader_epoch", "INT", "Epoch of the last batch"),
+        Column("kraft_version", "SMALLINT", "kraft.version in force at the log end; null if not in sight"),
+        Column(
+            "quorum_state",
+            "STRUCT<data_version: INT, leader_id: INT, leader_epoch: INT, voted_id: INT, "
+            "voted_directory_id: STRING, applied_offset: BIGINT, current_voters: ARRAY<INT>>",
+            "The file quorum-state; null if absent or unreadable",
+        ),
+        Column(
+            "leader_epoch_checkpoint",
+            "ARRAY<STRUCT<leader_epoch: INT, start_offset: BIGINT>>",
+            "The file leader-epoch-checkpoint; null if absent or unreadable",
+        ),
+        Column("runs", f"ARRAY<{RUN_STRUCT}>", "Maximal stretches of one epoch in the captured log"),
+        Column(
+            "snapshots",
+            "ARRAY<STRUCT<end_offset: BIGINT, leader_epoch: INT, content_digest: STRING>>",
+            "Checkpoints in the directory: keys of table snapshots",
+        ),
+        Column(
+            "damage",
+            "ARRAY<STRUCT<file: STRING, position: BIGINT, size_bytes: BIGINT, sha256: STRING, reason: STRING, "
+            "lost_from_offset: BIGINT, lost_to_offset: BIGINT, leader_epoch: INT>>",
+            "Bytes that could not be read; the offsets lost are from (inclusive) to (exclusive, null unknown)",
+        ),
+        Column("file_faults", "ARRAY<STRUCT<file: STRING, reason: STRING>>", "Side files that could not be read"),
+        Column("batches", "BIGINT", "Batches read from the segments"),
+        Column("size_bytes", "BIGINT", "Bytes of segments and checkpoints"),
+        *LOADED,
+    ),
+    key=("cluster_id", "capture_id"),
+)
+
+SEGMENTS = Table(
+    "segments",
+    "What was read of a capture's segment",
+    (
+        CLUSTER_ID,
+        CAPTURE_ID,
+        required("base_offset", "BIGINT", "Offset in the segment's name"),
+        required("size_bytes", "BIGINT", "Size of the file"),
+        required("bytes_read", "BIGINT", "Bytes that were good batches"),
+        required("head_digest", "STRING", "SHA-256 of the first 64 KiB"),
+        required("tail_digest", "STRING", "SHA-256 of the last 64 KiB"),
+        required("parser_version", "INT", "Version of the reader"),
+        *LOADED,
+    ),
+    key=("capture_id", "base_offset"),
+)
+
+BATCHES = Table(
+    "batches",
+    "A distinct batch of a replica's log",
+    (
+        CLUSTER_ID,
+        NODE_ID,
+        DIRECTORY_ID,
+        required("base_offset", "BIGINT", "First offset"),
+        required("leader_epoch", "INT", "Partition leader epoch"),
+        required("crc", "BIGINT", "CRC-32C, unsigned"),
+        required("size_bytes", "INT", "Size of the whole batch"),
+        required("last_offset", "BIGINT", "Last offset, inclusive"),
+        required("appended_at", "TIMESTAMP", "Largest timestamp of its records: the leader's clock at the append"),
+        required("is_control", "BOOLEAN", "Whether it holds control records"),
+        required("record_count", "INT", "Records, by the header"),
+        required("attributes", "SMALLINT", "Attributes as they stand in the header"),
+        *LOADED,
+    ),
+    key=("cluster_id", "node_id", "directory_id", "base_offset", "leader_epoch", "crc", "size_bytes"),
+    clustering=("cluster_id", "base_offset"),
+)
+
+ENVELOPE = (
+    required("leader_epoch", "INT", "Leader epoch of the batch"),
+    required("batch_crc", "BIGINT", "CRC-32C of the batch"),
+    Column("position_in_batch", "INT", "Index of the record in its batch"),
+    Column("appended_at", "TIMESTAMP", "Timestamp of the record"),
+    Column("type", "STRING", "Record type as kafka-dump-log names it; UNKNOWN for a type of a newer Kafka"),
+    Column("version", "SMALLINT", "Version of the record's schema"),
+)
+READING = (
+    Column("is_control", "BOOLEAN", "Whether it is a control record"),
+    Column("batch_base_offset", "BIGINT", "First offset of its batch"),
+    Column("value_size_bytes", "INT", "Size of the record's value"),
+    Column("value_sha256", "STRING", "Digest of a value that could not be decoded"),
+    Column("unread_reason", "STRING", "Why the value could not be decoded; null when it was"),
+    Column("unknown_tagged_fields", "INT", "Tagged fields of a newer Kafka, left out"),
+    Column("redacted", "BOOLEAN", "Whether secrets were taken out"),
+)
+
+RECORDS = Table(
+    "records",
+    "A decoded record of the metadata log",
+    (
+        CLUSTER_ID,
+        required("offset", "BIGINT", "Offset in the log"),
+        *ENVELOPE,
+        *READING,
+        *message_columns(),
+        *LOADED,
+    ),
+    key=("cluster_id", "offset", "leader_epoch", "batch_crc"),
+    clustering=("cluster_id", "offset"),
+)
+
+SNAPSHOTS = Table(
+    "snapshots",
+    "A checkpoint: what a replica kept of the log below an offset",
+    (
+        CLUSTER_ID,
+        required("end_offset", "BIGINT", "End of the log it stands for, exclusive"),
+        required("leader_epoch", "INT", "Epoch of the record at end_offset - 1"),
+        required("content_digest", "STRING", "SHA-256 of the file"),
+        required("kind", "STRING", "snapshot; bootstrap for bootstrap.checkpoint and 0-0"),
+        required("complete", "BOOLEAN", "Header first, footer last, every byte read"),
+        Column("header_at", "TIMESTAMP", "Timestamp of the SNAPSHOT_HEADER: the writer's clock"),
+        Column("last_contained_log_at", "TIMESTAMP", "LastContainedLogTimestamp of the header"),
+        Column("kraft_version", "SMALLINT", "kraft.version it records; null if none"),
+        Column("voters", VOTERS_TYPE, "Voter set it records; null if none"),
+        Column("metadata_version", "SMALLINT", "Level of metadata.version it records; null if none"),
+        Column("records", "BIGINT", "Records read"),
+        Column("size_bytes", "BIGINT", "Size of the file"),
+        *LOADED,
+    ),
+    key=("cluster_id", "end_offset", "leader_epoch", "content_digest"),
+    clustering=("cluster_id", "end_offset"),
+)
+
+SNAPSHOT_RECORDS = Table(
+    "snapshot_records",
+    "A record of a checkpoint",
+    (
+        CLUSTER_ID,
+        required("end_offset", "BIGINT", "End offset of the checkpoint"),
+        required("leader_epoch", "INT", "Epoch of the checkpoint"),
+        required("content_digest", "STRING", "SHA-256 of the checkpoint"),
+        required("position", "BIGINT", "Offset of the record in the checkpoint's own count"),
+        *(c for c in ENVELOPE if c.name != "leader_epoch"),
+        *READING,
+        *message_columns(),
+        *LOADED,
+    ),
+    key=("cluster_id", "end_offset", "leader_epoch", "content_digest", "position"),
+    clustering=("cluster_id", "end_offset"),
+)
+
+QUARANTINE = Table(
+    "quarantine",
+    "Bytes that no captured copy supplied",
+    (
+        CLUSTER_ID,
+        CAPTURE_ID,
+        required("file", "STRING", "File, relative to the captured directory"),
+        required("position", "BIGINT", "Byte position in the file"),
+        required("size_bytes", "BIGINT", "Bytes that could not be read"),
+        Column("sha256", "STRING", "Digest of those bytes"),
+        required("reason", "STRING", "Why they could not be read"),
+        Column("lost_from_offset", "BIGINT", "First offset that may have been there"),
+        Column("lost_to_offset", "BIGINT", "Offset of the next batch read; null at the end of the file"),
+    ),
+    key=("cluster_id", "capture_id", "file", "position"),
+    recomputed=True,
+)
