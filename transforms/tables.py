@@ -325,3 +325,134 @@ QUARANTINE = Table(
     key=("cluster_id", "capture_id", "file", "position"),
     recomputed=True,
 )
+
+
+# --- what the captures prove ---------------------------------------------------------------------
+
+LOG_RANGES = Table(
+    "log_ranges",
+    "A maximal run of offsets of one epoch with one commit status",
+    (
+        CLUSTER_ID,
+        required("leader_epoch", "INT", "Leader epoch"),
+        required("first_offset", "BIGINT", "First offset, inclusive"),
+        required("end_offset", "BIGINT", "End offset, exclusive"),
+        required(*COMMIT_STATUS),
+        EVIDENCE,
+        Column("as_of", "TIMESTAMP", "Moment up to which the status is proven; null when it holds for good"),
+        Column("truncated_by_epoch", "INT", "Epoch that took the place of truncated offsets"),
+    ),
+    key=("cluster_id", "leader_epoch", "first_offset"),
+    recomputed=True,
+)
+
+REPLICA_RANGES = Table(
+    "replica_ranges",
+    "A run of offsets of one epoch that a replica held in any of its captures",
+    (
+        CLUSTER_ID,
+        NODE_ID,
+        DIRECTORY_ID,
+        required("leader_epoch", "INT", "Leader epoch"),
+        required("first_offset", "BIGINT", "First offset, inclusive"),
+        required("end_offset", "BIGINT", "End offset, exclusive"),
+        Column("first_captured_at", "TIMESTAMP", "First capture that holds part of it"),
+        Column("last_captured_at", "TIMESTAMP", "Last capture that holds part of it"),
+    ),
+    key=("cluster_id", "node_id", "directory_id", "leader_epoch", "first_offset"),
+    recomputed=True,
+)
+
+EPOCHS = Table(
+    "epochs",
+    "A leader epoch",
+    (
+        CLUSTER_ID,
+        required("leader_epoch", "INT", "Leader epoch"),
+        Column("leader_id", "INT", "Leader by its LEADER_CHANGE; null if that is not in sight"),
+        Column("start_offset", "BIGINT", "First offset of the epoch"),
+        Column("start_offset_exact", "BOOLEAN", "Whether the LEADER_CHANGE itself is in sight"),
+        Column("elected_at", "TIMESTAMP", "Timestamp of the LEADER_CHANGE: the leader's clock"),
+        Column("voters", "ARRAY<INT>", "Voter ids the LEADER_CHANGE names"),
+        Column("granting_voters", "ARRAY<INT>", "Voters whose grants were counted, the leader included"),
+        Column("leaderless_ms", "BIGINT", "Upper estimate of the time without a leader before it, in ms"),
+    ),
+    key=("cluster_id", "leader_epoch"),
+    recomputed=True,
+)
+
+VOTER_SETS = Table(
+    "voter_sets",
+    "A set of voters and what the captures prove about it",
+    (
+        CLUSTER_ID,
+        required("offset", "BIGINT", "Offset of the VotersRecord; -1 for bootstrap"),
+        required("leader_epoch", "INT", "Epoch of the record"),
+        required("source", "STRING", "record, snapshot, static or bootstrap"),
+        Column("voters", VOTERS_TYPE, "The voters, by id"),
+        Column("voter_ids", "ARRAY<INT>", "Their ids, ascending"),
+        Column("majority", "INT", "Votes that make a majority"),
+        Column("commit_status", "STRING", COMMIT_STATUS[2] + "; null for static and bootstrap"),
+        EVIDENCE,
+        Column("as_of", "TIMESTAMP", "Moment up to which the status is proven; null when it holds for good"),
+        Column("appended_at", "TIMESTAMP", "Timestamp of the record: the leader's clock"),
+        Column("in_force_from_offset", "BIGINT", "First offset at which the set counts in the log, inclusive"),
+        Column("in_force_to_offset", "BIGINT", "Offset at which another set took its place; null for the last"),
+        Column("in_force_from", "TIMESTAMP", "Since when"),
+        Column("in_force_to", "TIMESTAMP", "Until when; null for the last"),
+        Column("truncated_by_epoch", "INT", "Epoch that took the place of a truncated record"),
+    ),
+    key=("cluster_id", "offset", "leader_epoch", "source"),
+    recomputed=True,
+)
+
+VOTER_CHANGES = Table(
+    "voter_changes",
+    "A difference between two successive voter sets",
+    (
+        CLUSTER_ID,
+        required("offset", "BIGINT", "Offset of the set that made the change"),
+        required("leader_epoch", "INT", "Epoch of that set"),
+        required("kind", "STRING", "bootstrapped, added, removed or updated"),
+        required("voter_id", "INT", "The voter"),
+        required("directory_id", "STRING", "Its directory id; the zero uuid when unknown"),
+        Column("detail", "STRING", "What was updated, in words"),
+        Column("changed_at", "TIMESTAMP", "Timestamp of the record"),
+        Column("commit_status", "STRING", "Status of the set that made the change"),
+    ),
+    key=("cluster_id", "offset", "leader_epoch", "kind", "voter_id", "directory_id"),
+    recomputed=True,
+)
+
+HIGH_WATERMARKS = Table(
+    "high_watermarks",
+    "A proof about the high watermark: a lower bound holds from as_of on, an upper bound up to as_of",
+    (
+        CLUSTER_ID,
+        required("evidence", "STRING", "Kind of proof: snapshot, first_data_batch, voters_record, log_ends, ..."),
+        required("source", "STRING", "What it was read from, in words"),
+        required("as_of", "TIMESTAMP", "Moment of the bound"),
+        Column("leader_epoch", "INT", "Epoch that the proof speaks of"),
+        Column("lower_bound", "BIGINT", "The high watermark was at least this; null for an upper bound"),
+        Column("upper_bound", "BIGINT", "The high watermark was at most this; null for a lower bound"),
+    ),
+    key=("cluster_id", "evidence", "source", "as_of"),
+    recomputed=True,
+)
+
+TABLES: tuple[Table, ...] = (
+    RUNS,
+    CAPTURES,
+    SEGMENTS,
+    BATCHES,
+    RECORDS,
+    SNAPSHOTS,
+    SNAPSHOT_RECORDS,
+    QUARANTINE,
+    LOG_RANGES,
+    REPLICA_RANGES,
+    EPOCHS,
+    VOTER_SETS,
+    VOTER_CHANGES,
+    HIGH_WATERMARKS,
+)

@@ -1,0 +1,44 @@
+"""open_lake: the lake's tables and views registered in the session's own catalog, as database `kraft`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from transforms.lake import Lake, existing_lake
+from transforms.tables import TABLES
+
+DATABASE = "kraft"
+
+
+def open_lake(spark: SparkSession, path: Path) -> Lake:
+    """The lake at `path`, its tables and views registered; unqualified names then mean database `kraft`.
+
+    Tables that no run has written yet are created empty. Raises NoLakeError.
+    """
+    lake = existing_lake(spark, path)
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    spark.sql(f"USE {DATABASE}")
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda table: register(lake, table.name), TABLES))
+    for statement in statements("views.sql"):
+        spark.sql(statement)
+    return lake
+
+
+def register(lake: Lake, name: str) -> None:
+    """One external table of the session's catalog."""
+    lake.spark.sql(f"DROP TABLE IF EXISTS {DATABASE}.{name}")
+    lake.spark.sql(f"CREATE TABLE {DATABASE}.{name} USING DELTA LOCATION '{lake.path / name}'")
+
+
+def statements(file: str) -> Iterator[str]:
+    """The statements of a packaged SQL file, comments left out."""
+    text = resources.files("dashboards").joinpath(file).read_text()
+    text = re.sub(r"^--.*$", "", text, flags=re.MULTILINE)
+    return (s.strip() for s in text.split(";") if s.strip())

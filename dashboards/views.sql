@@ -1,0 +1,58 @@
+-- The first views over the lake, registered by open_lake in database kraft. One statement a view; the comment
+-- above each says what it answers.
+
+-- Who could vote when, and was that set committed? One row a voter set, oldest first.
+CREATE OR REPLACE VIEW voter_history AS
+SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, majority, commit_status,
+       truncated_by_epoch, in_force_from, in_force_to, in_force_from_offset, in_force_to_offset, evidence
+FROM voter_sets
+ORDER BY cluster_id, `offset`, leader_epoch;
+
+-- Which voter set was in force in the log last, by cluster?
+CREATE OR REPLACE VIEW current_voters AS
+SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, voters, majority, commit_status, in_force_from
+FROM voter_sets
+WHERE in_force_to_offset IS NULL AND COALESCE(commit_status, '') <> 'truncated';
+
+-- Which membership changes are not committed (lost, pending or not proven)?
+CREATE OR REPLACE VIEW membership_changes_not_committed AS
+SELECT c.cluster_id, c.`offset`, c.leader_epoch, c.kind, c.voter_id, c.directory_id, c.changed_at,
+       c.commit_status, s.truncated_by_epoch, s.evidence
+FROM voter_changes c
+LEFT JOIN voter_sets s
+  ON s.cluster_id = c.cluster_id AND s.`offset` = c.`offset` AND s.leader_epoch = c.leader_epoch
+WHERE c.commit_status <> 'committed';
+
+-- Who led which epoch, who granted it, and how long was there no leader before?
+CREATE OR REPLACE VIEW leader_timeline AS
+SELECT cluster_id, leader_epoch, leader_id, start_offset, elected_at,
+       LEAD(elected_at) OVER (PARTITION BY cluster_id ORDER BY leader_epoch) AS next_elected_at,
+       granting_voters, leaderless_ms
+FROM epochs
+ORDER BY cluster_id, leader_epoch;
+
+-- What do the captures prove about the high watermark, best bounds only?
+CREATE OR REPLACE VIEW watermark_bounds AS
+SELECT cluster_id,
+       MAX(lower_bound) AS lower_bound, MAX_BY(evidence, lower_bound) AS lower_evidence,
+       MAX_BY(as_of, lower_bound) AS lower_as_of,
+       MIN_BY(upper_bound, struct(-UNIX_MICROS(as_of), upper_bound)) FILTER (WHERE upper_bound IS NOT NULL)
+         AS latest_upper_bound,
+       MAX(as_of) FILTER (WHERE upper_bound IS NOT NULL) AS upper_as_of
+FROM high_watermarks
+GROUP BY cluster_id;
+
+-- The committed end of each cluster's log: everything below it can never be lost.
+CREATE OR REPLACE VIEW committed_ends AS
+SELECT cluster_id, MAX(end_offset) AS committed_end_offset
+FROM log_ranges
+WHERE commit_status = 'committed'
+GROUP BY cluster_id;
+
+-- Every record with the commit status of its offset.
+CREATE OR REPLACE VIEW record_status AS
+SELECT r.*, l.commit_status, l.truncated_by_epoch
+FROM records r
+LEFT JOIN log_ranges l
+  ON l.cluster_id = r.cluster_id AND l.leader_epoch = r.leader_epoch
+ AND r.`offset` >= l.first_offset AND r.`offset` < l.end_offset;
