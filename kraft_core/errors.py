@@ -1,0 +1,76 @@
+"""What reading bytes can raise: one family of errors, each with the byte position and a reason."""
+
+from __future__ import annotations
+
+
+class DecodeError(ValueError):
+    """The bytes do not hold what they should.
+
+    position: bytes from the start of the buffer handed to the reader, where the reading stopped.
+    reason: what was wrong there, in words.
+    field: path of the field being read ("endPoints.host"), "" outside any field.
+    """
+
+    def __init__(self, position: int, reason: str, field: str = "") -> None:
+        super().__init__(position, reason, field)
+        self.position = position
+        self.reason = reason
+        self.field = field
+
+    def __str__(self) -> str:
+        where = f"{self.field}: " if self.field else ""
+        return f"{where}{self.reason} (byte {self.position})"
+
+    def within(self, field: str) -> DecodeError:
+        """The same error, seen from the field that holds this one."""
+        return DecodeError(self.position, self.reason, f"{field}.{self.field}" if self.field else field)
+
+    def shifted(self, by: int) -> DecodeError:
+        """The same error in a buffer in which the bytes begin `by` bytes later."""
+        return DecodeError(self.position + by, self.reason, self.field)
+
+
+class TrailingBytes(DecodeError):  # noqa: N818
+    """The message was read whole, but bytes follow it."""
+
+    def __init__(self, position: int, count: int) -> None:
+        super().__init__(position, f"{count} bytes left over")
+        self.count = count
+
+
+class UnknownRecord(DecodeError):  # noqa: N818
+    """A record of a type, version or frame that no declaration covers: newer than this reader, or foreign.
+
+    api_key: the metadata record's id or the control record's type; None when the frame is unknown too.
+    version, frame_version: None when not read or, for control records, when there is no such thing.
+    """
+
+    def __init__(
+        self,
+        position: int,
+        reason: str,
+        *,
+        api_key: int | None,
+        version: int | None,
+        frame_version: int | None,
+    ) -> None:
+        super().__init__(position, reason)
+        self.api_key = api_key
+        self.version = version
+        self.frame_version = frame_version
+
+
+class EncodeError(ValueError):
+    """A value that the message cannot hold. field: path of the offending field; reason: in words."""
+
+    def __init__(self, reason: str, field: str = "") -> None:
+        super().__init__(reason, field)
+        self.reason = reason
+        self.field = field
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}" if self.field else self.reason
+
+    def within(self, field: str) -> EncodeError:
+        """The same error, seen from the field that holds this one."""
+        return EncodeError(self.reason, f"{field}.{self.field}" if self.field else field)

@@ -1,0 +1,1 @@
+"""Kafka's messages declared as facts: names, types, versions, tags, nullability, defaults."""

@@ -1,0 +1,264 @@
+"""Every metadata record of Kafka 3.3 to 4.4.0 (the definitions in kafka-metadata's common/metadata).
+
+Fields stand in the order of Kafka's definitions. Record 13 never existed.
+"""
+
+from __future__ import annotations
+
+from kraft_core.messages.schema import ALL, Field, Message, Versions, since
+
+
+def _endpoints() -> Field:
+    return Field(
+        "endPoints",
+        "struct",
+        array=True,
+        fields=(
+            Field("name", "string"),
+            Field("host", "string"),
+            Field("port", "uint16"),
+            Field("securityProtocol", "int16"),
+        ),
+    )
+
+
+def _features() -> Field:
+    return Field(
+        "features",
+        "struct",
+        array=True,
+        fields=(
+            Field("name", "string"),
+            Field("minSupportedVersion", "int16"),
+            Field("maxSupportedVersion", "int16"),
+        ),
+    )
+
+
+def _unchanged_list(name: str, tag: int, versions: Versions = ALL) -> Field:
+    """A tagged list of replicas whose absence says that it did not change, or that nothing is known."""
+    return Field(name, "int32", array=True, versions=versions, tag=tag, nullable=versions, default=None)
+
+
+ONCE = Versions(0, 0)
+
+METADATA_RECORDS: tuple[Message, ...] = (
+    Message(
+        "RegisterBrokerRecord",
+        0,
+        Versions(0, 4),
+        (
+            Field("brokerId", "int32"),
+            Field("isMigratingZkBroker", "bool", versions=since(2)),
+            Field("incarnationId", "uuid"),
+            Field("brokerEpoch", "int64"),
+            _endpoints(),
+            _features(),
+            Field("rack", "string", nullable=ALL),
+            Field("fenced", "bool", default=True),
+            Field("inControlledShutdown", "bool", versions=since(1)),
+            Field("logDirs", "uuid", array=True, versions=since(3), tag=0),
+            Field(
+                "cordonedLogDirs",
+                "uuid",
+                array=True,
+                versions=since(4),
+                tag=1,
+                nullable=since(4),
+                default=None,
+            ),
+        ),
+    ),
+    Message(
+        "UnregisterBrokerRecord",
+        1,
+        ONCE,
+        (Field("brokerId", "int32"), Field("brokerEpoch", "int64")),
+    ),
+    Message("TopicRecord", 2, ONCE, (Field("name", "string"), Field("topicId", "uuid"))),
+    Message(
+        "PartitionRecord",
+        3,
+        Versions(0, 2),
+        (
+            Field("partitionId", "int32", default=-1),
+            Field("topicId", "uuid"),
+            Field("replicas", "int32", array=True),
+            Field("isr", "int32", array=True),
+            Field("removingReplicas", "int32", array=True),
+            Field("addingReplicas", "int32", array=True),
+            Field("leader", "int32", default=-1),
+            Field("leaderRecoveryState", "int8", tag=0),
+            Field("leaderEpoch", "int32", default=-1),
+            Field("partitionEpoch", "int32", default=-1),
+            Field("directories", "uuid", array=True, versions=since(1)),
+            _unchanged_list("eligibleLeaderReplicas", 1, since(2)),
+            _unchanged_list("lastKnownElr", 2, since(2)),
+        ),
+    ),
+    Message(
+        "ConfigRecord",
+        4,
+        ONCE,
+        (
+            Field("resourceType", "int8"),
+            Field("resourceName", "string"),
+            Field("name", "string"),
+            Field("value", "string", nullable=ALL),
+        ),
+    ),
+    Message(
+        "PartitionChangeRecord",
+        5,
+        Versions(0, 2),
+        (
+            Field("partitionId", "int32", default=-1),
+            Field("topicId", "uuid"),
+            _unchanged_list("isr", 0),
+            Field("leader", "int32", tag=1, default=-2),
+            _unchanged_list("replicas", 2),
+            _unchanged_list("removingReplicas", 3),
+            _unchanged_list("addingReplicas", 4),
+            Field("leaderRecoveryState", "int8", tag=5, default=-1),
+            Field(
+                "directories", "uuid", array=True, versions=since(1), tag=8, nullable=since(1), default=None
+            ),
+            _unchanged_list("eligibleLeaderReplicas", 6, since(2)),
+            _unchanged_list("lastKnownElr", 7, since(2)),
+        ),
+    ),
+    Message("FenceBrokerRecord", 7, ONCE, (Field("id", "int32"), Field("epoch", "int64"))),
+    Message("UnfenceBrokerRecord", 8, ONCE, (Field("id", "int32"), Field("epoch", "int64"))),
+    Message("RemoveTopicRecord", 9, ONCE, (Field("topicId", "uuid"),)),
+    Message(
+        "DelegationTokenRecord",
+        10,
+        ONCE,
+        (
+            Field("owner", "string"),
+            Field("requester", "string"),
+            Field("renewers", "string", array=True),
+            Field("issueTimestamp", "int64"),
+            Field("maxTimestamp", "int64"),
+            Field("expirationTimestamp", "int64"),
+            Field("tokenId", "string", secret=True),
+        ),
+    ),
+    Message(
+        "UserScramCredentialRecord",
+        11,
+        ONCE,
+        (
+            Field("name", "string"),
+            Field("mechanism", "int8"),
+            Field("salt", "bytes", secret=True),
+            Field("storedKey", "bytes", secret=True),
+            Field("serverKey", "bytes", secret=True),
+            Field("iterations", "int32"),
+        ),
+    ),
+    Message("FeatureLevelRecord", 12, ONCE, (Field("name", "string"), Field("featureLevel", "int16"))),
+    Message(
+        "ClientQuotaRecord",
+        14,
+        ONCE,
+        (
+            Field(
+                "entity",
+                "struct",
+                array=True,
+                fields=(Field("entityType", "string"), Field("entityName", "string", nullable=ALL)),
+            ),
+            Field("key", "string"),
+            Field("value", "float64"),
+            Field("remove", "bool"),
+        ),
+    ),
+    Message(
+        "ProducerIdsRecord",
+        15,
+        ONCE,
+        (
+            Field("brokerId", "int32"),
+            Field("brokerEpoch", "int64", default=-1),
+            Field("nextProducerId", "int64"),
+        ),
+    ),
+    Message(
+        "BrokerRegistrationChangeRecord",
+        17,
+        Versions(0, 3),
+        (
+            Field("brokerId", "int32"),
+            Field("brokerEpoch", "int64"),
+            Field("fenced", "int8", tag=0),
+            Field("inControlledShutdown", "int8", versions=since(1), tag=1),
+            Field("logDirs", "uuid", array=True, versions=since(2), tag=2),
+            Field(
+                "cordonedLogDirs",
+                "uuid",
+                array=True,
+                versions=since(3),
+                tag=3,
+                nullable=since(3),
+                default=None,
+            ),
+        ),
+    ),
+    Message(
+        "AccessControlEntryRecord",
+        18,
+        ONCE,
+        (
+            Field("id", "uuid"),
+            Field("resourceType", "int8"),
+            Field("resourceName", "string"),
+            Field("patternType", "int8"),
+            Field("principal", "string"),
+            Field("host", "string"),
+            Field("operation", "int8"),
+            Field("permissionType", "int8"),
+        ),
+    ),
+    Message("RemoveAccessControlEntryRecord", 19, ONCE, (Field("id", "uuid"),)),
+    Message("NoOpRecord", 20, ONCE),
+    Message("ZkMigrationStateRecord", 21, ONCE, (Field("zkMigrationState", "int8"),)),
+    Message(
+        "RemoveUserScramCredentialRecord",
+        22,
+        ONCE,
+        (Field("name", "string"), Field("mechanism", "int8")),
+    ),
+    Message(
+        "BeginTransactionRecord",
+        23,
+        ONCE,
+        (Field("name", "string", tag=0, nullable=ALL, default=None),),
+    ),
+    Message("EndTransactionRecord", 24, ONCE),
+    Message(
+        "AbortTransactionRecord",
+        25,
+        ONCE,
+        (Field("reason", "string", tag=0, nullable=ALL, default=None),),
+    ),
+    Message("RemoveDelegationTokenRecord", 26, ONCE, (Field("tokenId", "string", secret=True),)),
+    Message(
+        "RegisterControllerRecord",
+        27,
+        ONCE,
+        (
+            Field("controllerId", "int32"),
+            Field("incarnationId", "uuid"),
+            Field("zkMigrationReady", "bool"),
+            _endpoints(),
+            _features(),
+        ),
+    ),
+    Message("ClearElrRecord", 28, ONCE, (Field("topicName", "string"),)),
+    Message("UnregisterControllerRecord", 29, ONCE, (Field("controllerId", "int32"),)),
+)
+
+by_api_key: dict[int, Message] = {
+    message.api_key: message for message in METADATA_RECORDS if message.api_key is not None
+}

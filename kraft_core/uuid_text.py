@@ -1,0 +1,31 @@
+"""Kafka's text form of a uuid: URL-safe base64 of the 16 bytes without padding, 22 characters (Uuid)."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import b2a_base64
+from functools import lru_cache
+
+ZERO_UUID = "A" * 22
+
+_TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+
+
+# The same few topics, partitions' directories and brokers recur through a log.
+@lru_cache(maxsize=1 << 16)
+def uuid_text(sixteen: bytes) -> str:
+    """The text of 16 bytes; ValueError for another length."""
+    if len(sixteen) != 16:
+        raise ValueError(f"a uuid has 16 bytes, not {len(sixteen)}")
+    return b2a_base64(sixteen, newline=False).translate(_TO_URL_SAFE)[:22].decode("ascii")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The 16 bytes of a text, which may carry base64 padding; ValueError for any other text."""
+    try:
+        sixteen = b64decode(text.rstrip("=") + "==", altchars=b"-_", validate=True)
+    except ValueError:
+        raise ValueError(f"not a uuid: {text!r}") from None
+    if len(sixteen) != 16:
+        raise ValueError(f"not a uuid: {text!r}")
+    return sixteen
