@@ -1,0 +1,24 @@
+"""A file's bytes without reading them all into memory."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def mapped(path: Path | str) -> Generator[bytes | mmap.mmap]:
+    """The bytes of a file, mapped read-only; b"" for an empty one. OSError when it cannot be opened.
+
+    What is cut out of it with a slice is a copy and outlives it.
+    """
+    with Path(path).open("rb") as file:
+        try:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:  # an empty file cannot be mapped
+            yield b""
+            return
+        with content:
+            yield content
