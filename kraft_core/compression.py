@@ -25,7 +25,11 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 _CHUNK_BYTES = 1024 * 1024
 
 
-class TooLargeError(DecodeError):
+class UnpackError(DecodeError):
+    """Bytes that are not what their codec writes, or a codec that Kafka does not know."""
+
+
+class TooLargeError(UnpackError):
     """Unpacking gave more bytes than allowed; what was unpacked until then is thrown away."""
 
     def __init__(self, limit: int) -> None:
@@ -33,10 +37,7 @@ class TooLargeError(DecodeError):
 
 
 def decompress(codec: int, data: bytes, limit: int = MAX_UNPACKED_BYTES) -> bytes:
-    """The unpacked bytes.
-
-    Raises TooLargeError beyond `limit` bytes, DecodeError when the codec is unknown or the data is not its.
-    """
+    """The unpacked bytes; raises UnpackError, TooLargeError beyond `limit` bytes."""
     if codec == NONE:
         return data
     try:
@@ -46,12 +47,12 @@ def decompress(codec: int, data: bytes, limit: int = MAX_UNPACKED_BYTES) -> byte
             return _unsnappy(data, limit)
         if codec in (LZ4, ZSTD):
             return _read_stream(codec, data, limit)
-    except DecodeError:
+    except UnpackError:
         raise
-    # zlib.error, struct.error, and pyarrow's OSError and ArrowInvalid (a ValueError).
-    except (zlib.error, struct.error, OSError, ValueError) as error:
-        raise DecodeError(0, f"no {CODEC_NAMES[codec]} data: {error}") from None
-    raise DecodeError(0, f"unknown compression codec {codec}")
+    # struct.error, zlib.error, DecodeError of a varint; OSError and ArrowInvalid (a ValueError) of pyarrow.
+    except (struct.error, zlib.error, OSError, ValueError) as error:
+        raise UnpackError(0, f"no {CODEC_NAMES[codec]} data: {error}") from None
+    raise UnpackError(0, f"unknown compression codec {codec}")
 
 
 def compress(codec: int, data: bytes) -> bytes:
@@ -76,7 +77,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
         if len(out) > limit:
             raise TooLargeError(limit)
         if not member.eof:
-            raise DecodeError(0, "gzip data ends early")
+            raise UnpackError(0, "gzip data ends early")
         data = member.unused_data
     return bytes(out)
 
@@ -90,7 +91,7 @@ def _unsnappy(data: bytes, limit: int) -> bytes:
         (size,) = struct.unpack_from(">i", data, at)
         at += 4
         if not 0 <= size <= len(data) - at:
-            raise DecodeError(at, "snappy block ends early")
+            raise UnpackError(at, "snappy block ends early")
         out += _unsnappy_block(data[at : at + size], limit - len(out))
         at += size
     return bytes(out)
