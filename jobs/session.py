@@ -57,7 +57,7 @@ def jar_settings(settings: dict[str, str], ivy: Path | None) -> dict[str, str]:
 
 def open_session(
     master: str | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] | None = None,
     **overrides: str,
 ) -> SparkSession:
     """A session by spark-defaults.conf; local[*] unless a master is named or spark-submit set one.
@@ -68,7 +68,7 @@ def open_session(
     settings = read_defaults()
     ivy = ivy_folder()
     jars = jar_settings(settings, ivy)
-    if "spark.jars" not in jars:
+    if say is not None and "spark.jars" not in jars:
         say("fetching the Delta jars (once)")
     prepare_environment()
     builder = SparkSession.builder

@@ -6,7 +6,6 @@ Writers go through here: append new keys, merge small tables, replace what is de
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transforms.tables import FORMAT_VERSION, TABLES, Table
-
-
-class NoLakeError(Exception):
-    """A folder that is no lake, or one of another format; the message says what to do."""
+from transforms.lake_files import check_lake
+from transforms.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,9 @@ class Lake:
             f"CLUSTER BY ({', '.join(table.clustering)}) COMMENT '{escape(table.comment)}'"
         )
         for name, condition in table.checks.items():
-            self.spark.sql(f"ALTER TABLE delta.`{self.location(table)}` ADD CONSTRAINT {name} CHECK ({condition})")
+            self.spark.sql(
+                f"ALTER TABLE delta.`{self.location(table)}` ADD CONSTRAINT {name} CHECK ({condition})"
+            )
 
     def append(self, table: Table, rows: DataFrame, load_id: str) -> None:
         """Append rows once: the same load repeated after a kill is dropped by Delta itself."""
@@ -106,39 +104,7 @@ def escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def create_lake(spark: SparkSession, path: Path) -> Lake:
-    """The lake at `path`; an absent or empty folder becomes one. Raises NoLakeError for any other folder."""
-    marker = path / "lake.json"
-    if not marker.exists():
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise NoLakeError(f"{path} is not empty and is no lake: name another folder with --lake")
-        path.mkdir(parents=True, exist_ok=True)
-        marker.write_text(json.dumps({"format_version": FORMAT_VERSION}) + "\n")
-    return existing_lake(spark, path)
-
-
-def check_lake(path: Path) -> None:
-    """Raises NoLakeError where `path` is no lake that this version reads. Needs no Spark."""
-    marker = path / "lake.json"
-    if not marker.is_file():
-        raise NoLakeError(f"{path} is no lake (no lake.json): kraftlake run --captures ... --lake {path} makes one")
-    try:
-        version = json.loads(marker.read_text())["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise NoLakeError(f"{marker} cannot be read ({error}): restore it from a copy of the lake") from error
-    if version != FORMAT_VERSION:
-        raise NoLakeError(
-            f"{path} has lake format {version}, this kraftlake reads {FORMAT_VERSION}: "
-            "load the captures into a new lake, or use the kraftlake that wrote it"
-        )
-
-
 def existing_lake(spark: SparkSession, path: Path) -> Lake:
     """The lake at `path`. Raises NoLakeError."""
     check_lake(path)
     return Lake(spark, path.resolve())
-
-
-def tables_present(lake: Lake) -> list[Table]:
-    """The tables that have been written."""
-    return [t for t in TABLES if lake.exists(t)]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from kraft_core.messages.control import CONTROL_RECORDS
-from kraft_core.messages.metadata import METADATA_RECORDS
-from kraft_core.messages.schema import Field, Message
+from kraft_core.columnar.schema import RECORDS as RECORDS_SCHEMA
+from kraft_core.columnar.schema import message_columns
 
-FORMAT_VERSION = 1
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -50,7 +49,7 @@ class Table:
 
     @property
     def schema(self) -> StructType:
-        """The Spark schema, column order as declared."""
+        """The Spark schema, column order as declared. Needs a session: Spark parses the types."""
         schema = _parse_datatype_string(", ".join(f"`{c.name}` {c.type}" for c in self.columns))
         assert isinstance(schema, StructType)
         for column, declared in zip(schema.fields, self.columns, strict=True):
@@ -87,40 +86,40 @@ VOTERS_TYPE = (
 )
 
 
-# --- messages as columns -------------------------------------------------------------------------
+# --- decoded records as columns ------------------------------------------------------------------
 
-SPARK_TYPES = {
-    "bool": "BOOLEAN",
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "uint16": "INT",
-    "int32": "INT",
-    "uint32": "BIGINT",
-    "int64": "BIGINT",
-    "float64": "DOUBLE",
-    "string": "STRING",
-    "bytes": "BINARY",
-    "uuid": "STRING",
+READING_COMMENTS = {
+    "leader_epoch": "Leader epoch of the batch",
+    "batch_crc": "CRC-32C of the batch, unsigned",
+    "position_in_batch": "Index of the record in its batch",
+    "appended_at": "Timestamp of the record: the leader's clock",
+    "type": "Record type as kafka-dump-log names it; UNKNOWN for a type of a newer Kafka",
+    "version": "Version of the record's schema",
+    "is_control": "Whether it is a control record",
+    "batch_base_offset": "First offset of its batch",
+    "key_size_bytes": "Size of the key; -1 without one",
+    "value_size_bytes": "Size of the value; -1 without one",
+    "value_sha256": "Digest of bytes that could not be decoded",
+    "unread_reason": "Why the value could not be decoded; null when it was",
+    "unread_position": "Where the undecoded bytes begin, from the start of the batch",
+    "unread_size_bytes": "How many bytes could not be decoded",
+    "unknown_tagged_fields": "Tagged fields of a newer Kafka, left out",
+    "redacted": "Whether secrets were taken out",
 }
 
 
-def field_type(fact: Field) -> str:
-    """The Spark SQL type of a message field."""
-    base = struct_type(fact.fields) if fact.type == "struct" else SPARK_TYPES[fact.type]
-    return f"ARRAY<{base}>" if fact.array else base
+def record_columns(*without: str) -> tuple[Column, ...]:
+    """The columns of decoded records (kraft_core.columnar.schema.RECORDS), the named ones left out.
 
-
-def struct_type(fields: tuple[Field, ...]) -> str:
-    """The Spark SQL struct of some fields; an empty message becomes a struct with one null field."""
-    inner = ", ".join(f"{f.column}: {field_type(f)}" for f in fields) or "nothing: BOOLEAN"
-    return f"STRUCT<{inner}>"
-
-
-def message_columns() -> tuple[Column, ...]:
-    """One nullable struct a record type, its fields the union over versions."""
-    messages: list[Message] = list(dict.fromkeys([*CONTROL_RECORDS.values(), *METADATA_RECORDS]))
+    After the envelope comes one nullable struct a record type, its fields the union over versions.
+    """
+    comments = READING_COMMENTS | {
+        m.column: f"Fields of {m.name}; null for others" for m in message_columns()
+    }
     return tuple(
-        Column(m.column, struct_type(m.fields), f"Fields of {m.name}; null for other types") for m in messages
+        Column(f.name, from_arrow_type(f.type).simpleString(), comments[f.name], f.nullable)
+        for f in RECORDS_SCHEMA
+        if f.name not in without
     )
 
 
@@ -143,7 +142,7 @@ RUNS = Table(
         Column("exit_code", "INT", "Exit code it ended with"),
         Column("stage_seconds", "MAP<STRING, DOUBLE>", "Seconds a stage took"),
         Column("counts", "MAP<STRING, BIGINT>", "What it read, wrote and found, counted"),
-        Column("failed_clusters", "MAP<STRING, STRING>", "Clusters that could not be derived, with the reason"),
+        Column("failed_clusters", "MAP<STRING, STRING>", "Clusters that failed, and why"),
     ),
     key=("run_id",),
     clustering=("run_id",),
@@ -183,11 +182,13 @@ CAPTURES = Table(
         ),
         Column(
             "damage",
-            "ARRAY<STRUCT<file: STRING, position: BIGINT, size_bytes: BIGINT, sha256: STRING, reason: STRING, "
-            "lost_from_offset: BIGINT, lost_to_offset: BIGINT, leader_epoch: INT>>",
-            "Bytes that could not be read; the offsets lost are from (inclusive) to (exclusive, null unknown)",
+            "ARRAY<STRUCT<file: STRING, position: BIGINT, size_bytes: BIGINT, sha256: STRING, "
+            "reason: STRING, lost_from_offset: BIGINT, lost_to_offset: BIGINT>>",
+            "Bytes that could not be read, with the offsets lost: from inclusive, to exclusive or null",
         ),
-        Column("file_faults", "ARRAY<STRUCT<file: STRING, reason: STRING>>", "Side files that could not be read"),
+        Column(
+            "file_faults", "ARRAY<STRUCT<file: STRING, reason: STRING>>", "Other files that could not be read"
+        ),
         Column("batches", "BIGINT", "Batches read from the segments"),
         Column("size_bytes", "BIGINT", "Bytes of segments and checkpoints"),
         *LOADED,
@@ -224,7 +225,7 @@ BATCHES = Table(
         required("crc", "BIGINT", "CRC-32C, unsigned"),
         required("size_bytes", "INT", "Size of the whole batch"),
         required("last_offset", "BIGINT", "Last offset, inclusive"),
-        required("appended_at", "TIMESTAMP", "Largest timestamp of its records: the leader's clock at the append"),
+        required("appended_at", "TIMESTAMP", "Largest timestamp of its records: the leader's clock"),
         required("is_control", "BOOLEAN", "Whether it holds control records"),
         required("record_count", "INT", "Records, by the header"),
         required("attributes", "SMALLINT", "Attributes as they stand in the header"),
@@ -234,33 +235,13 @@ BATCHES = Table(
     clustering=("cluster_id", "base_offset"),
 )
 
-ENVELOPE = (
-    required("leader_epoch", "INT", "Leader epoch of the batch"),
-    required("batch_crc", "BIGINT", "CRC-32C of the batch"),
-    Column("position_in_batch", "INT", "Index of the record in its batch"),
-    Column("appended_at", "TIMESTAMP", "Timestamp of the record"),
-    Column("type", "STRING", "Record type as kafka-dump-log names it; UNKNOWN for a type of a newer Kafka"),
-    Column("version", "SMALLINT", "Version of the record's schema"),
-)
-READING = (
-    Column("is_control", "BOOLEAN", "Whether it is a control record"),
-    Column("batch_base_offset", "BIGINT", "First offset of its batch"),
-    Column("value_size_bytes", "INT", "Size of the record's value"),
-    Column("value_sha256", "STRING", "Digest of a value that could not be decoded"),
-    Column("unread_reason", "STRING", "Why the value could not be decoded; null when it was"),
-    Column("unknown_tagged_fields", "INT", "Tagged fields of a newer Kafka, left out"),
-    Column("redacted", "BOOLEAN", "Whether secrets were taken out"),
-)
-
 RECORDS = Table(
     "records",
     "A decoded record of the metadata log",
     (
         CLUSTER_ID,
         required("offset", "BIGINT", "Offset in the log"),
-        *ENVELOPE,
-        *READING,
-        *message_columns(),
+        *record_columns("offset"),
         *LOADED,
     ),
     key=("cluster_id", "offset", "leader_epoch", "batch_crc"),
@@ -299,9 +280,7 @@ SNAPSHOT_RECORDS = Table(
         required("leader_epoch", "INT", "Epoch of the checkpoint"),
         required("content_digest", "STRING", "SHA-256 of the checkpoint"),
         required("position", "BIGINT", "Offset of the record in the checkpoint's own count"),
-        *(c for c in ENVELOPE if c.name != "leader_epoch"),
-        *READING,
-        *message_columns(),
+        *record_columns("offset", "leader_epoch"),
         *LOADED,
     ),
     key=("cluster_id", "end_offset", "leader_epoch", "content_digest", "position"),
@@ -396,8 +375,10 @@ VOTER_SETS = Table(
         EVIDENCE,
         Column("as_of", "TIMESTAMP", "Moment up to which the status is proven; null when it holds for good"),
         Column("appended_at", "TIMESTAMP", "Timestamp of the record: the leader's clock"),
-        Column("in_force_from_offset", "BIGINT", "First offset at which the set counts in the log, inclusive"),
-        Column("in_force_to_offset", "BIGINT", "Offset at which another set took its place; null for the last"),
+        Column("in_force_from_offset", "BIGINT", "Offset from which the set counts in the log, inclusive"),
+        Column(
+            "in_force_to_offset", "BIGINT", "Offset at which the next set took its place; null for the last"
+        ),
         Column("in_force_from", "TIMESTAMP", "Since when"),
         Column("in_force_to", "TIMESTAMP", "Until when; null for the last"),
         Column("truncated_by_epoch", "INT", "Epoch that took the place of a truncated record"),
@@ -429,7 +410,7 @@ HIGH_WATERMARKS = Table(
     "A proof about the high watermark: a lower bound holds from as_of on, an upper bound up to as_of",
     (
         CLUSTER_ID,
-        required("evidence", "STRING", "Kind of proof: snapshot, first_data_batch, voters_record, log_ends, ..."),
+        required("evidence", "STRING", "Kind of proof: snapshot, first_data_batch, log_ends, ..."),
         required("source", "STRING", "What it was read from, in words"),
         required("as_of", "TIMESTAMP", "Moment of the bound"),
         Column("leader_epoch", "INT", "Epoch that the proof speaks of"),

@@ -1,0 +1,171 @@
+"""kraftlake sql: ask the lake by SQL; the answer as a table, JSON lines or CSV on stdout."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import json
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from jobs.outcome import ExitCode, Failure
+
+EXAMPLES = """examples:
+  kraftlake sql "SELECT * FROM voter_history" --lake .lake
+  kraftlake sql "SHOW TABLES" --lake .lake --format json
+  kraftlake sql --file morning.sql --lake .lake --format csv"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", nargs="?", help="one SQL statement; tables and views by their plain names")
+    parser.add_argument("--file", type=Path, help="read statements from a file, separated by ;")
+    parser.add_argument("--lake", type=Path, required=True, help="folder of the lake")
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="form of the answer"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the answer of each statement. Raises Failure for a wrong query or lake."""
+    statements = read_statements(args)
+    spark, error_type = open_catalog(args.lake)
+    show = FORMATS[args.format]
+    for statement in statements:
+        try:
+            frame = spark.sql(statement)
+            names = frame.columns
+            # Ask for rows one at a time: an answer may be larger than memory.
+            show(names, (tuple(row) for row in frame.toLocalIterator()), sys.stdout)
+        except error_type as error:
+            raise Failure(one_line(error)) from None
+    return ExitCode.FINE
+
+
+def read_statements(args: argparse.Namespace) -> list[str]:
+    """The statements asked for. Raises Failure where there is not exactly one source of them."""
+    if (args.query is None) == (args.file is None):
+        raise Failure('give one statement, as in kraftlake sql "SELECT ...", or --file FILE')
+    if args.query is not None:
+        text = args.query
+    else:
+        try:
+            text = args.file.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Failure(f"{args.file} cannot be read: {error}") from None
+    statements = split_statements(text)
+    if not statements:
+        raise Failure("there is no statement to run")
+    return statements
+
+
+def split_statements(text: str) -> list[str]:
+    """Statements separated by semicolons, apart from those inside quotes and comments."""
+    parts, current, quote, position = [], "", "", 0
+    while position < len(text):
+        char = text[position]
+        if not quote and text.startswith("--", position):
+            newline = text.find("\n", position)
+            position = len(text) if newline < 0 else newline
+            continue
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"`":
+            quote = char
+        elif char == ";":
+            parts.append(current)
+            current, position = "", position + 1
+            continue
+        current, position = current + char, position + 1
+    return [p.strip() for p in [*parts, current] if p.strip()]
+
+
+def open_catalog(path: Path) -> tuple[Any, type[Exception]]:
+    """A session over the lake's tables and views. Raises Failure before Spark starts if there is no lake."""
+    from transforms.lake_files import NoLakeError, check_lake
+
+    try:
+        check_lake(path)
+    except NoLakeError as error:
+        raise Failure(str(error)) from None
+    from pyspark.errors import PySparkException
+
+    from dashboards.catalog import open_lake
+    from jobs.session import open_session
+
+    # It prints a page of JSON for every wrong query; the one line below says what is wrong.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    spark = open_session()
+    open_lake(spark, path)
+    return spark, PySparkException
+
+
+def one_line(error: Exception) -> str:
+    """Spark's message without the plan that follows it."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next(filter(None, lines), type(error).__name__).split(" SQLSTATE:")[0]
+
+
+def plain(value: Any) -> Any:
+    """A cell as JSON can hold it: times as ISO 8601 in UTC, bytes as hex, structs as objects."""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(timespec="milliseconds") + "Z"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if hasattr(value, "asDict"):
+        return {k: plain(v) for k, v in value.asDict().items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def cell(value: Any) -> str:
+    """A cell as text; nested values as JSON."""
+    value = plain(value)
+    if value is None:
+        return ""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def show_json(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
+    for row in rows:
+        print(
+            json.dumps({n: plain(v) for n, v in zip(names, row, strict=True)}, ensure_ascii=False), file=out
+        )
+
+
+def show_csv(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([cell(v) for v in row])
+
+
+def show_table(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
+    """Columns as wide as what stands in the first 1,000 rows."""
+    iterator = iter(rows)
+    first = [[cell(v) for v in row] for row, _ in zip(iterator, range(1000), strict=False)]
+    widths = [max([len(n), *(len(r[i]) for r in first)]) for i, n in enumerate(names)]
+
+    def line(cells: Sequence[str]) -> str:
+        return "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip()
+
+    print(line(names), line(["-" * w for w in widths]), sep="\n", file=out)
+    for row in first:
+        print(line(row), file=out)
+    for row in iterator:
+        print(line([cell(v) for v in row]), file=out)
+
+
+FORMATS = {"table": show_table, "json": show_json, "csv": show_csv}

@@ -1,0 +1,83 @@
+"""The runs of a captured log: maximal stretches of one epoch, from the headers of its batches.
+
+Spark collapses headers to one piece a file and stretch; pieces are then joined across files, so that where a
+segment was rolled makes no difference. What Python sees grows with elections, not with batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of one epoch; field meanings as in captures.runs. `digest` is a 64-bit signed number."""
+
+    leader_epoch: int
+    first_offset: int
+    end_offset: int
+    digest: int
+    first_appended_at: datetime
+    last_appended_at: datetime
+    first_batch_end_offset: int
+    first_data_end_offset: int | None
+    first_data_appended_at: datetime | None
+    batches: int
+    size_bytes: int
+
+
+def run_pieces(headers: DataFrame) -> DataFrame:
+    """One row a capture, file and stretch: the columns of Piece.
+
+    `headers` are scanned batches with their run_index within the file. The digest is the XOR of one hash a
+    batch, so that pieces can be joined without their batches.
+    """
+    end = F.col("last_offset") + 1
+    data = ~F.col("is_control")
+    identity = F.xxhash64("base_offset", "leader_epoch", "crc", "size_bytes")
+    return headers.groupBy("cluster_id", "capture_id", "file", "run_index", "leader_epoch").agg(
+        F.min("base_offset").alias("first_offset"),
+        F.max(end).alias("end_offset"),
+        F.bit_xor(identity).alias("digest"),
+        F.min_by("appended_at", "base_offset").alias("first_appended_at"),
+        F.max("appended_at").alias("last_appended_at"),
+        F.min_by(end, "base_offset").alias("first_batch_end_offset"),
+        F.min_by(F.when(data, end), F.when(data, F.col("base_offset"))).alias("first_data_end_offset"),
+        F.min_by(F.when(data, F.col("appended_at")), F.when(data, F.col("base_offset"))).alias(
+            "first_data_appended_at"
+        ),
+        F.count("*").alias("batches"),
+        F.sum("size_bytes").alias("size_bytes"),
+    )
+
+
+def join_pieces(pieces: Iterable[Piece]) -> list[Piece]:
+    """The runs of one captured log: pieces that follow each other in one epoch become one."""
+    runs: list[Piece] = []
+    for piece in sorted(set(pieces), key=lambda p: (p.first_offset, p.leader_epoch, p.end_offset, p.digest)):
+        last = runs[-1] if runs else None
+        if last and last.leader_epoch == piece.leader_epoch and last.end_offset == piece.first_offset:
+            runs[-1] = joined(last, piece)
+        else:
+            runs.append(piece)
+    return runs
+
+
+def joined(first: Piece, second: Piece) -> Piece:
+    """Two pieces of one epoch that follow each other, as one."""
+    has_data = first.first_data_end_offset is not None
+    return replace(
+        first,
+        end_offset=second.end_offset,
+        digest=first.digest ^ second.digest,
+        last_appended_at=max(first.last_appended_at, second.last_appended_at),
+        first_data_end_offset=first.first_data_end_offset if has_data else second.first_data_end_offset,
+        first_data_appended_at=first.first_data_appended_at if has_data else second.first_data_appended_at,
+        batches=first.batches + second.batches,
+        size_bytes=first.size_bytes + second.size_bytes,
+    )
