@@ -1,0 +1,156 @@
+"""Files to Arrow columns by the reference codec: one record at a time, for every type and version alike."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import pyarrow
+
+from kraft_core.batch import BatchHeader
+from kraft_core.columnar.schema import HEADERS, RECORDS, projection, table_fields
+from kraft_core.mapping import mapped
+from kraft_core.message_reader import UNKNOWN_TAGGED_FIELDS
+from kraft_core.record import Record, read_batch
+from kraft_core.secrets import redact as without_secrets
+from kraft_core.segment import Damage, scan
+from kraft_core.varint import Buffer
+
+pa = cast(Any, pyarrow)
+
+Item = TypeVar("Item")
+
+ROWS = 8192
+WHOLE_FILE: tuple[tuple[int, int | None], ...] = ((0, None),)
+# The years 1 to 9999: what Spark and Python can hold.
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+
+
+def scan_headers(
+    path: Path | str, start: int = 0, end: int | None = None, next_offset: int | None = None
+) -> Iterator[Any]:
+    """Every batch and every damage of a file between two positions (start inclusive, end exclusive).
+
+    pyarrow.RecordBatches in schema.HEADERS, in the order of position; CRCs are checked. next_offset: as in
+    segment.scan. OSError when the file cannot be read.
+    """
+    with mapped(path) as buf:
+        for items in _chunks(scan(buf, start, end, next_offset)):
+            rows = [_damage_row(item) if isinstance(item, Damage) else _header_row(item) for item in items]
+            yield _from_rows(rows, HEADERS)
+
+
+def decode(
+    path: Path | str, ranges: Sequence[tuple[int, int | None]] = WHOLE_FILE, redact: bool = True
+) -> Iterator[Any]:
+    """Every record in ranges of a file, as pyarrow.RecordBatches in schema.RECORDS.
+
+    ranges: positions (start inclusive, end exclusive) at which batches begin and end. Bytes that are no good
+    batch give no rows: scan_headers names them. redact: secrets become null (secrets.redact). Times outside
+    the years 1 to 9999 are null. OSError when the file cannot be read.
+    """
+    with mapped(path) as buf:
+        for records in _chunks(_records(buf, ranges)):
+            yield _to_columns(records, redact)
+
+
+def _records(buf: Buffer, ranges: Sequence[tuple[int, int | None]]) -> Generator[Record]:
+    for start, end in ranges:
+        for item in scan(buf, start, end):
+            if isinstance(item, BatchHeader):
+                yield from read_batch(buf, item)
+
+
+def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    iterator = iter(items)
+    while chunk := list(islice(iterator, ROWS)):
+        yield chunk
+
+
+def _damage_row(damage: Damage) -> tuple[Any, ...]:
+    return (damage.position, damage.size_bytes, damage.reason, damage.sha256, *(None,) * (len(HEADERS) - 4))
+
+
+def _header_row(header: BatchHeader) -> tuple[Any, ...]:
+    return (
+        header.position,
+        header.size_bytes,
+        None,
+        None,
+        header.base_offset,
+        header.last_offset,
+        header.leader_epoch,
+        header.crc,
+        header.attributes,
+        header.is_control,
+        header.record_count,
+        _moment(header.base_timestamp),
+        _moment(header.max_timestamp),
+    )
+
+
+def _to_columns(records: list[Record], redact: bool) -> Any:
+    structs: dict[str, list[dict[str, Any] | None]] = {}
+    rows: list[tuple[Any, ...]] = []
+    for number, record in enumerate(records):
+        redacted = False
+        unknown = 0
+        if record.message is not None and record.value is not None:
+            value = record.value
+            if redact:
+                value, redacted = without_secrets(record.message, value)
+            unknown = _count_unknown(value)
+            column = structs.setdefault(record.message.column, [None] * len(records))
+            column[number] = projection(table_fields(record.message.fields))(value)
+        rows.append((*_envelope_row(record), unknown, redacted))
+    plain = _from_rows(rows, pa.schema(list(RECORDS)[: len(rows[0])]))
+    columns = list(plain.columns)
+    for field in list(RECORDS)[len(columns) :]:
+        held = structs.get(field.name)
+        columns.append(
+            pa.nulls(len(records), field.type) if held is None else pa.array(held, type=field.type)
+        )
+    return pa.record_batch(columns, schema=RECORDS)
+
+
+def _envelope_row(record: Record) -> tuple[Any, ...]:
+    unread = record.reason is not None
+    return (
+        record.offset,
+        record.leader_epoch,
+        record.batch.crc,
+        record.position_in_batch,
+        _moment(record.timestamp),
+        record.type,
+        record.version,
+        record.batch.is_control,
+        record.batch.base_offset,
+        record.key_size,
+        record.size_bytes,
+        record.digest if unread else None,
+        record.reason,
+        record.position if unread else None,
+        len(record.unread) if unread else None,
+    )
+
+
+def _from_rows(rows: list[tuple[Any, ...]], schema: Any) -> Any:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _moment(ms: int) -> int | None:
+    return ms if _FIRST_MS <= ms <= _LAST_MS else None
+
+
+def _count_unknown(value: dict[str, Any]) -> int:
+    count = len(value.get(UNKNOWN_TAGGED_FIELDS, ()))
+    for held in value.values():
+        if isinstance(held, dict):
+            count += _count_unknown(cast(dict[str, Any], held))
+        elif isinstance(held, list) and held and isinstance(held[0], dict):
+            count += sum(_count_unknown(element) for element in cast(list[dict[str, Any]], held))
+    return count
