@@ -1,0 +1,99 @@
+"""What Kafka believes where that is not what its log says: the stale voter set.
+
+Kafka keeps voter sets and kraft.version in memory and reads on from `next_offset`
+(KRaftControlRecordStateMachine, since 3.9). Truncating the log from E to T drops the entries at and above T,
+but leaves `next_offset` at E. Records that arrive at T <= V < E are therefore never read: the replica leads,
+grants and counts majorities by an older set, and writes that set into its snapshots. A restart mends it,
+unless a snapshot already carries the old set. Kraftlake computes by the log (`voters_of_log`); this module is
+for naming the fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kraft_core.raft.log import Controls, ReplicaLog, Snapshot, voters_of_log
+from kraft_core.raft.replay import CreateSnapshot, Operation, Restart, TruncateTo, TruncateToDivergence, step
+from kraft_core.raft.voters import VoterHistory, VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class ControlReader:
+    """Kafka's reader of control records: what it has read, and where it reads on.
+
+    `rewinds` is a Kafka without the fault: truncation takes `next_offset` back too.
+    """
+
+    controls: Controls
+    next_offset: int = 0
+    rewinds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedReplica:
+    """A log, and what a running Kafka has read of it."""
+
+    log: ReplicaLog
+    reader: ControlReader
+
+
+def start(log: ReplicaLog, *, rewinds: bool = False) -> EmulatedReplica:
+    """Kafka started on this log."""
+    blank = ControlReader(Controls(VoterHistory(log.static_voters)), rewinds=rewinds)
+    return EmulatedReplica(log, _read_on(blank, log))
+
+
+def emulate(replica: EmulatedReplica, operation: Operation) -> EmulatedReplica:
+    """The log and Kafka's reading of it after one operation. Raises RefusedError as replay.step does."""
+    log = step(replica.log, operation)
+    if isinstance(operation, Restart):
+        return start(log, rewinds=replica.reader.rewinds)
+    reader = replica.reader
+    if isinstance(operation, TruncateTo | TruncateToDivergence):
+        reader = _truncated(reader, log.end_offset)
+    if isinstance(operation, CreateSnapshot) and log.snapshots != replica.log.snapshots:
+        reader = replace(reader, controls=reader.controls.prune(operation.snapshot.end_offset))
+    return EmulatedReplica(log, _read_on(reader, log))
+
+
+def voters_kafka_would_use(replica: EmulatedReplica) -> VoterSet | None:
+    """The voter set by which the running Kafka leads, votes and counts."""
+    return replica.reader.controls.voters.last
+
+
+def is_stale(replica: EmulatedReplica) -> bool:
+    """Whether Kafka goes by another voter set than its log says."""
+    return voters_kafka_would_use(replica) != voters_of_log(replica.log)
+
+
+def snapshot_kafka_would_write(replica: EmulatedReplica, end_offset: int, leader_epoch: int) -> Snapshot:
+    """The snapshot with this id as the running Kafka writes it, stale set and all.
+
+    Raises ValueError if the reader has not come as far as `end_offset`.
+    """
+    if end_offset > replica.reader.next_offset:
+        raise ValueError(f"offset {end_offset - 1} is not read yet; next is {replica.reader.next_offset}")
+    controls = replica.reader.controls
+    kraft_version = controls.kraft_version_at(end_offset - 1)
+    if kraft_version == 0:
+        return Snapshot(end_offset, leader_epoch)
+    return Snapshot(end_offset, leader_epoch, kraft_version, controls.voters.at(end_offset - 1))
+
+
+def _truncated(reader: ControlReader, end_offset: int) -> ControlReader:
+    next_offset = min(reader.next_offset, end_offset) if reader.rewinds else reader.next_offset
+    return replace(reader, controls=reader.controls.truncate(end_offset), next_offset=next_offset)
+
+
+def _read_on(reader: ControlReader, log: ReplicaLog) -> ControlReader:
+    """Read a snapshot if the log has moved past the reader, then the log from `next_offset`."""
+    latest = log.latest_snapshot
+    if latest and (reader.next_offset == 0 or reader.next_offset < log.start_offset):
+        controls = reader.controls.read_snapshot(latest)
+        reader = replace(reader, controls=controls, next_offset=latest.end_offset)
+    if log.end_offset <= reader.next_offset:
+        return reader
+    controls = reader.controls
+    for record in log.control_records(reader.next_offset):
+        controls = controls.read(record)
+    return replace(reader, controls=controls, next_offset=log.end_offset)

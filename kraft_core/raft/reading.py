@@ -1,0 +1,84 @@
+"""From the bytes of a log or a checkpoint to the engine's batches and snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kraft_core.batch import BatchHeader, iter_records
+from kraft_core.codec import ControlValue, read_control_value
+from kraft_core.errors import DecodeError, UnknownRecord
+from kraft_core.raft.batches import Batch, ControlRecord, KRaftVersion, LeaderChange
+from kraft_core.raft.log import Snapshot
+from kraft_core.raft.voters import ReplicaKey, VoterSet
+from kraft_core.segment import scan
+
+
+def read_batches(buf: bytes) -> tuple[Batch, ...]:
+    """Every batch in `buf`, which holds whole batches. Raises DecodeError at the first damage."""
+    return tuple(_batch(buf, header) for header in _headers(buf))
+
+
+def read_snapshot(end_offset: int, leader_epoch: int, buf: bytes) -> Snapshot:
+    """The kraft.version and voters of a checkpoint's bytes. Raises DecodeError at the first damage."""
+    kraft_version = None
+    voters = None
+    for header in _headers(buf):
+        for record in _control_records(buf, header):
+            if isinstance(record.value, KRaftVersion):
+                kraft_version = record.value.level
+            elif isinstance(record.value, VoterSet):
+                voters = record.value
+    return Snapshot(end_offset, leader_epoch, kraft_version, voters)
+
+
+def control_record(offset: int, control: ControlValue) -> ControlRecord | None:
+    """A decoded control record as the engine knows it; None for those that do not bear on replication."""
+    value = control.value
+    match control.message.column:
+        case "leader_change":
+            voters, granting = _replicas(value["voters"]), _replicas(value["grantingVoters"])
+            return ControlRecord(offset, LeaderChange(value["leaderId"], voters, granting))
+        case "kraft_version":
+            return ControlRecord(offset, KRaftVersion(value["kRaftVersion"]))
+        case "kraft_voters":
+            return ControlRecord(offset, VoterSet.from_record(value))
+        case _:
+            return None
+
+
+def _headers(buf: bytes) -> Iterator[BatchHeader]:
+    for item in scan(buf):
+        if not isinstance(item, BatchHeader):
+            raise DecodeError(item.position, str(item.reason))
+        yield item
+
+
+def _batch(buf: bytes, header: BatchHeader) -> Batch:
+    return Batch(
+        header.base_offset,
+        header.last_offset,
+        header.leader_epoch,
+        header.size_bytes,
+        header.crc,
+        tuple(_control_records(buf, header)),
+    )
+
+
+def _control_records(buf: bytes, header: BatchHeader) -> Iterator[ControlRecord]:
+    if not header.is_control:
+        return
+    for raw in iter_records(buf, header):
+        if raw.key is None or raw.value is None or len(raw.key) < 4:
+            raise DecodeError(header.position, f"control record at {raw.offset} without type or value")
+        try:
+            control = read_control_value(int.from_bytes(raw.key[2:4], "big"), raw.value)
+        except UnknownRecord:
+            continue  # a later Kafka's control record: this one skips what it does not know, too
+        record = control_record(raw.offset, control)
+        if record is not None:
+            yield record
+
+
+def _replicas(voters: list[Mapping[str, Any]]) -> tuple[ReplicaKey, ...]:
+    return tuple(ReplicaKey.of(voter["voterId"], voter.get("voterDirectoryId")) for voter in voters)
