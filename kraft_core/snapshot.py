@@ -19,7 +19,9 @@ from kraft_core.varint import Buffer
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
 
 # End offset and epoch have fixed widths; what Kafka puts after them in an unfinished one is random.
-_NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^/]*)?\.checkpoint(\.part|\.deleted)?")
+_NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^/]*)?\.checkpoint(\.part|\.deleted)?", re.ASCII)
+_MAX_OFFSET = (1 << 63) - 1
+_MAX_EPOCH = (1 << 31) - 1
 
 
 class SnapshotId(NamedTuple):
@@ -62,7 +64,7 @@ class Snapshot:
 def parse_name(name: str) -> SnapshotId | None:
     """The id in a checkpoint's file name; None for bootstrap.checkpoint and every other name."""
     match = _NAME.fullmatch(name)
-    if match is None:
+    if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > _MAX_EPOCH:
         return None
     return SnapshotId(int(match[1]), int(match[2]), match[3] or "")  # pyright: ignore[reportArgumentType]
 
