@@ -262,8 +262,6 @@ SNAPSHOTS = Table(
         Column("last_contained_log_at", "TIMESTAMP", "LastContainedLogTimestamp of the header"),
         Column("kraft_version", "SMALLINT", "kraft.version it records; null if none"),
         Column("voters", VOTERS_TYPE, "Voter set it records; null if none"),
-        Column("metadata_version", "SMALLINT", "Level of metadata.version it records; null if none"),
-        Column("records", "BIGINT", "Records read"),
         Column("size_bytes", "BIGINT", "Size of the file"),
         *LOADED,
     ),
