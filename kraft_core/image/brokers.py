@@ -1,0 +1,151 @@
+"""Brokers: registration, fencing, controlled shutdown, log directories (ClusterDelta, BrokerRegistration)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kraft_core.image.change import Change, RefusedError
+from kraft_core.image.endpoints import (
+    EndPoint,
+    SupportedFeature,
+    end_point_rows,
+    end_points,
+    feature_rows,
+    supported_features,
+    to_fields,
+)
+from kraft_core.image.tables import BROKERS, Tables
+
+_FENCED = {0: None, 1: True, -1: False}
+_IN_CONTROLLED_SHUTDOWN = {0: None, 1: True}
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """log_dirs: uuids sorted by their text. cordoned_log_dirs: None before release 4.3."""
+
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: str
+    end_points: tuple[EndPoint, ...]
+    features: tuple[SupportedFeature, ...]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    is_migrating_zk_broker: bool
+    log_dirs: tuple[str, ...]
+    cordoned_log_dirs: tuple[str, ...] | None
+
+
+def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """REGISTER_BROKER_RECORD: replaces whatever was registered under that id, fencing and all."""
+    cordoned = value.get("cordonedLogDirs")
+    yield _put(
+        Broker(
+            broker_id=value["brokerId"],
+            broker_epoch=value["brokerEpoch"],
+            incarnation_id=value["incarnationId"],
+            end_points=end_points(value["endPoints"]),
+            features=supported_features(value["features"]),
+            rack=value["rack"],
+            fenced=value["fenced"],
+            in_controlled_shutdown=value.get("inControlledShutdown", False),
+            is_migrating_zk_broker=value.get("isMigratingZkBroker", False),
+            log_dirs=tuple(sorted(value.get("logDirs") or ())),
+            cordoned_log_dirs=None if cordoned is None else tuple(cordoned),
+        )
+    )
+
+
+def unregister(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """UNREGISTER_BROKER_RECORD: the registration goes; configs of the broker stay."""
+    yield Change(BROKERS, (value["brokerId"],), None)
+
+
+def fence(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """FENCE_BROKER_RECORD, written up to metadata.version 3.3-IV2."""
+    yield _put(replace(_current(tables, value["id"], value["epoch"]), fenced=True))
+
+
+def unfence(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """UNFENCE_BROKER_RECORD, written up to metadata.version 3.3-IV2."""
+    yield _put(replace(_current(tables, value["id"], value["epoch"]), fenced=False))
+
+
+def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """BROKER_REGISTRATION_CHANGE_RECORD: nothing happens where it changes nothing."""
+    before = _current(tables, value["brokerId"], value["brokerEpoch"])
+    fenced = _flag(_FENCED, "fenced", value.get("fenced", 0))
+    in_shutdown = _flag(_IN_CONTROLLED_SHUTDOWN, "inControlledShutdown", value.get("inControlledShutdown", 0))
+    cordoned = value.get("cordonedLogDirs")
+    after = replace(
+        before,
+        fenced=before.fenced if fenced is None else fenced,
+        in_controlled_shutdown=before.in_controlled_shutdown if in_shutdown is None else in_shutdown,
+        # No directory at all means no change; no cordoned one means that all were released.
+        log_dirs=tuple(sorted(value.get("logDirs") or ())) or before.log_dirs,
+        cordoned_log_dirs=before.cordoned_log_dirs if cordoned is None else tuple(cordoned),
+    )
+    if after != before:
+        yield _put(after)
+
+
+def _put(broker: Broker) -> Change:
+    return Change(BROKERS, (broker.broker_id,), broker)
+
+
+def _current(tables: Tables, broker_id: int, epoch: int) -> Broker:
+    broker: Broker | None = tables.get(BROKERS, (broker_id,))
+    if broker is None:
+        raise RefusedError(f"broker {broker_id} is not registered")
+    if broker.broker_epoch != epoch:
+        raise RefusedError(f"broker {broker_id} has epoch {broker.broker_epoch}, not {epoch}")
+    return broker
+
+
+def _flag(meanings: Mapping[int, bool | None], field: str, number: int) -> bool | None:
+    if number not in meanings:
+        raise RefusedError(f"unknown value {number} of {field}")
+    return meanings[number]
+
+
+def row(broker: Broker) -> dict[str, Any]:
+    cordoned = broker.cordoned_log_dirs
+    return {
+        "broker_id": broker.broker_id,
+        "broker_epoch": broker.broker_epoch,
+        "incarnation_id": broker.incarnation_id,
+        "end_points": end_point_rows(broker.end_points),
+        "features": feature_rows(broker.features),
+        "rack": broker.rack,
+        "fenced": broker.fenced,
+        "in_controlled_shutdown": broker.in_controlled_shutdown,
+        "is_migrating_zk_broker": broker.is_migrating_zk_broker,
+        "log_dirs": list(broker.log_dirs),
+        "cordoned_log_dirs": None if cordoned is None else list(cordoned),
+    }
+
+
+def to_record(broker: Broker) -> tuple[str, dict[str, Any]]:
+    cordoned = broker.cordoned_log_dirs
+    return "REGISTER_BROKER_RECORD", {
+        "brokerId": broker.broker_id,
+        "isMigratingZkBroker": broker.is_migrating_zk_broker,
+        "incarnationId": broker.incarnation_id,
+        "brokerEpoch": broker.broker_epoch,
+        **to_fields(broker.end_points, broker.features),
+        "rack": broker.rack,
+        "fenced": broker.fenced,
+        "inControlledShutdown": broker.in_controlled_shutdown,
+        "logDirs": list(broker.log_dirs),
+        "cordonedLogDirs": None if cordoned is None else list(cordoned),
+    }
+
+
+RULES = {
+    "REGISTER_BROKER_RECORD": register,
+    "UNREGISTER_BROKER_RECORD": unregister,
+    "FENCE_BROKER_RECORD": fence,
+    "UNFENCE_BROKER_RECORD": unfence,
+    "BROKER_REGISTRATION_CHANGE_RECORD": change,
+}

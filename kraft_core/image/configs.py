@@ -1,0 +1,57 @@
+"""Configs of topics, brokers, groups and the rest (ConfigurationsDelta)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_core.image.change import Change
+from kraft_core.image.names import CONFIG_RESOURCE_TYPES, word
+from kraft_core.image.tables import CONFIGS, Tables
+from kraft_core.secrets import is_secret_config
+
+TOPIC_RESOURCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """resource_name "": the default of all resources of that type."""
+
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str
+
+
+def set_or_delete(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """CONFIG_RECORD; a null value deletes."""
+    key = (value["resourceType"], value["resourceName"], value["name"])
+    yield Change(CONFIGS, key, None if value["value"] is None else Config(*key, value["value"]))
+
+
+def without_topic(tables: Tables, topic_name: str) -> Iterator[Change]:
+    """The configs of a removed topic go with it."""
+    for name in tables.group(CONFIGS, TOPIC_RESOURCE, topic_name):
+        yield Change(CONFIGS, (TOPIC_RESOURCE, topic_name, name), None)
+
+
+def row(config: Config) -> dict[str, Any]:
+    redacted = is_secret_config(config.name)
+    return {
+        "resource_type": word(CONFIG_RESOURCE_TYPES, config.resource_type),
+        "resource_name": config.resource_name,
+        "name": config.name,
+        "value": None if redacted else config.value,
+        "redacted": redacted,
+    }
+
+
+def to_record(config: Config) -> tuple[str, dict[str, Any]]:
+    return "CONFIG_RECORD", {
+        "resourceType": config.resource_type,
+        "resourceName": config.resource_name,
+        "name": config.name,
+        "value": config.value,
+    }
+
+
+RULES = {"CONFIG_RECORD": set_or_delete}

@@ -1,0 +1,65 @@
+"""Controllers as they registered themselves (ClusterDelta, ControllerRegistration)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_core.image.change import Change
+from kraft_core.image.endpoints import (
+    EndPoint,
+    SupportedFeature,
+    end_point_rows,
+    end_points,
+    feature_rows,
+    supported_features,
+    to_fields,
+)
+from kraft_core.image.tables import CONTROLLERS, Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    controller_id: int
+    incarnation_id: str
+    zk_migration_ready: bool
+    end_points: tuple[EndPoint, ...]
+    features: tuple[SupportedFeature, ...]
+
+
+def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """REGISTER_CONTROLLER_RECORD: replaces whatever was registered under that id."""
+    controller = Controller(
+        controller_id=value["controllerId"],
+        incarnation_id=value["incarnationId"],
+        zk_migration_ready=value["zkMigrationReady"],
+        end_points=end_points(value["endPoints"]),
+        features=supported_features(value["features"]),
+    )
+    yield Change(CONTROLLERS, (controller.controller_id,), controller)
+
+
+def unregister(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """UNREGISTER_CONTROLLER_RECORD, from release 4.4 on."""
+    yield Change(CONTROLLERS, (value["controllerId"],), None)
+
+
+def row(controller: Controller) -> dict[str, Any]:
+    return {
+        "controller_id": controller.controller_id,
+        "incarnation_id": controller.incarnation_id,
+        "zk_migration_ready": controller.zk_migration_ready,
+        "end_points": end_point_rows(controller.end_points),
+        "features": feature_rows(controller.features),
+    }
+
+
+def to_record(controller: Controller) -> tuple[str, dict[str, Any]]:
+    return "REGISTER_CONTROLLER_RECORD", {
+        "controllerId": controller.controller_id,
+        "incarnationId": controller.incarnation_id,
+        "zkMigrationReady": controller.zk_migration_ready,
+        **to_fields(controller.end_points, controller.features),
+    }
+
+
+RULES = {"REGISTER_CONTROLLER_RECORD": register, "UNREGISTER_CONTROLLER_RECORD": unregister}

@@ -1,0 +1,175 @@
+"""Partitions: leader, ISR, replicas, ELR and directories, by whole and by partial records.
+
+The rules are those of Kafka's PartitionRegistration (its constructor and merge) and TopicDelta.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kraft_core.image.change import Change, RefusedError
+from kraft_core.image.names import LEADER_RECOVERY_STATES, MIGRATING_DIRECTORY, word
+from kraft_core.image.tables import PARTITIONS, TOPICS, Tables
+
+NO_LEADER_CHANGE = -2
+NO_RECOVERY_STATE_CHANGE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """leader -1: none. directories: one uuid a replica, in the order of replicas."""
+
+    topic_id: str
+    topic_name: str
+    partition_id: int
+    replicas: tuple[int, ...]
+    directories: tuple[str, ...]
+    isr: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    eligible_leader_replicas: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    leader: int
+    leader_recovery_state: int
+    leader_epoch: int
+    partition_epoch: int
+
+
+def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """PARTITION_RECORD: the whole registration; it replaces an earlier one."""
+    topic = tables.get(TOPICS, (value["topicId"],))
+    if topic is None:
+        raise RefusedError(f"partition {value['partitionId']} of unknown topic {value['topicId']}")
+    replicas = tuple(value["replicas"])
+    partition = Partition(
+        topic_id=value["topicId"],
+        topic_name=topic.name,
+        partition_id=value["partitionId"],
+        replicas=replicas,
+        directories=_directories(value.get("directories"), replicas),
+        isr=tuple(value["isr"]),
+        removing_replicas=tuple(value["removingReplicas"]),
+        adding_replicas=tuple(value["addingReplicas"]),
+        eligible_leader_replicas=tuple(value.get("eligibleLeaderReplicas") or ()),
+        last_known_elr=tuple(value.get("lastKnownElr") or ()),
+        leader=value["leader"],
+        leader_recovery_state=_recovery_state(value["leaderRecoveryState"]),
+        leader_epoch=value["leaderEpoch"],
+        partition_epoch=value["partitionEpoch"],
+    )
+    yield _put(partition)
+
+
+def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """PARTITION_CHANGE_RECORD: what it names changes, the rest stays; the partition epoch always rises."""
+    key = (value["topicId"], value["partitionId"])
+    partition: Partition | None = tables.get(PARTITIONS, key)
+    if partition is None:
+        raise RefusedError(f"change of unknown partition {key[1]} of topic {key[0]}")
+    yield _put(_merge(partition, value))
+
+
+def clear_elr(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """CLEAR_ELR_RECORD: of one topic, or of all for an empty name; one without ELR stays as it is."""
+    name = value["topicName"]
+    if name and name not in tables.topic_ids:
+        raise RefusedError(f"ELR of unknown topic {name}")
+    prefixes = [(tables.topic_ids[name],)] if name else list(tables.groups(PARTITIONS))
+    for prefix in prefixes:
+        for partition in tables.group(PARTITIONS, *prefix).values():
+            if partition.eligible_leader_replicas or partition.last_known_elr:
+                yield _put(
+                    replace(
+                        partition,
+                        eligible_leader_replicas=(),
+                        last_known_elr=(),
+                        partition_epoch=partition.partition_epoch + 1,
+                    )
+                )
+
+
+def _put(partition: Partition) -> Change:
+    return Change(PARTITIONS, (partition.topic_id, partition.partition_id), partition)
+
+
+def _merge(before: Partition, value: Mapping[str, Any]) -> Partition:
+    def changed(field: str, kept: tuple[int, ...]) -> tuple[int, ...]:
+        new = value.get(field)
+        return kept if new is None else tuple(new)
+
+    replicas = changed("replicas", before.replicas)
+    directories = value.get("directories")
+    elected = value["leader"] != NO_LEADER_CHANGE
+    state = value.get("leaderRecoveryState", NO_RECOVERY_STATE_CHANGE)
+    return replace(
+        before,
+        replicas=replicas,
+        directories=_directories(before.directories if directories is None else directories, replicas),
+        isr=changed("isr", before.isr),
+        removing_replicas=changed("removingReplicas", before.removing_replicas),
+        adding_replicas=changed("addingReplicas", before.adding_replicas),
+        eligible_leader_replicas=changed("eligibleLeaderReplicas", before.eligible_leader_replicas),
+        last_known_elr=changed("lastKnownElr", before.last_known_elr),
+        leader=value["leader"] if elected else before.leader,
+        leader_recovery_state=(
+            before.leader_recovery_state if state == NO_RECOVERY_STATE_CHANGE else _recovery_state(state)
+        ),
+        # Any leader named bumps the epoch, also the one that leads already.
+        leader_epoch=before.leader_epoch + elected,
+        partition_epoch=before.partition_epoch + 1,
+    )
+
+
+def _directories(given: list[str] | tuple[str, ...] | None, replicas: tuple[int, ...]) -> tuple[str, ...]:
+    if all(directory == MIGRATING_DIRECTORY for directory in given or ()):
+        return (MIGRATING_DIRECTORY,) * len(replicas)
+    directories = tuple(given or ())
+    if len(directories) != len(replicas):
+        raise RefusedError(f"{len(directories)} directories for {len(replicas)} replicas")
+    return directories
+
+
+def _recovery_state(state: int) -> int:
+    if state not in LEADER_RECOVERY_STATES:
+        raise RefusedError(f"unknown leader recovery state {state}")
+    return state
+
+
+def row(partition: Partition) -> dict[str, Any]:
+    return {
+        "topic_id": partition.topic_id,
+        "topic_name": partition.topic_name,
+        "partition_id": partition.partition_id,
+        "replicas": list(partition.replicas),
+        "directories": list(partition.directories),
+        "isr": list(partition.isr),
+        "removing_replicas": list(partition.removing_replicas),
+        "adding_replicas": list(partition.adding_replicas),
+        "eligible_leader_replicas": list(partition.eligible_leader_replicas),
+        "last_known_elr": list(partition.last_known_elr),
+        "leader": partition.leader,
+        "leader_recovery_state": word(LEADER_RECOVERY_STATES, partition.leader_recovery_state),
+        "leader_epoch": partition.leader_epoch,
+        "partition_epoch": partition.partition_epoch,
+    }
+
+
+def to_record(partition: Partition) -> tuple[str, dict[str, Any]]:
+    return "PARTITION_RECORD", {
+        "partitionId": partition.partition_id,
+        "topicId": partition.topic_id,
+        "replicas": list(partition.replicas),
+        "isr": list(partition.isr),
+        "removingReplicas": list(partition.removing_replicas),
+        "addingReplicas": list(partition.adding_replicas),
+        "leader": partition.leader,
+        "leaderEpoch": partition.leader_epoch,
+        "partitionEpoch": partition.partition_epoch,
+        "leaderRecoveryState": partition.leader_recovery_state,
+        "directories": list(partition.directories),
+        "eligibleLeaderReplicas": list(partition.eligible_leader_replicas) or None,
+        "lastKnownElr": list(partition.last_known_elr) or None,
+    }
+
+
+RULES = {"PARTITION_RECORD": create, "PARTITION_CHANGE_RECORD": change, "CLEAR_ELR_RECORD": clear_elr}

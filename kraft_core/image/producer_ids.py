@@ -1,0 +1,44 @@
+"""The next producer id that no broker was given yet (ProducerIdsDelta)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraft_core.image.change import Change
+from kraft_core.image.tables import PRODUCER_IDS, Tables
+
+_THE_ONE = ("nextProducerId",)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIds:
+    """broker_id and broker_epoch: who asked for the last block. A snapshot forgets them and holds -1."""
+
+    next_producer_id: int
+    broker_id: int = field(compare=False)
+    broker_epoch: int = field(compare=False)
+
+
+def hand_out(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """PRODUCER_IDS_RECORD."""
+    ids = ProducerIds(value["nextProducerId"], value["brokerId"], value["brokerEpoch"])
+    yield Change(PRODUCER_IDS, _THE_ONE, ids)
+
+
+def row(ids: ProducerIds) -> dict[str, Any]:
+    return {
+        "next_producer_id": ids.next_producer_id,
+        "broker_id": ids.broker_id,
+        "broker_epoch": ids.broker_epoch,
+    }
+
+
+def to_record(ids: ProducerIds) -> tuple[str, dict[str, Any]]:
+    return "PRODUCER_IDS_RECORD", {
+        "brokerId": ids.broker_id,
+        "brokerEpoch": ids.broker_epoch,
+        "nextProducerId": ids.next_producer_id,
+    }
+
+
+RULES = {"PRODUCER_IDS_RECORD": hand_out}

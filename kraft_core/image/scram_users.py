@@ -1,0 +1,64 @@
+"""SCRAM credentials: one for a user and mechanism (ScramDelta)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraft_core.image.change import Change
+from kraft_core.image.names import SCRAM_MECHANISMS, word
+from kraft_core.image.tables import SCRAM_USERS, Tables
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUser:
+    """Salt and keys are secrets: compared, never shown."""
+
+    mechanism: int
+    name: str
+    iterations: int
+    salt: bytes | None = field(repr=False)
+    stored_key: bytes | None = field(repr=False)
+    server_key: bytes | None = field(repr=False)
+
+
+def set_credential(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """USER_SCRAM_CREDENTIAL_RECORD. The layout up to release 3.4 has neither stored nor server key."""
+    user = ScramUser(
+        mechanism=value["mechanism"],
+        name=value["name"],
+        iterations=value["iterations"],
+        salt=value["salt"],
+        stored_key=value.get("storedKey"),
+        server_key=value.get("serverKey"),
+    )
+    yield Change(SCRAM_USERS, (user.mechanism, user.name), user)
+
+
+def remove(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """REMOVE_USER_SCRAM_CREDENTIAL_RECORD."""
+    yield Change(SCRAM_USERS, (value["mechanism"], value["name"]), None)
+
+
+def row(user: ScramUser) -> dict[str, Any]:
+    return {
+        "mechanism": word(SCRAM_MECHANISMS, user.mechanism),
+        "name": user.name,
+        "iterations": user.iterations,
+    }
+
+
+def to_record(user: ScramUser) -> tuple[str, dict[str, Any]]:
+    return "USER_SCRAM_CREDENTIAL_RECORD", {
+        "name": user.name,
+        "mechanism": user.mechanism,
+        "salt": user.salt,
+        "storedKey": user.stored_key,
+        "serverKey": user.server_key,
+        "iterations": user.iterations,
+    }
+
+
+RULES = {
+    "USER_SCRAM_CREDENTIAL_RECORD": set_credential,
+    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": remove,
+}

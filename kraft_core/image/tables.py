@@ -1,0 +1,101 @@
+"""The state behind an image: every thing of every kind, by key."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from kraft_core.image.change import Change, Key
+
+TOPICS = "topics"
+PARTITIONS = "partitions"
+BROKERS = "brokers"
+CONTROLLERS = "controllers"
+CONFIGS = "configs"
+ACLS = "acls"
+CLIENT_QUOTAS = "client_quotas"
+SCRAM_USERS = "scram_users"
+DELEGATION_TOKENS = "delegation_tokens"
+FEATURES = "features"
+PRODUCER_IDS = "producer_ids"
+ZK_MIGRATION = "zk_migration"
+
+KINDS = (
+    FEATURES,
+    ZK_MIGRATION,
+    CONTROLLERS,
+    BROKERS,
+    TOPICS,
+    PARTITIONS,
+    CONFIGS,
+    CLIENT_QUOTAS,
+    PRODUCER_IDS,
+    ACLS,
+    SCRAM_USERS,
+    DELEGATION_TOKENS,
+)
+
+_EMPTY: Mapping[Any, Any] = MappingProxyType({})
+
+
+class Tables:
+    """Things by kind and key; those whose keys share all but the last element lie in one group.
+
+    A group is what is asked for together: the partitions of a topic, the configs of a resource, the quotas of
+    an entity, the users of a SCRAM mechanism. Values are immutable, so a copy shares them.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[Key, dict[Any, Any]]] = {kind: {} for kind in KINDS}
+        self.topic_ids: dict[str, str] = {}
+
+    def get(self, kind: str, key: Key) -> Any | None:
+        return self._groups[kind].get(key[:-1], _EMPTY).get(key[-1])
+
+    def group(self, kind: str, *prefix: Any) -> Mapping[Any, Any]:
+        """The things whose keys begin with `prefix`, by the last element of their keys; a live view."""
+        return self._groups[kind].get(prefix, _EMPTY)
+
+    def groups(self, kind: str) -> Mapping[Key, Mapping[Any, Any]]:
+        """Every group of a kind by its prefix; none is empty."""
+        return self._groups[kind]
+
+    def items(self, kind: str) -> Iterator[tuple[Key, Any]]:
+        for prefix, group in self._groups[kind].items():
+            for last, value in group.items():
+                yield (*prefix, last), value
+
+    def count(self, kind: str) -> int:
+        return sum(len(group) for group in self._groups[kind].values())
+
+    def put(self, change: Change) -> None:
+        prefix, last = change.key[:-1], change.key[-1]
+        groups = self._groups[change.kind]
+        before = groups.get(prefix, _EMPTY).get(last)
+        if change.value is not None:
+            groups.setdefault(prefix, {})[last] = change.value
+        elif before is not None:
+            del groups[prefix][last]
+            if not groups[prefix]:
+                del groups[prefix]
+        if change.kind == TOPICS:
+            self._index_topic(before, change.value)
+
+    def _index_topic(self, before: Any | None, after: Any | None) -> None:
+        if before is not None and self.topic_ids.get(before.name) == before.topic_id:
+            del self.topic_ids[before.name]
+        if after is not None:
+            self.topic_ids[after.name] = after.topic_id
+
+    def copy(self) -> "Tables":
+        twin = Tables()
+        twin._groups = {
+            kind: {prefix: dict(group) for prefix, group in groups.items()}
+            for kind, groups in self._groups.items()
+        }
+        twin.topic_ids = dict(self.topic_ids)
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tables) and self._groups == other._groups
+
+    __hash__ = None  # type: ignore[assignment]

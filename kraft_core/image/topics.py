@@ -1,0 +1,49 @@
+"""Topics: created, and removed with all that hangs on them (TopicsDelta, ConfigurationsDelta)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_core.image import configs
+from kraft_core.image.change import Change, RefusedError
+from kraft_core.image.tables import PARTITIONS, TOPICS, Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    topic_id: str
+    name: str
+
+
+def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """TOPIC_RECORD. One for an id that exists starts that topic anew, without partitions."""
+    topic = Topic(value["topicId"], value["name"])
+    yield from _without_partitions(tables, topic.topic_id)
+    yield Change(TOPICS, (topic.topic_id,), topic)
+
+
+def remove(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+    """REMOVE_TOPIC_RECORD: the topic, its partitions and its configs go; ACLs on its name stay."""
+    topic_id = value["topicId"]
+    topic: Topic | None = tables.get(TOPICS, (topic_id,))
+    if topic is None:
+        raise RefusedError(f"no topic has id {topic_id}")
+    yield from _without_partitions(tables, topic_id)
+    yield from configs.without_topic(tables, topic.name)
+    yield Change(TOPICS, (topic_id,), None)
+
+
+def _without_partitions(tables: Tables, topic_id: str) -> Iterator[Change]:
+    for partition_id in tables.group(PARTITIONS, topic_id):
+        yield Change(PARTITIONS, (topic_id, partition_id), None)
+
+
+def row(topic: Topic) -> dict[str, Any]:
+    return {"topic_id": topic.topic_id, "name": topic.name}
+
+
+def to_record(topic: Topic) -> tuple[str, dict[str, Any]]:
+    return "TOPIC_RECORD", {"name": topic.name, "topicId": topic.topic_id}
+
+
+RULES = {"TOPIC_RECORD": create, "REMOVE_TOPIC_RECORD": remove}
