@@ -58,12 +58,15 @@ class Validity(Enum):
     SNAPSHOT = "SNAPSHOT"
 
 
+_NO_VERSIONS: OffsetHistory[int] = OffsetHistory()
+
+
 @dataclass(frozen=True, slots=True)
 class Controls:
     """Voter sets and kraft.version by offset."""
 
     voters: VoterHistory
-    kraft_versions: OffsetHistory[int] = field(default_factory=OffsetHistory[int])
+    kraft_versions: OffsetHistory[int] = _NO_VERSIONS
 
     @property
     def kraft_version(self) -> int:
@@ -86,13 +89,12 @@ class Controls:
     def read_snapshot(self, snapshot: Snapshot) -> Controls:
         """What a snapshot holds and nothing else, labelled with the last offset it covers."""
         label = snapshot.end_offset - 1
-        voters = OffsetHistory[VoterSet]()
-        versions = OffsetHistory[int]()
-        if snapshot.kraft_version is not None:
-            versions = versions.add(label, snapshot.kraft_version)
+        read = Controls(VoterHistory(self.voters.static))
         if snapshot.voters is not None:
-            voters = voters.add(label, snapshot.voters)
-        return Controls(VoterHistory(self.voters.static, voters), versions)
+            read = Controls(read.voters.add(label, snapshot.voters))
+        if snapshot.kraft_version is not None:
+            read = Controls(read.voters, read.kraft_versions.add(label, snapshot.kraft_version))
+        return read
 
     def truncate(self, end_offset: int) -> Controls:
         return Controls(self.voters.truncate(end_offset), self.kraft_versions.truncate(end_offset))
@@ -160,9 +162,9 @@ class ReplicaLog:
 
         DIVERGING comes with the end to truncate to, SNAPSHOT with the snapshot to fetch.
         """
+        if offset == self.start_offset == 0:
+            return Validity.VALID, EpochEnd(0, 0)  # nothing is a prefix of every log, whatever its epoch
         asked = EpochEnd(offset, leader_epoch)
-        if self.start_offset == 0 and asked == EpochEnd(0, 0):
-            return Validity.VALID, asked
         oldest, newest = self.earliest_snapshot, self.latest_snapshot
         if oldest and newest and self._lies_below(asked, oldest):
             return Validity.SNAPSHOT, newest.id

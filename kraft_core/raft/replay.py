@@ -179,7 +179,10 @@ def _grown(log: ReplicaLog, size_bytes: int) -> tuple[Segment, ...]:
 def _truncate(log: ReplicaLog, end_offset: int) -> ReplicaLog:
     if end_offset < log.high_watermark:
         raise RefusedError(BELOW_HIGH_WATERMARK, f"{end_offset}, high watermark {log.high_watermark}")
-    return _cut(log, end_offset) if end_offset < log.end_offset else log
+    if end_offset >= log.end_offset:
+        # An epoch that the replica was to lead may stand at the log end without a record.
+        return replace(log, epochs=log.epochs.truncate(end_offset))
+    return _cut(log, end_offset)
 
 
 def _cut(log: ReplicaLog, end_offset: int) -> ReplicaLog:

@@ -10,7 +10,7 @@ every majority of the new one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from kraft_core.raft.history import OffsetHistory
@@ -152,12 +152,15 @@ def kafka_accepts_step(before: VoterSet, after: VoterSet) -> bool:
     return len(before.keys - after.keys) <= 1 and len(after.keys - before.keys) <= 1
 
 
+_NO_SETS: OffsetHistory[VoterSet] = OffsetHistory()
+
+
 @dataclass(frozen=True, slots=True)
 class VoterHistory:
     """The voter sets of a log by offset, and the static set that is in force while the log has none."""
 
     static: VoterSet | None = None
-    sets: OffsetHistory[VoterSet] = field(default_factory=OffsetHistory[VoterSet])
+    sets: OffsetHistory[VoterSet] = _NO_SETS
 
     @property
     def last(self) -> VoterSet | None:
