@@ -121,12 +121,23 @@ def find_controller_dirs(roots: Iterable[Path | str]) -> Discovery:
     refused: list[Refusal] = []
     seen: set[tuple[int, int]] = set()
     for root in roots:
-        for found in _walk(Path(root), seen):
+        for found in _directories(Path(root), seen):
             if isinstance(found, Refusal):
                 refused.append(found)
-            else:
+            elif found.resolve().name == LOG_DIR_NAME:
                 directories.append(read_controller_dir(found))
     return Discovery(tuple(directories), tuple(refused))
+
+
+def find_log_files(root: Path) -> Iterator[Path | Refusal]:
+    """The finished checkpoints, then the segments, of each directory at or below a root."""
+    for found in _directories(root, set()):
+        if isinstance(found, Refusal):
+            yield found
+            continue
+        names = sorted(path.name for path in found.iterdir())
+        yield from (found / name for name in names if name == BOOTSTRAP_NAME or _is_finished(name))
+        yield from (found / name for name in names if parse_segment_name(name) is not None)
 
 
 def read_controller_dir(log_dir: Path) -> ControllerDir:
@@ -134,26 +145,34 @@ def read_controller_dir(log_dir: Path) -> ControllerDir:
     return _Reader(log_dir).read()
 
 
-def _walk(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | Refusal]:
-    """Log directories in the order of their paths, and what cannot be searched."""
+def refuse_old(directory: Path) -> Refusal | None:
+    """A refusal for the log directory of Kafka 2.8, None for any other."""
+    if directory.resolve().name != OLD_LOG_DIR_NAME:
+        return None
+    return Refusal(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
+
+
+def _is_finished(name: str) -> bool:
+    snapshot_id = parse_name(name)
+    return snapshot_id is not None and not snapshot_id.suffix
+
+
+def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | Refusal]:
+    """Every directory at or below a root in the order of paths, but none below a log directory."""
     pending = [root]
     while pending:
         directory = pending.pop()
         try:
             status = directory.stat()
-            if not stat.S_ISDIR(status.st_mode):
-                yield Refusal(directory, "no directory")
-                continue
             if (status.st_dev, status.st_ino) in seen:
                 continue
             seen.add((status.st_dev, status.st_ino))
-            name = directory.resolve().name
-            if name == LOG_DIR_NAME:
-                yield directory
-            elif name == OLD_LOG_DIR_NAME:
-                yield Refusal(directory, "written by Kafka 2.8, whose log format was dropped: cannot be read")
-            else:
+            refusal = refuse_old(directory)
+            if refusal is None and not stat.S_ISDIR(status.st_mode):
+                refusal = Refusal(directory, "no directory")
+            if refusal is None and directory.resolve().name != LOG_DIR_NAME:
                 pending += sorted(_subdirectories(directory), reverse=True)
+            yield refusal or directory
         except OSError as error:
             yield Refusal(directory, error.strerror or str(error))
 

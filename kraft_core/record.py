@@ -20,6 +20,7 @@ from kraft_core.segment import Damage, Reason, scan
 from kraft_core.varint import Buffer, read_unsigned_varint
 
 UNKNOWN = "UNKNOWN"
+BATCH_REASONS = frozenset({"malformed_batch", "wrong_record_count", "unpack_failed", "unpacked_too_large"})
 _CONTROL_KEY_BYTES = 4
 
 
@@ -55,6 +56,11 @@ class Record(NamedTuple):
     def digest(self) -> str:
         """SHA-256 of the unread bytes, hex."""
         return hashlib.sha256(self.unread).hexdigest()
+
+    @property
+    def is_rest_of_batch(self) -> bool:
+        """Whether this is no record, but stands for those of its batch that cannot be told apart."""
+        return self.reason in BATCH_REASONS
 
     @property
     def damage(self) -> Damage | None:
@@ -143,7 +149,7 @@ def _understand_metadata(value: bytes) -> _Understood:
 
 def _understand_control(key: bytes, value: bytes) -> _Understood:
     if len(key) < _CONTROL_KEY_BYTES:
-        return _Understood(None, None, None, None, "malformed_record", f"control key of {len(key)} bytes")
+        return _Understood(None, None, None, None, "malformed_key", f"control key of {len(key)} bytes")
     control_type = int.from_bytes(key[2:4], "big", signed=True)
     message = CONTROL_RECORDS.get(control_type)
     try:
@@ -175,7 +181,7 @@ def _frame(value: bytes) -> tuple[Message | None, int | None, int | None]:
 
 
 def _rest_of_batch(buf: Buffer, header: BatchHeader, index: int, error: DecodeError) -> Record:
-    reason: Reason = "malformed_record"
+    reason: Reason = "malformed_batch"
     if isinstance(error, WrongCountError):
         reason = "wrong_record_count"
     elif isinstance(error, TooLargeError):

@@ -23,8 +23,8 @@ from kraft_core.batch import (
 )
 from kraft_core.varint import Buffer
 
-# Why bytes could not be read. The first group concerns a file's bytes, the second the records of a
-# batch whose checksum holds.
+# Why bytes could not be read: no batch (up to bad_offset), a record of a good batch (up to malformed_key),
+# or the records of a good batch that cannot be told apart.
 Reason = Literal[
     "torn_tail",  # the file ends inside its last batch
     "zero_tail",  # nothing but zero bytes to the end of the file
@@ -41,11 +41,14 @@ Reason = Literal[
     "empty_value",
     "malformed_value",
     "trailing_bytes",
-    "malformed_record",
+    "malformed_key",
+    "malformed_batch",
     "wrong_record_count",
     "unpack_failed",
     "unpacked_too_large",
 ]
+
+OrderFaultKind = Literal["gap", "overlap", "duplicate", "epoch_regression"]
 
 # Kafka writes metadata batches of at most 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); a length
 # beyond a multiple of that is damage, and is not worth a checksum when the scan looks for a batch.
@@ -81,7 +84,7 @@ class OrderFault:
     """
 
     position: int
-    kind: Literal["gap", "overlap", "duplicate", "epoch_regression"]
+    kind: OrderFaultKind
     expected: int
     found: int
 
@@ -110,32 +113,49 @@ def scan(
             next_offset = header.next_offset
 
 
+class OrderCheck:
+    """Judges whether the batches of one file follow each other, one item after the other.
+
+    next_offset: the offset the first batch should have, where known. A gap right after damage is none: the
+    damage stands for the missing batches.
+    """
+
+    def __init__(self, next_offset: int | None = None) -> None:
+        self._next_offset = next_offset
+        self._last: BatchHeader | None = None
+        self._highest_epoch = -1
+        self._after_damage = False
+
+    def faults(self, item: BatchHeader | Damage) -> list[OrderFault]:
+        """What is wrong with the place of this item, which comes after those given before."""
+        if isinstance(item, Damage):
+            self._after_damage = True
+            return []
+        found = [OrderFault(item.position, *fault) for fault in self._judge(item)]
+        self._highest_epoch = max(self._highest_epoch, item.leader_epoch)
+        self._next_offset = item.next_offset
+        self._last = item
+        self._after_damage = False
+        return found
+
+    def _judge(self, item: BatchHeader) -> Iterator[tuple[OrderFaultKind, int, int]]:
+        expected = item.base_offset if self._next_offset is None else self._next_offset
+        if item.base_offset < expected:
+            same = self._last is not None and self._last._replace(position=item.position) == item
+            yield "duplicate" if same else "overlap", expected, item.base_offset
+        elif item.base_offset > expected and not self._after_damage:
+            yield "gap", expected, item.base_offset
+        if item.leader_epoch < self._highest_epoch:
+            yield "epoch_regression", self._highest_epoch, item.leader_epoch
+
+
 def order_faults(
     items: Iterable[BatchHeader | Damage], next_offset: int | None = None
 ) -> Iterator[OrderFault]:
-    """Where the batches of one file do not follow each other.
-
-    A gap right after damage is not one: the damage stands for the missing batches. next_offset: the
-    offset the first batch should have, where known.
-    """
-    last: BatchHeader | None = None
-    highest_epoch = -1
-    after_damage = False
+    """Where the batches of one file do not follow each other; see OrderCheck."""
+    check = OrderCheck(next_offset)
     for item in items:
-        if isinstance(item, Damage):
-            after_damage = True
-            continue
-        if next_offset is not None and item.base_offset < next_offset:
-            kind = "duplicate" if last is not None and _same_batch(last, item) else "overlap"
-            yield OrderFault(item.position, kind, next_offset, item.base_offset)
-        elif next_offset is not None and item.base_offset > next_offset and not after_damage:
-            yield OrderFault(item.position, "gap", next_offset, item.base_offset)
-        if item.leader_epoch < highest_epoch:
-            yield OrderFault(item.position, "epoch_regression", highest_epoch, item.leader_epoch)
-        highest_epoch = max(highest_epoch, item.leader_epoch)
-        next_offset = item.next_offset
-        last = item
-        after_damage = False
+        yield from check.faults(item)
 
 
 def damage_at(buf: Buffer, position: int, size_bytes: int, reason: Reason) -> Damage:
@@ -144,10 +164,6 @@ def damage_at(buf: Buffer, position: int, size_bytes: int, reason: Reason) -> Da
     for at in range(position, position + size_bytes, _SCAN_BYTES):
         digest.update(buf[at : min(at + _SCAN_BYTES, position + size_bytes)])
     return Damage(position, size_bytes, reason, digest.hexdigest())
-
-
-def _same_batch(one: BatchHeader, other: BatchHeader) -> bool:
-    return one._replace(position=other.position) == other
 
 
 def _good_batch(buf: Buffer, position: int, stop: int) -> BatchHeader | None:

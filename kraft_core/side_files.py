@@ -22,7 +22,7 @@ class GarbledError(ValueError):
 class MetaProperties:
     """meta.properties (Kafka's MetaProperties); None = not in the file.
 
-    node_id: version 0 calls it broker.id. directory_id: the text form of a uuid (KIP-858), absent before Kafka 3.7.
+    node_id: version 0 calls it broker.id. directory_id: a uuid's text (KIP-858), absent before Kafka 3.7.
     """
 
     version: int

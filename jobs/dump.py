@@ -1,0 +1,229 @@
+"""kraftlake dump: the records of segments and checkpoints as JSON lines, without Spark.
+
+Records go to stdout, everything that is wrong with a file to stderr, a line each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jobs.outcome import ExitCode, Failure
+from kraft_core.codec import to_json
+from kraft_core.logdir import Refusal, find_log_files, parse_segment_name, refuse_old
+from kraft_core.mapping import mapped
+from kraft_core.record import Record, read_batch
+from kraft_core.secrets import redact
+from kraft_core.segment import Damage, OrderCheck, OrderFault, scan
+from kraft_core.snapshot import BOOTSTRAP_NAME, parse_name, read_snapshot
+
+EXAMPLES = """examples:
+  kraftlake dump __cluster_metadata-0/00000000000000000000.log
+  kraftlake dump /backup/node-1 | jq 'select(.type == "KRaftVoters")'
+  kraftlake dump --format text 00000000000000003692-0000000009.checkpoint
+
+exit codes: 0 fine (a log that ends inside a batch only warns), 1 something could not be read or does not
+follow, 2 no such path, 3 nothing readable"""
+
+
+@dataclass
+class _Tally:
+    """What the exit code depends on."""
+
+    batches: int = 0
+    empty_logs: int = 0
+    errors: int = 0
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """Something wrong with a file, a line on stderr.
+
+    kind: damage (no batch), quarantined (a record or a batch's records), order (a batch that does not follow),
+    incomplete (a checkpoint that is no whole snapshot), refused (a path that was not read).
+    """
+
+    kind: str
+    file: str
+    detail: dict[str, Any]
+    severity: str = "error"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a segment, a checkpoint, or a tree that holds some",
+    )
+    parser.add_argument("--format", choices=("jsonl", "text"), default="jsonl", help="default: jsonl")
+    parser.add_argument("--show-secrets", action="store_true", help="print credentials instead of null")
+    parser.add_argument(
+        "--raw-unknown",
+        action="store_true",
+        help="print the bytes of values that cannot be decoded, as base64; they may hold secrets",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Dump every file; returns the exit code. Failure where a path does not exist."""
+    missing = [str(path) for path in args.paths if not path.exists()]
+    if missing:
+        raise Failure(f"no such file or directory: {', '.join(missing)}")
+    tally = _Tally()
+    write_record = _write_json if args.format == "jsonl" else _write_text
+    for path in args.paths:
+        for item in _dump_path(path, tally):
+            if isinstance(item, _Fault):
+                tally.errors += item.severity == "error"
+                _report(item, args.format)
+            else:
+                write_record(*item, args)
+    sys.stdout.flush()
+    return _exit_code(tally)
+
+
+def _exit_code(tally: _Tally) -> ExitCode:
+    if tally.batches == 0 and tally.empty_logs == 0:
+        return ExitCode.NOTHING_READABLE
+    return ExitCode.FOUND if tally.errors else ExitCode.FINE
+
+
+def _dump_path(path: Path, tally: _Tally) -> Iterator[tuple[str, Record] | _Fault]:
+    found = list(find_log_files(path)) if path.is_dir() else [refuse_old(path.parent) or path]
+    if not found:
+        yield _Fault("refused", str(path), {"reason": "no segment and no checkpoint here"})
+    last_segments = {
+        p.parent: p for p in found if isinstance(p, Path) and parse_segment_name(p.name) is not None
+    }
+    for item in found:
+        if isinstance(item, Refusal):
+            yield _Fault("refused", str(item.path), {"reason": item.reason})
+            continue
+        try:
+            yield from _dump_file(item, last_segments.get(item.parent) == item, tally)
+        except OSError as error:
+            yield _Fault("refused", str(item), {"reason": error.strerror or str(error)})
+
+
+def _dump_file(path: Path, is_last: bool, tally: _Tally) -> Iterator[tuple[str, Record] | _Fault]:
+    """The records and faults of a file. is_last: it is the newest segment given of its log."""
+    file = str(path)
+    if not path.is_file():
+        yield _Fault("refused", file, {"reason": "no regular file"})
+        return
+    snapshot_id = parse_name(path.name)
+    is_snapshot = snapshot_id is not None or path.name == BOOTSTRAP_NAME
+    next_offset = 0 if is_snapshot else parse_segment_name(path.name)
+    unfinished = snapshot_id is not None and snapshot_id.suffix == ".part"
+    order = OrderCheck(next_offset)
+    with mapped(path) as buf:
+        tally.empty_logs += len(buf) == 0 and not is_snapshot
+        for item in scan(buf, next_offset=next_offset):
+            yield from (_order_fault(file, fault) for fault in order.faults(item))
+            if isinstance(item, Damage):
+                expected = item.reason == "torn_tail" and (is_last or unfinished)
+                yield _Fault("damage", file, asdict(item), "warning" if expected else "error")
+                continue
+            tally.batches += 1
+            for record in read_batch(buf, item):
+                if not record.is_rest_of_batch:
+                    yield file, record
+                if record.damage is not None:
+                    yield _Fault("quarantined", file, {**asdict(record.damage), "detail": record.detail})
+        incomplete = read_snapshot(buf).incomplete if is_snapshot else ""
+    if incomplete:
+        yield _Fault("incomplete", file, {"reason": incomplete}, "warning" if unfinished else "error")
+
+
+def _order_fault(file: str, fault: OrderFault) -> _Fault:
+    detail = {
+        "position": fault.position,
+        "fault": fault.kind,
+        "expected": fault.expected,
+        "found": fault.found,
+    }
+    return _Fault("order", file, detail)
+
+
+def _write_json(file: str, record: Record, args: argparse.Namespace) -> None:
+    payload, redacted = _payload(record, args.show_secrets)
+    line = {
+        "file": file,
+        "position": record.batch.position,
+        "offset": record.offset,
+        "leader_epoch": record.leader_epoch,
+        "timestamp": record.timestamp,
+        "is_control": record.batch.is_control,
+        "type": record.type,
+        "version": record.version,
+        "payload": payload,
+        "redacted": redacted,
+        "unread": _unread(record, args.raw_unknown),
+    }
+    sys.stdout.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+
+def _write_text(file: str, record: Record, args: argparse.Namespace) -> None:
+    payload, redacted = _payload(record, args.show_secrets)
+    unread = _unread(record, args.raw_unknown)
+    words = [
+        f"{file}:{record.offset}",
+        f"epoch {record.leader_epoch}",
+        _iso(record.timestamp),
+        record.type if record.version is None else f"{record.type} v{record.version}",
+        json.dumps(payload if unread is None else unread, ensure_ascii=False),
+        *(["(secrets left out)"] if redacted else []),
+    ]
+    sys.stdout.write(" ".join(words) + "\n")
+
+
+def _payload(record: Record, show_secrets: bool) -> tuple[dict[str, Any] | None, bool]:
+    """The record's fields as kafka-dump-log prints them, and whether a secret became null."""
+    if record.message is None or record.value is None:
+        return None, False
+    value, redacted = (record.value, False) if show_secrets else redact(record.message, record.value)
+    version = 0 if record.version is None else record.version
+    return to_json(record.message, version, value), redacted
+
+
+def _unread(record: Record, raw: bool) -> dict[str, Any] | None:
+    if record.reason is None:
+        return None
+    unread: dict[str, Any] = {
+        "reason": record.reason,
+        "detail": record.detail,
+        "api_key": record.api_key,
+        "size_bytes": len(record.unread),
+        "sha256": record.digest,
+    }
+    return {**unread, "value": b64encode(record.unread).decode()} if raw else unread
+
+
+def _iso(ms: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
+    except (ValueError, OverflowError, OSError):
+        return f"{ms}ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _report(fault: _Fault, format_: str) -> None:
+    if format_ == "jsonl":
+        line = json.dumps(
+            {"kind": fault.kind, "severity": fault.severity, "file": fault.file, **fault.detail}
+        )
+    else:
+        words = ", ".join(
+            f"{name} {value}" for name, value in fault.detail.items() if value not in ("", None)
+        )
+        line = f"{fault.severity}: {fault.file}: {fault.kind}: {words}"
+    print(line, file=sys.stderr)
