@@ -30,7 +30,7 @@ class DecodeError(ValueError):
         return DecodeError(self.position + by, self.reason, self.field)
 
 
-class TrailingBytes(DecodeError):  # noqa: N818
+class TrailingBytes(DecodeError):
     """The message was read whole, but bytes follow it."""
 
     def __init__(self, position: int, count: int) -> None:
@@ -38,7 +38,7 @@ class TrailingBytes(DecodeError):  # noqa: N818
         self.count = count
 
 
-class UnknownRecord(DecodeError):  # noqa: N818
+class UnknownRecord(DecodeError):
     """A record of a type, version or frame that no declaration covers: newer than this reader, or foreign.
 
     api_key: the metadata record's id or the control record's type; None when the frame is unknown too.

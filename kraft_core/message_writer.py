@@ -120,6 +120,8 @@ def _element_writer(field: Field, version: int) -> Writer:
         return _write_bytes
     if field.type == "uuid":
         return _write_uuid
+    if field.type == "bool":
+        return _write_bool
     return _fixed_writer(field.type)
 
 
@@ -135,10 +137,17 @@ def _fixed_writer(type_: FieldType) -> Writer:
     return write
 
 
+def _write_bool(out: bytearray, value: Any) -> None:
+    # struct would take any object's truth for a bool.
+    if not isinstance(value, bool):
+        raise EncodeError(f"{value!r} is no bool")
+    out.append(value)
+
+
 def _write_uuid(out: bytearray, value: Any) -> None:
     try:
         out += uuid_bytes(value)
-    except (ValueError, AttributeError):
+    except (ValueError, TypeError):
         raise EncodeError(f"{value!r} is no uuid") from None
 
 

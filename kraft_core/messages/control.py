@@ -7,7 +7,7 @@ int16: Kafka puts it before an EndTxnMarker and makes it the first field of the 
 
 from __future__ import annotations
 
-from kraft_core.messages.schema import Field, Message, Versions, since
+from kraft_core.messages.schema import V0, Field, Message, Versions, since
 
 ABORT, COMMIT, LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = range(7)
 
@@ -27,7 +27,7 @@ def _end_transaction(type_name: str) -> Message:
     return Message(
         "EndTxnMarker",
         None,
-        Versions(0, 0),
+        V0,
         (_VERSION, Field("coordinatorEpoch", "int32")),
         type_name=type_name,
         column=type_name.lower(),
@@ -49,7 +49,7 @@ CONTROL_RECORDS: dict[int, Message] = {
     SNAPSHOT_HEADER: Message(
         "SnapshotHeaderRecord",
         None,
-        Versions(0, 0),
+        V0,
         (_VERSION, Field("lastContainedLogTimestamp", "int64")),
         type_name="SnapshotHeader",
         column="snapshot_header",
@@ -57,7 +57,7 @@ CONTROL_RECORDS: dict[int, Message] = {
     SNAPSHOT_FOOTER: Message(
         "SnapshotFooterRecord",
         None,
-        Versions(0, 0),
+        V0,
         (_VERSION,),
         type_name="SnapshotFooter",
         column="snapshot_footer",
@@ -65,7 +65,7 @@ CONTROL_RECORDS: dict[int, Message] = {
     KRAFT_VERSION: Message(
         "KRaftVersionRecord",
         None,
-        Versions(0, 0),
+        V0,
         (_VERSION, Field("kRaftVersion", "int16")),
         type_name="KRaftVersion",
         column="kraft_version",
@@ -73,7 +73,7 @@ CONTROL_RECORDS: dict[int, Message] = {
     KRAFT_VOTERS: Message(
         "VotersRecord",
         None,
-        Versions(0, 0),
+        V0,
         (
             _VERSION,
             Field(

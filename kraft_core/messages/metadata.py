@@ -1,11 +1,19 @@
-"""Every metadata record of Kafka 3.3 to 4.4.0 (the definitions in kafka-metadata's common/metadata).
+"""Every metadata record, by id (the definitions in kafka-metadata's common/metadata, up to Kafka 4.4.0).
 
-Fields stand in the order of Kafka's definitions. Record 13 never existed.
+Fields stand in the order of Kafka's definitions. Record 13 never existed. Names changed without a change of
+the bytes: nextProducerId was producerIdsEnd before 3.2, lastKnownElr was lastKnownELR in 3.7.
 """
 
 from __future__ import annotations
 
-from kraft_core.messages.schema import ALL, Field, Message, Versions, since
+from kraft_core.messages.former import (
+    ACCESS_CONTROL_RECORD,
+    DELEGATION_TOKEN_RECORD_3_5,
+    FEATURE_LEVEL_RECORD_3_2,
+    REMOVE_FEATURE_LEVEL_RECORD,
+    USER_SCRAM_CREDENTIAL_RECORD_3_4,
+)
+from kraft_core.messages.schema import ALL, V0, Field, Message, Versions, since
 
 
 def _endpoints() -> Field:
@@ -40,8 +48,6 @@ def _unchanged_list(name: str, tag: int, versions: Versions = ALL) -> Field:
     return Field(name, "int32", array=True, versions=versions, tag=tag, nullable=versions, default=None)
 
 
-ONCE = Versions(0, 0)
-
 METADATA_RECORDS: tuple[Message, ...] = (
     Message(
         "RegisterBrokerRecord",
@@ -72,10 +78,10 @@ METADATA_RECORDS: tuple[Message, ...] = (
     Message(
         "UnregisterBrokerRecord",
         1,
-        ONCE,
+        V0,
         (Field("brokerId", "int32"), Field("brokerEpoch", "int64")),
     ),
-    Message("TopicRecord", 2, ONCE, (Field("name", "string"), Field("topicId", "uuid"))),
+    Message("TopicRecord", 2, V0, (Field("name", "string"), Field("topicId", "uuid"))),
     Message(
         "PartitionRecord",
         3,
@@ -99,7 +105,7 @@ METADATA_RECORDS: tuple[Message, ...] = (
     Message(
         "ConfigRecord",
         4,
-        ONCE,
+        V0,
         (
             Field("resourceType", "int8"),
             Field("resourceName", "string"),
@@ -127,13 +133,14 @@ METADATA_RECORDS: tuple[Message, ...] = (
             _unchanged_list("lastKnownElr", 7, since(2)),
         ),
     ),
-    Message("FenceBrokerRecord", 7, ONCE, (Field("id", "int32"), Field("epoch", "int64"))),
-    Message("UnfenceBrokerRecord", 8, ONCE, (Field("id", "int32"), Field("epoch", "int64"))),
-    Message("RemoveTopicRecord", 9, ONCE, (Field("topicId", "uuid"),)),
+    ACCESS_CONTROL_RECORD,
+    Message("FenceBrokerRecord", 7, V0, (Field("id", "int32"), Field("epoch", "int64"))),
+    Message("UnfenceBrokerRecord", 8, V0, (Field("id", "int32"), Field("epoch", "int64"))),
+    Message("RemoveTopicRecord", 9, V0, (Field("topicId", "uuid"),)),
     Message(
         "DelegationTokenRecord",
         10,
-        ONCE,
+        V0,
         (
             Field("owner", "string"),
             Field("requester", "string"),
@@ -143,11 +150,12 @@ METADATA_RECORDS: tuple[Message, ...] = (
             Field("expirationTimestamp", "int64"),
             Field("tokenId", "string", secret=True),
         ),
+        older=(DELEGATION_TOKEN_RECORD_3_5,),
     ),
     Message(
         "UserScramCredentialRecord",
         11,
-        ONCE,
+        V0,
         (
             Field("name", "string"),
             Field("mechanism", "int8"),
@@ -156,12 +164,19 @@ METADATA_RECORDS: tuple[Message, ...] = (
             Field("serverKey", "bytes", secret=True),
             Field("iterations", "int32"),
         ),
+        older=(USER_SCRAM_CREDENTIAL_RECORD_3_4,),
     ),
-    Message("FeatureLevelRecord", 12, ONCE, (Field("name", "string"), Field("featureLevel", "int16"))),
+    Message(
+        "FeatureLevelRecord",
+        12,
+        V0,
+        (Field("name", "string"), Field("featureLevel", "int16")),
+        older=(FEATURE_LEVEL_RECORD_3_2,),
+    ),
     Message(
         "ClientQuotaRecord",
         14,
-        ONCE,
+        V0,
         (
             Field(
                 "entity",
@@ -177,13 +192,14 @@ METADATA_RECORDS: tuple[Message, ...] = (
     Message(
         "ProducerIdsRecord",
         15,
-        ONCE,
+        V0,
         (
             Field("brokerId", "int32"),
             Field("brokerEpoch", "int64", default=-1),
             Field("nextProducerId", "int64"),
         ),
     ),
+    REMOVE_FEATURE_LEVEL_RECORD,
     Message(
         "BrokerRegistrationChangeRecord",
         17,
@@ -208,7 +224,7 @@ METADATA_RECORDS: tuple[Message, ...] = (
     Message(
         "AccessControlEntryRecord",
         18,
-        ONCE,
+        V0,
         (
             Field("id", "uuid"),
             Field("resourceType", "int8"),
@@ -220,33 +236,33 @@ METADATA_RECORDS: tuple[Message, ...] = (
             Field("permissionType", "int8"),
         ),
     ),
-    Message("RemoveAccessControlEntryRecord", 19, ONCE, (Field("id", "uuid"),)),
-    Message("NoOpRecord", 20, ONCE),
-    Message("ZkMigrationStateRecord", 21, ONCE, (Field("zkMigrationState", "int8"),)),
+    Message("RemoveAccessControlEntryRecord", 19, V0, (Field("id", "uuid"),)),
+    Message("NoOpRecord", 20, V0),
+    Message("ZkMigrationStateRecord", 21, V0, (Field("zkMigrationState", "int8"),)),
     Message(
         "RemoveUserScramCredentialRecord",
         22,
-        ONCE,
+        V0,
         (Field("name", "string"), Field("mechanism", "int8")),
     ),
     Message(
         "BeginTransactionRecord",
         23,
-        ONCE,
+        V0,
         (Field("name", "string", tag=0, nullable=ALL, default=None),),
     ),
-    Message("EndTransactionRecord", 24, ONCE),
+    Message("EndTransactionRecord", 24, V0),
     Message(
         "AbortTransactionRecord",
         25,
-        ONCE,
+        V0,
         (Field("reason", "string", tag=0, nullable=ALL, default=None),),
     ),
-    Message("RemoveDelegationTokenRecord", 26, ONCE, (Field("tokenId", "string", secret=True),)),
+    Message("RemoveDelegationTokenRecord", 26, V0, (Field("tokenId", "string", secret=True),)),
     Message(
         "RegisterControllerRecord",
         27,
-        ONCE,
+        V0,
         (
             Field("controllerId", "int32"),
             Field("incarnationId", "uuid"),
@@ -255,8 +271,8 @@ METADATA_RECORDS: tuple[Message, ...] = (
             _features(),
         ),
     ),
-    Message("ClearElrRecord", 28, ONCE, (Field("topicName", "string"),)),
-    Message("UnregisterControllerRecord", 29, ONCE, (Field("controllerId", "int32"),)),
+    Message("ClearElrRecord", 28, V0, (Field("topicName", "string"),)),
+    Message("UnregisterControllerRecord", 29, V0, (Field("controllerId", "int32"),)),
 )
 
 by_api_key: dict[int, Message] = {

@@ -6,28 +6,26 @@ kraft.version 0, where the voters come from the configuration.
 
 from __future__ import annotations
 
-from kraft_core.messages.schema import Field, Message, Versions, since
-
-_FIRST = Versions(0, 0)
+from kraft_core.messages.schema import V0, Field, Message, Versions, since
 
 QUORUM_STATE = Message(
     "QuorumStateData",
     None,
     Versions(0, 1),
     (
-        Field("clusterId", "string", versions=_FIRST),
+        Field("clusterId", "string", versions=V0),
         Field("leaderId", "int32", default=-1),
         Field("leaderEpoch", "int32", default=-1),
         Field("votedId", "int32", default=-1),
         Field("votedDirectoryId", "uuid", versions=since(1)),
-        Field("appliedOffset", "int64", versions=_FIRST),
+        Field("appliedOffset", "int64", versions=V0),
         Field(
             "currentVoters",
             "struct",
             array=True,
-            versions=_FIRST,
-            nullable=_FIRST,
-            fields=(Field("voterId", "int32", versions=_FIRST),),
+            versions=V0,
+            nullable=V0,
+            fields=(Field("voterId", "int32", versions=V0),),
         ),
     ),
     type_name="QuorumState",

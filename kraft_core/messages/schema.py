@@ -62,6 +62,7 @@ class Versions:
 
 
 ALL = Versions(0)
+V0 = Versions(0, 0)
 
 
 def since(version: int) -> Versions:
@@ -139,8 +140,8 @@ class Message:
     type_name: as kafka-dump-log names the type ("REGISTER_BROKER_RECORD", "LeaderChange").
     column: the name of the type's struct in a table ("register_broker").
     flexible: False for the old encoding, without a section of tagged fields; only for fixed-size fields here.
-    layout: None for the layout that Kafka writes today, otherwise the last Kafka release that wrote this one
-    under the same id and version. older: such former layouts, newest first.
+    layout: None for what Kafka has today, otherwise the last release that had this type, or this layout of a
+    type under the same id and version ("3.2"). older: such former layouts, newest first.
     """
 
     name: str
