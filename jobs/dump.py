@@ -46,7 +46,7 @@ class _Tally:
 class _Fault:
     """Something wrong with a file, a line on stderr.
 
-    kind: damage (no batch), quarantined (a record or a batch's records), order (a batch that does not follow),
+    kind: damage (no batch), quarantined (a record or a batch's records), order (a batch does not follow),
     incomplete (a checkpoint that is no whole snapshot), refused (a path that was not read).
     """
 

@@ -6,7 +6,7 @@ A secret becomes null; the name, the time and the fact that it was set stay.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from kraft_core.messages.metadata import by_api_key
@@ -14,8 +14,51 @@ from kraft_core.messages.schema import Message
 
 _CONFIG_RECORD = by_api_key[4]
 
+# Every configuration of a broker, topic, group or client that Kafka's ConfigDefs type as PASSWORD,
+# Kafka 3.3 to 4.4.
+PASSWORD_CONFIGS = frozenset(
+    {
+        "delegation.token.master.key",
+        "delegation.token.secret.key",
+        "password.encoder.old.secret",
+        "password.encoder.secret",
+        "sasl.jaas.config",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.password",
+        "ssl.truststore.certificates",
+        "ssl.truststore.password",
+        "zookeeper.ssl.keystore.password",
+        "zookeeper.ssl.truststore.password",
+    }
+)
+
+# Those of another type whose name would give them away as a secret.
+PLAIN_CONFIGS = frozenset(
+    {
+        "delegation.token.expiry.check.interval.ms",
+        "delegation.token.expiry.time.ms",
+        "delegation.token.max.lifetime.ms",
+        "password.encoder.cipher.algorithm",
+        "password.encoder.iterations",
+        "password.encoder.key.length",
+        "password.encoder.keyfactory.algorithm",
+        "sasl.oauthbearer.assertion.private.key.file",
+        "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.token.endpoint.url",
+        "ssl.keymanager.algorithm",
+        "ssl.keystore.location",
+        "ssl.keystore.type",
+        "zookeeper.ssl.keystore.location",
+        "zookeeper.ssl.keystore.type",
+    }
+)
+
 # A configuration that Kafka does not know (a plugin's) is a secret if its name says so.
-_TELLING = re.compile(r"password|passwd|secret|token|key|credential|jaas", re.IGNORECASE)
+_TELLING = re.compile(r"password|passwd|passphrase|secret|token|key|credential|jaas", re.IGNORECASE)
 
 
 def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -33,6 +76,16 @@ def _secret_fields(message: Message) -> tuple[str, ...]:
     return tuple(field.name for field in message.fields if field.secret)
 
 
+@lru_cache(maxsize=4096)
 def is_secret_config(name: str) -> bool:
-    """Whether the value of a configuration is a secret, by its name."""
-    return _TELLING.search(name) is not None
+    """Whether the value of a configuration is a secret, by its name.
+
+    A name that Kafka knows counts as well at the end of a longer one, after a dot: listener.name.x.,
+    listener.name.x.mechanism. and plugins' prefixes come before it.
+    """
+    lowered = name.lower()
+    parts = lowered.split(".")
+    endings = {".".join(parts[start:]) for start in range(len(parts))}
+    if endings & PASSWORD_CONFIGS:
+        return True
+    return not endings & PLAIN_CONFIGS and _TELLING.search(lowered) is not None
