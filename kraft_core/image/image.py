@@ -98,7 +98,7 @@ class Image:
             return []
         rule = RULES.get(record.type)
         if rule is None or record.value is None:
-            self._refuse(record, "unknown record type" if rule is None else "unreadable value")
+            self._refuse(record, f"no rule to replay {record.type}" if rule is None else "unreadable value")
             return []
         try:
             # All changes are known before the first is made: a refused record changes nothing.

@@ -22,16 +22,17 @@ class ScramUser:
 
 
 def set_credential(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """USER_SCRAM_CREDENTIAL_RECORD. The layout up to release 3.4 has neither stored nor server key."""
-    user = ScramUser(
-        mechanism=value["mechanism"],
-        name=value["name"],
-        iterations=value["iterations"],
-        salt=value["salt"],
-        stored_key=value.get("storedKey"),
-        server_key=value.get("serverKey"),
-    )
-    yield Change(SCRAM_USERS, (user.mechanism, user.name), user)
+    """USER_SCRAM_CREDENTIAL_RECORD. Up to release 3.4 one held several credentials, without these keys."""
+    for credential in value.get("credentialInfos", [value]):
+        user = ScramUser(
+            mechanism=credential["mechanism"],
+            name=value["name"],
+            iterations=credential["iterations"],
+            salt=credential["salt"],
+            stored_key=credential.get("storedKey"),
+            server_key=credential.get("serverKey"),
+        )
+        yield Change(SCRAM_USERS, (user.mechanism, user.name), user)
 
 
 def remove(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
