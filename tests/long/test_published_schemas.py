@@ -165,8 +165,11 @@ def published_default(text: Any, type_: str, array: bool, fields: tuple[Shape, .
 # The comparison
 
 
-def differences(message: Message, definition: dict[str, Any], prefix_version: bool = False) -> Iterator[str]:
-    """Each difference in a line; the versions that the definition calls valid are compared one by one."""
+def differences(message: Message, definition: dict[str, Any], skip: int = 0) -> Iterator[str]:
+    """Each difference in a line; the versions that the definition calls valid are compared one by one.
+
+    skip: how many of our first fields the definition leaves to its surroundings.
+    """
     if definition.get("apiKey") != message.api_key:
         yield f"{message.name}: api key {message.api_key} declared, {definition.get('apiKey')} published"
     published_flexible = versions(definition["flexibleVersions"])
@@ -179,7 +182,7 @@ def differences(message: Message, definition: dict[str, Any], prefix_version: bo
         is_flexible = published_flexible is not None and version in published_flexible
         if is_flexible != message.flexible:
             yield f"{where}: flexible {message.flexible} declared, {is_flexible} published"
-        declared = declared_shapes(message.fields[prefix_version:], version)
+        declared = declared_shapes(message.fields[skip:], version)
         yield from field_differences(where, declared, published_shapes(definition["fields"], version, common))
 
 
