@@ -39,3 +39,9 @@ golden: setup
 
 clean:
 	rm -rf $(VENV) $(LAKE)
+
+# Compare kraft_core.raft with traces of Kafka's own raft classes.
+TRACES ?= tests/traces
+.PHONY: conformance
+conformance: setup
+	$(BIN)/python -m tests.conformance $(TRACES)

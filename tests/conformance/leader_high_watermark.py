@@ -25,7 +25,7 @@ def compare(lines: Iterable[Line]) -> Tally:
     voters = VoterSet(())
     progress = begin_leading(ReplicaKey(-1), 0, voters)
     for line in lines:
-        place = f"leader-hwm case {line['case']} step {line.get('i', 'head')}"
+        place = f"case {line['case']} step {line.get('i', 'head')}"
         if "op" not in line:
             voters = voter_set(line["voters"])
             leader = ReplicaKey(line["leader"], line["leader_dir"])

@@ -14,6 +14,7 @@ from tests.conformance.trace import (
     Line,
     batches_of,
     described,
+    fresh,
     offset_and_epoch,
     pairs,
     raw,
@@ -41,13 +42,13 @@ def compare(lines: Iterable[Line]) -> Tally:
     tally = Tally()
     replica = start(ReplicaLog())
     for line in lines:
-        place = f"log-replay case {line['case']} step {line.get('i', 'head')}"
+        place = f"case {line['case']} step {line.get('i', 'head')}"
         if "op" not in line:
             replica = start(_first_log(line))
             continue
         tally.step(line["op"])
         if "batches" in line:
-            tally.compare(place, "batches", described(batches_of(line)), line["batches"])
+            tally.compare(place, "batches", described(line), line["batches"])
         after, error = _apply(replica, line)
         tally.compare(place, "error", error, line.get("error"))
         tally.compare_all(
@@ -159,7 +160,7 @@ def _state(replica: EmulatedReplica, probes: Line) -> dict[str, Any]:
         "valid": [_validated(log, offset, epoch) for offset, epoch, *_ in probes["valid"]],
         "vat": [_as_of(replica, offset) for offset, *_ in probes["vat"]],
     }
-    return state | _fresh(replica)
+    return state | fresh(live, controls_of_log(log))
 
 
 def _validated(log: ReplicaLog, offset: int, epoch: int) -> list[Any]:
@@ -173,18 +174,3 @@ def _as_of(replica: EmulatedReplica, offset: int) -> list[Any]:
     controls = replica.reader.controls
     voters = controls.voters.at(offset)
     return [offset, list(voters.ids) if voters else None, controls.kraft_version_at(offset)]
-
-
-def _fresh(replica: EmulatedReplica) -> dict[str, Any]:
-    """The log's truth, written as the trace writes it: only where the running Kafka differs."""
-    live, truth = replica.reader.controls, controls_of_log(replica.log)
-    fresh: dict[str, Any] = {}
-    if (truth.voters.last, truth.kraft_version) != (live.voters.last, live.kraft_version):
-        fresh["fresh"] = {
-            "voters": voter_rows(truth.voters.last),
-            "voters_at": truth.voters.last_offset,
-            "kv": truth.kraft_version,
-        }
-    if truth.voters.last_offset != live.voters.last_offset:
-        fresh["fresh_at"] = truth.voters.last_offset
-    return fresh

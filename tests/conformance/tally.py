@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+SHOWN = 20  # mismatches printed for a file; all are counted
+
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
@@ -47,13 +49,15 @@ class Tally:
             self.compare(place, name, engine.get(name, "absent"), kafka.get(name, "absent"))
 
     def lines(self, title: str) -> list[str]:
-        """The counts for people to read."""
+        """The counts and the first mismatches for people to read."""
+        return [
+            f"{title}: {self.steps.total():,} steps compared ({_counts(self.steps)})",
+            f"  {self.values.total():,} values ({_counts(self.values)})",
+            f"  left out: {_counts(self.unsound) or 'nothing'}",
+            f"  mismatches: {len(self.mismatches)}",
+            *(f"    {mismatch}" for mismatch in self.mismatches[:SHOWN]),
+        ]
 
-        def counts(of: Counter[str]) -> str:
-            return ", ".join(f"{name} {count:,}" for name, count in sorted(of.items()))
 
-        lines = [f"{title}: {self.steps.total():,} steps compared ({counts(self.steps)})"]
-        lines.append(f"  {self.values.total():,} values ({counts(self.values)})")
-        lines.append(f"  left out as unsound: {counts(self.unsound) or 'nothing'}")
-        lines.append(f"  mismatches: {len(self.mismatches)}")
-        return lines
+def _counts(of: Counter[str]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(of.items()))

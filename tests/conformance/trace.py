@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kraft_core.raft.batches import Batch, ControlRecord, KRaftVersion, LeaderChange
+from kraft_core.batch import BatchHeader, RawRecord, read_records
+from kraft_core.codec import read_control_value
+from kraft_core.raft.batches import Batch
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.history import OffsetHistory
-from kraft_core.raft.log import Snapshot
+from kraft_core.raft.log import Controls, Snapshot
 from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraft_core.segment import Damage, scan
 
 Line = dict[str, Any]
 
@@ -70,29 +73,42 @@ def snapshot_of(line: Line) -> Snapshot:
     return read_snapshot(end_offset, leader_epoch, raw(line))
 
 
-def described(batches: tuple[Batch, ...]) -> list[Line]:
-    """Batches as the trace describes them beside the bytes, so that the decoding is compared too."""
-    return [
-        {"b": batch.base_offset, "l": batch.last_offset, "e": batch.leader_epoch}
-        | ({"c": [_described(record) for record in batch.control_records]} if batch.control_records else {})
-        for batch in batches
-    ]
+def described(line: Line) -> list[Line]:
+    """The line's bytes, decoded, as the trace describes them beside: every record is read."""
+    buf = raw(line)
+    return [_described_batch(buf, header) for header in scan(buf)]
 
 
-def _described(record: ControlRecord) -> Line:
-    match record.value:
-        case VoterSet():
-            return {"t": "KRAFT_VOTERS", "o": record.offset, "v": 0, "d": voter_rows(record.value)}
-        case KRaftVersion():
-            return {"t": "KRAFT_VERSION", "o": record.offset, "d": record.value.level}
-        case LeaderChange():
-            data = {
-                "version": 0,
-                "leaderId": record.value.leader_id,
-                "voters": [{"voterId": voter.id} for voter in record.value.voters],
-                "grantingVoters": [{"voterId": voter.id} for voter in record.value.granting_voters],
-            }
-            return {"t": "LEADER_CHANGE", "o": record.offset, "d": data}
+def _described_batch(buf: bytes, header: BatchHeader | Damage) -> Line:
+    if isinstance(header, Damage):
+        return {"damage": header.reason}
+    line = {"b": header.base_offset, "l": header.last_offset, "e": header.leader_epoch}
+    records = read_records(buf, header)
+    return line | {"c": [_described_record(record) for record in records]} if header.is_control else line
+
+
+def _described_record(record: RawRecord) -> Line:
+    control = read_control_value(int.from_bytes((record.key or b"")[2:4], "big"), record.value or b"")
+    if control.message.column == "kraft_voters":
+        voters = voter_rows(VoterSet.from_record(control.value))
+        return {"t": "KRAFT_VOTERS", "o": record.offset, "v": control.version, "d": voters}
+    if control.message.column == "kraft_version":
+        return {"t": "KRAFT_VERSION", "o": record.offset, "d": control.value["kRaftVersion"]}
+    return {"t": control.message.column.upper(), "o": record.offset, "d": control.value}
+
+
+def fresh(live: Controls, truth: Controls) -> Line:
+    """The log's truth, written as the traces write it: only where the running Kafka's reading differs."""
+    line: Line = {}
+    if (truth.voters.last, truth.kraft_version) != (live.voters.last, live.kraft_version):
+        line["fresh"] = {
+            "voters": voter_rows(truth.voters.last),
+            "voters_at": truth.voters.last_offset,
+            "kv": truth.kraft_version,
+        }
+    if truth.voters.last_offset != live.voters.last_offset:
+        line["fresh_at"] = truth.voters.last_offset
+    return line
 
 
 def sizes(history: OffsetHistory[VoterSet]) -> list[list[int]]:

@@ -1,0 +1,60 @@
+"""`python -m tests.conformance DIR`: compare the engine with every trace in DIR; exit 1 on a mismatch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.conformance import cluster, leader_high_watermark, log_replay
+from tests.conformance.tally import Tally
+from tests.conformance.trace import Line, read_trace
+
+Comparison = Callable[[Iterable[Line]], Tally]
+
+# By the file's name up to its first dot, the longest fitting beginning first.
+COMPARISONS: dict[str, Comparison] = {
+    "cluster-rewound": lambda lines: cluster.compare(lines, rewinds=True),
+    "cluster": lambda lines: cluster.compare(lines, rewinds=False),
+    "leader-hwm": leader_high_watermark.compare,
+    "log-replay": log_replay.compare,
+}
+
+
+def comparison_for(path: Path) -> Comparison | None:
+    """How a trace file is compared, or None for a file that is no trace of the log engine."""
+    return next((compare for name, compare in COMPARISONS.items() if path.name.startswith(name)), None)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
+    parser.add_argument("traces", type=Path, help="a folder of .jsonl or .jsonl.gz traces")
+    folder: Path = parser.parse_args(arguments).traces
+    if not folder.is_dir():
+        print(f"{folder}: no such folder", file=sys.stderr)
+        return 2
+    paths = sorted(path for path in folder.iterdir() if path.name.endswith((".jsonl", ".jsonl.gz")))
+    tallies: list[Tally] = []
+    for path in paths:
+        compare = comparison_for(path)
+        if compare is None:
+            print(f"{path.name}: not a trace of the log engine, not compared")
+            continue
+        try:
+            tallies.append(compare(read_trace(path)))
+        except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
+            print(f"{path.name}: not readable as a trace: {error!r}", file=sys.stderr)
+            return 2
+        print(*tallies[-1].lines(path.name), sep="\n")
+    if not tallies:
+        print(f"{folder}: no trace to compare", file=sys.stderr)
+        return 2
+    mismatches = sum(len(tally.mismatches) for tally in tallies)
+    print(f"{sum(tally.steps.total() for tally in tallies):,} steps, {mismatches:,} mismatches")
+    return 1 if mismatches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
