@@ -227,16 +227,17 @@ def test_metadata_records(jars, release):
 @pytest.mark.parametrize("release", RELEASES)
 def test_control_records(jars, release):
     published = definitions(jars("kafka-clients", release), "common/message")
-    # Before 4.0 the markers of a transaction were not defined by a message.
-    expected = CONTROL_MESSAGES.keys() - ({"EndTxnMarker"} if release.startswith("3.") else set())
+    # 3.9 has no definition of a transaction's marker; later ones leave out the version before it.
+    undefined = {"EndTxnMarker"} if release.startswith("3.") else set()
+    expected = CONTROL_MESSAGES.keys() - undefined
     assert expected <= published.keys()
-    report(
-        line
-        for name in sorted(expected)
-        for line in differences(
-            CONTROL_MESSAGES[name], published[name], prefix_version=name == "EndTxnMarker"
-        )
-    )
+
+    def lines():
+        for name in sorted(expected):
+            skip = 1 if name == "EndTxnMarker" else 0
+            yield from differences(CONTROL_MESSAGES[name], published[name], skip)
+
+    report(lines())
 
 
 @pytest.mark.parametrize("release", RELEASES)
