@@ -63,6 +63,11 @@ class Replica:
         return cls([], [CheckpointFile(path, parse_name(path.name) or SnapshotId(0, 0, ""), size)])
 
     @property
+    def is_empty(self) -> bool:
+        """Whether neither a batch nor a whole checkpoint was found."""
+        return not self._batches and not self._checkpoints
+
+    @property
     def last_offset(self) -> int:
         """The newest offset that it knows of, -1 for none."""
         of_log = self._batches[-1].header.last_offset if self._batches else -1
@@ -71,6 +76,7 @@ class Replica:
     def image_at(self, offset: int | None = None) -> Image:
         """The metadata after the record at an offset (inclusive; None: the newest).
 
+        Replayed from the newest checkpoint at or below it, as Kafka would, so it holds what that one says.
         Raises OutOfReachError for an offset beyond the log or below everything that is held.
         """
         wanted = self.last_offset if offset is None else offset

@@ -1,0 +1,173 @@
+"""kraftlake diff: what changed in the metadata between two moments or two replicas, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobs.moment import FORMS, NoMomentError, image_at, iso, parse_moment
+from jobs.outcome import ExitCode, Failure
+from jobs.replica_files import open_replica, warn
+from kraft_core.image import tables, words
+from kraft_core.image.differences import Difference, differences
+from kraft_core.image.image import Image
+from kraft_core.image.kinds import BY_NAME
+from kraft_core.image.replica import Replica
+
+EXAMPLES = """examples:
+  kraftlake diff --from 1894 --to end /backup/node-1
+  kraftlake diff --from 2026-11-21T03:00 --to 2026-11-21T03:30 /backup/node-1
+  kraftlake diff --from /backup/node-1 --to /backup/node-2
+  kraftlake diff --from old/00000000000000001956-0000000004.checkpoint --to /backup/node-1@2300 --format json
+
+Secrets are never shown; that one changed is said.
+exit codes: 0 fine, different or not; 2 a wrong path or moment, 3 nothing readable"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    ends = f"{FORMS}; or a path, or PATH@MOMENT"
+    parser.add_argument("--from", dest="before", required=True, metavar="X", help=f"where to begin: {ends}")
+    parser.add_argument("--to", dest="after", required=True, metavar="Y", help="where to end, as for --from")
+    parser.add_argument(
+        "source",
+        type=Path,
+        nargs="?",
+        metavar="PATH",
+        help="what the moments are of: a controller directory, a segment or a checkpoint",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One of the two ends: the path it was read from, and the metadata there."""
+
+    path: Path
+    image: Image
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the differences. Raises Failure."""
+    opened: dict[Path, Replica] = {}
+    before = _end(args.before, args.source, opened)
+    after = _end(args.after, args.source, opened)
+    found = list(differences(before.image, after.image))
+    if args.format == "json":
+        print(json.dumps(_data(before, after, found), ensure_ascii=False))
+    else:
+        for line in _lines(before, after, found):
+            print(line)
+    return ExitCode.FINE
+
+
+def _end(text: str, source: Path | None, opened: dict[Path, Replica]) -> _End:
+    path, moment = _split(text, source)
+    if path is None:
+        raise Failure(f"{text!r} is no path: name the directory that this moment is of, too")
+    if path not in opened:
+        opened[path] = open_replica(path)
+    try:
+        newest = opened[path].image_at()
+        image = newest if moment is None else image_at(opened[path], parse_moment(moment, newest.timestamp))
+    except NoMomentError as error:
+        raise Failure(str(error)) from None
+    warn(opened[path], image)
+    return _End(path, image)
+
+
+def _split(text: str, source: Path | None) -> tuple[Path | None, str | None]:
+    """The path and the moment of one end. A file may be named like an offset: then ./1894 names it."""
+    if _is_moment(text):
+        return source, text
+    if Path(text).exists() or "@" not in text:
+        return Path(text), None
+    path, _, moment = text.rpartition("@")
+    return Path(path), moment
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        parse_moment(text, 0)
+    except NoMomentError:
+        return False
+    return True
+
+
+def _lines(before: _End, after: _End, found: list[Difference]) -> Iterator[str]:
+    yield f"from {_where(before)}"
+    yield f"to   {_where(after)}"
+    if not found:
+        yield "no difference"
+    in_topics = _partitions_of_whole_topics(found)
+    for kind in tables.KINDS:
+        of_kind = [each for each in found if each.kind == kind]
+        if of_kind:
+            yield f"{kind}: {_count(of_kind)}"
+        for each in of_kind:
+            if each.kind == tables.PARTITIONS and each.key[0] in in_topics:
+                continue
+            value = each.before if each.after is None else each.after
+            partitions = in_topics.get(each.key[0]) if each.kind == tables.TOPICS else None
+            with_them = "" if partitions is None else f", with {partitions} partitions"
+            told = words.what_changed(kind, each.before, each.after)
+            yield f"  {words.thing(kind, value)}: {told}{with_them}"
+
+
+def _partitions_of_whole_topics(found: list[Difference]) -> Counter[str]:
+    """How many partitions came or went with their topics, by topic id: a line each would drown the rest."""
+    whole = {
+        each.key[0] for each in found if each.kind == tables.TOPICS and None in (each.before, each.after)
+    }
+    return Counter(each.key[0] for each in found if each.kind == tables.PARTITIONS and each.key[0] in whole)
+
+
+def _count(found: list[Difference]) -> str:
+    counts = Counter(_way(each) for each in found)
+    return ", ".join(f"{counts[way]} {way}" for way in ("added", "removed", "changed") if counts[way])
+
+
+def _way(difference: Difference) -> str:
+    if difference.before is None:
+        return "added"
+    return "removed" if difference.after is None else "changed"
+
+
+def _where(end: _End) -> str:
+    image = end.image
+    return f"offset {image.offset}, epoch {image.leader_epoch}, {iso(image.timestamp)} of {end.path}"
+
+
+def _data(before: _End, after: _End, found: list[Difference]) -> dict[str, Any]:
+    return {
+        "from": _position(before),
+        "to": _position(after),
+        "differences": [_difference(each) for each in found],
+    }
+
+
+def _position(end: _End) -> dict[str, Any]:
+    image = end.image
+    return {
+        "path": str(end.path),
+        "offset": image.offset,
+        "leader_epoch": image.leader_epoch,
+        "timestamp": image.timestamp,
+    }
+
+
+def _difference(each: Difference) -> dict[str, Any]:
+    row = BY_NAME[each.kind].row
+    both = each.before is not None and each.after is not None
+    return {
+        "kind": each.kind,
+        "thing": words.thing(each.kind, each.before if each.after is None else each.after),
+        "change": _way(each),
+        "columns": words.changed_columns(each.kind, each.before, each.after) if both else None,
+        "before": None if each.before is None else row(each.before),
+        "after": None if each.after is None else row(each.after),
+    }

@@ -1,0 +1,175 @@
+"""kraftlake shell: the cluster's metadata as a tree of names, at any offset or time, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jobs.moment import NoMomentError, image_at, parse_moment
+from jobs.outcome import ExitCode, Failure
+from jobs.replica_files import open_replica, warn
+from jobs.shell_commands import COMMANDS, Answer, CommandError, Session, execute, resolve
+from kraft_core.image import tree
+
+EXAMPLES = """examples:
+  kraftlake shell /backup/node-1
+  kraftlake shell /backup/node-1 ls /image/topics/byName
+  kraftlake shell --at-time 2026-11-21T03:12 /backup/node-1 cat '/image/topics/byName/orders/*'
+  kraftlake shell --format json /backup/node-1 log /image/configs/TOPIC:orders
+  kraftlake shell 00000000000000003692-0000000009.checkpoint tree /image/cluster
+
+SCRAM credentials, token ids and the values of secret configs are never shown.
+exit codes: 0 fine, 2 a wrong path or command, 3 nothing readable"""
+
+_PROMPT = ">> "
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_options(parser)
+    parser.add_argument(
+        "source", type=Path, metavar="PATH", help="a controller directory, a segment or a checkpoint"
+    )
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help=f"one of {', '.join(COMMANDS)}; interactive without",
+    )
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    moment = parser.add_mutually_exclusive_group()
+    moment.add_argument("--at-offset", metavar="N", help="begin after the record at this offset")
+    moment.add_argument("--at-time", metavar="TIME", help="begin at this time, UTC unless it names a zone")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="form of the answers, default: text"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs one command, or asks for them. Raises Failure."""
+    typed = _take_options(args)
+    replica = open_replica(args.source)
+    try:
+        image = replica.image_at()
+        wanted = args.at_offset or args.at_time
+        if wanted is not None:
+            image = image_at(replica, parse_moment(wanted, image.timestamp))
+    except (NoMomentError, ValueError) as error:
+        raise Failure(str(error)) from None
+    warn(replica, image)
+    session = Session(replica, image)
+    if typed:
+        return _run_one(session, typed, args.format)
+    session.interactive = True
+    for line in _typed_lines(session):
+        session.lines.append(line)
+        if line.split() == ["exit"]:
+            break
+        _run_line(session, line, args.format)
+    return ExitCode.FINE
+
+
+def _take_options(args: argparse.Namespace) -> Sequence[str]:
+    """Options may stand after the path too, where argparse counts them to the command."""
+    parser = argparse.ArgumentParser(prog="kraftlake shell", add_help=False)
+    _add_options(parser)
+    # Only what stands before the command: behind it, a word with dashes is the command's.
+    leading = next((i for i, word in enumerate(args.command) if word in COMMANDS), len(args.command))
+    parser.set_defaults(at_offset=args.at_offset, at_time=args.at_time, format=args.format)
+    _, unknown = parser.parse_known_args(args.command[:leading], args)
+    return [*unknown, *args.command[leading:]]
+
+
+def _run_one(session: Session, typed: Sequence[str], form: str) -> int:
+    try:
+        answer = execute(session, typed)
+    except CommandError as error:
+        raise Failure(str(error)) from None
+    _print(answer, form)
+    return ExitCode.USAGE if answer.errors else ExitCode.FINE
+
+
+def _run_line(session: Session, line: str, form: str) -> None:
+    try:
+        typed = shlex.split(line)
+        if typed:
+            session.width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            _print(execute(session, typed), form)
+    except (CommandError, ValueError) as error:
+        print(error, file=sys.stderr)
+    except KeyboardInterrupt:
+        print("^C", file=sys.stderr)
+
+
+def _print(answer: Answer, form: str) -> None:
+    if form == "json":
+        json.dump(answer.data(), sys.stdout, ensure_ascii=False)
+        print()
+    else:
+        for line in answer.text():
+            print(line)
+    sys.stdout.flush()
+    for error in answer.errors:
+        print(error, file=sys.stderr)
+
+
+def _typed_lines(session: Session) -> Iterator[str]:
+    """What the user types, or what stands in standard input; ends with it."""
+    asking = sys.stdin.isatty()
+    if asking:
+        _set_up_readline(session)
+    while True:
+        try:
+            line = input(_prompt(session) if asking else "")
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            print("^C", file=sys.stderr)
+            continue
+        if line.strip():
+            yield line
+
+
+def _prompt(session: Session) -> str:
+    travelled = session.image.offset < session.replica.last_offset
+    return f"@{session.image.offset} {_PROMPT}" if travelled else _PROMPT
+
+
+def _set_up_readline(session: Session) -> None:
+    with contextlib.suppress(ImportError):  # a Python built without it still reads lines
+        import readline
+
+        readline.set_completer_delims(" \t")
+        readline.parse_and_bind("tab: complete")
+        readline.set_completer(
+            lambda text, state: next(
+                iter(completions(session, readline.get_line_buffer(), text)[state:]), None
+            )
+        )
+
+
+def completions(session: Session, line: str, word: str) -> list[str]:
+    """What the word that is being typed may become: a command, or a path of the tree."""
+    before = line[: len(line) - len(word)].split()
+    if not before:
+        return [f"{name} " for name in COMMANDS if name.startswith(word)]
+    if before[0] == "man":
+        return [name for name in COMMANDS if name.startswith(word)]
+    if before[0] not in COMMANDS or not COMMANDS[before[0]].paths:
+        return []
+    above, slash, beginning = word.rpartition("/")
+    where = resolve(session, (above + slash) or ".")
+    return sorted(
+        f"{above}{slash}{name}{'/' if isinstance(child, tree.Directory) else ''}"
+        for _, node in tree.find(session.root, where)
+        if isinstance(node, tree.Directory)
+        for name in node.names()
+        if name.startswith(beginning) and (child := node.child(name)) is not None
+    )
