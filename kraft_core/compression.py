@@ -84,7 +84,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
 
 def _unsnappy(data: bytes, limit: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
-        return _unsnappy_block(data, limit)
+        return _unsnappy_block(data, limit, limit)
     out = bytearray()
     at = _XERIAL_HEADER.size
     while at < len(data):
@@ -92,14 +92,14 @@ def _unsnappy(data: bytes, limit: int) -> bytes:
         at += 4
         if not 0 <= size <= len(data) - at:
             raise UnpackError(at, "snappy block ends early")
-        out += _unsnappy_block(data[at : at + size], limit - len(out))
+        out += _unsnappy_block(data[at : at + size], limit - len(out), limit)
         at += size
     return bytes(out)
 
 
-def _unsnappy_block(data: bytes, limit: int) -> bytes:
+def _unsnappy_block(data: bytes, room: int, limit: int) -> bytes:
     size, _ = read_unsigned_varint(data, 0)
-    if size > limit:
+    if size > room:
         raise TooLargeError(limit)
     return _arrow_codec(SNAPPY).decompress(data, decompressed_size=size, asbytes=True)
 
