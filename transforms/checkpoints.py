@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from kraft_core.columnar.reference import decode
 from kraft_core.columnar.schema import RECORDS
@@ -67,6 +68,11 @@ DECODED = pa.schema(
         *(f for f in RECORDS if f.name not in ("offset", "leader_epoch")),
     ]
 )
+
+
+def spark_schema() -> StructType:
+    """CHECKPOINTS as a Spark schema."""
+    return from_arrow_schema(CHECKPOINTS)
 
 
 def read_checkpoints(files: DataFrame) -> DataFrame:

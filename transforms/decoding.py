@@ -16,8 +16,10 @@ from pyspark.sql.window import Window
 
 from kraft_core.columnar.reference import decode
 from kraft_core.columnar.schema import RECORDS
+from transforms.frames import spark_types
 
 DECODED = pa.schema([("cluster_id", pa.string()), *RECORDS])
+DECLARED = spark_types(DECODED)
 IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
 # A task reads at most about this much of a file.
 RANGE_BYTES = 64 * 1024 * 1024
@@ -55,7 +57,7 @@ def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for (path, cluster_id), group in groupby(rows, key=lambda r: (r["path"], r["cluster_id"])):
             positions = [(r["position"], r["position"] + r["size_bytes"]) for r in group]
             for records in decode(path, stretches(positions)):
-                yield owned(cluster_id, within_batch(records, positions))
+                yield owned(cluster_id, within_batch(records, positions)).cast(DECLARED)
 
 
 def stretches(positions: list[tuple[int, int]]) -> list[tuple[int, int | None]]:

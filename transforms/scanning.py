@@ -16,12 +16,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.columnar.reference import scan_headers
 from kraft_core.columnar.schema import HEADERS
+from transforms.frames import spark_types
 
-# A file to read: where it is, and whose it is. `file` is the name relative to the captured directory.
+# A file to read: where it is, and whose it is. `copy` numbers the captured directories of this reading, since
+# two may be copies of one capture; `file` is the name relative to the directory.
 FILES = pa.schema(
     [
         ("cluster_id", pa.string()),
-        ("capture_id", pa.string()),
+        ("copy", pa.int32()),
         ("node_id", pa.int32()),
         ("directory_id", pa.string()),
         ("path", pa.string()),
@@ -30,7 +32,7 @@ FILES = pa.schema(
         ("size_bytes", pa.int64()),
     ]
 )
-OWNER = ("cluster_id", "capture_id", "node_id", "directory_id", "path", "file")
+OWNER = ("cluster_id", "copy", "node_id", "directory_id", "path", "file")
 # run_index counts the stretches of one epoch without a gap within the file; lost offsets are set for damage.
 SCANNED = pa.schema(
     [
@@ -53,11 +55,13 @@ def per_file(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for mapInArrow that reads each file of the rows in turn."""
 
+    declared = spark_types(schema)
+
     def read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for file in batch.to_pylist():
                 for rows in read(file):
-                    yield rows.cast(schema)
+                    yield rows.cast(declared)
 
     return read_files
 

@@ -14,7 +14,8 @@ from pyspark.sql.types import StructType, _parse_datatype_string
 from kraft_core.columnar.schema import RECORDS as RECORDS_SCHEMA
 from kraft_core.columnar.schema import message_columns
 
-ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
+# What the reader understands; a higher one reads segments again.
+PARSER_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ BATCHES = Table(
         required("base_offset", "BIGINT", "First offset"),
         required("leader_epoch", "INT", "Partition leader epoch"),
         required("crc", "BIGINT", "CRC-32C, unsigned"),
-        required("size_bytes", "INT", "Size of the whole batch"),
+        required("size_bytes", "BIGINT", "Size of the whole batch"),
         required("last_offset", "BIGINT", "Last offset, inclusive"),
         required("appended_at", "TIMESTAMP", "Largest timestamp of its records: the leader's clock"),
         required("is_control", "BOOLEAN", "Whether it holds control records"),
@@ -414,6 +415,7 @@ HIGH_WATERMARKS = Table(
         Column("leader_epoch", "INT", "Epoch that the proof speaks of"),
         Column("lower_bound", "BIGINT", "The high watermark was at least this; null for an upper bound"),
         Column("upper_bound", "BIGINT", "The high watermark was at most this; null for a lower bound"),
+        Column("believed_bound", "BIGINT", "What only the leader of an unlawful election took for committed"),
     ),
     key=("cluster_id", "evidence", "source", "as_of"),
     recomputed=True,

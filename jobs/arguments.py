@@ -1,0 +1,59 @@
+"""Arguments that several verbs share, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jobs.planning import Selection
+
+
+def add_lake(parser: argparse.ArgumentParser) -> None:
+    """--lake and --master."""
+    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+    parser.add_argument("--master", metavar="URL", help="Spark master; by default all cores of this machine")
+
+
+def add_captures(parser: argparse.ArgumentParser) -> None:
+    """What to read, and what is known of it that the captures do not say themselves."""
+    parser.add_argument(
+        "--captures",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="PATH",
+        help="folders in which controller directories lie, at any depth",
+    )
+    add_lake(parser)
+    parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="read only this cluster")
+    parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that state none")
+    parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that state none")
+    parser.add_argument(
+        "--captured-at",
+        type=moment_ms,
+        metavar="TIME",
+        help="when they were copied, as 2026-11-21T09:15:23Z; by default capture.json or file times say so",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print what would be read, and stop")
+
+
+def selection_of(args: argparse.Namespace) -> Selection:
+    """The selection that add_captures' arguments make."""
+    return Selection(
+        paths=tuple(args.captures),
+        clusters=frozenset(args.cluster),
+        cluster_id=args.cluster_id,
+        node_id=args.node_id,
+        captured_at=args.captured_at,
+    )
+
+
+def moment_ms(text: str) -> int:
+    """A time of ISO 8601 as milliseconds since the epoch; UTC where it names no zone."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-11-21T09:15:23Z") from None
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)

@@ -1,0 +1,31 @@
+"""kraftlake derive: derive again what the lake's captures prove."""
+
+from __future__ import annotations
+
+import argparse
+
+from jobs import arguments
+from jobs.job import opened_job
+from jobs.outcome import Failure
+from jobs.progress import Progress
+
+EXAMPLES = """examples:
+  kraftlake derive --lake /data/lake
+  kraftlake derive --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_lake(parser)
+    parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code. Raises Failure."""
+    with opened_job(args, Progress(), make_lake=False) as job:
+        clusters = job.clusters()
+        missing = sorted(set(args.cluster) - set(clusters))
+        if missing:
+            raise Failure(f"the lake {args.lake} has no capture of cluster {', '.join(missing)}")
+        chosen = sorted(args.cluster or clusters)
+        job.derive(chosen)
+        return job.finish(chosen)

@@ -1,0 +1,60 @@
+"""From what was read to what it proves, for the touched clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from jobs.progress import Progress
+from transforms.cluster_facts import cluster_facts
+from transforms.derived import DERIVED, derive_clusters, rows_of
+from transforms.frames import to_frame, to_rows
+from transforms.lake import Lake, in_clusters
+from transforms.quarantined import quarantined
+from transforms.tables import BATCHES, CAPTURES, QUARANTINE, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
+
+Row = dict[str, Any]
+
+
+def derive(lake: Lake, clusters: Sequence[str], uncommitted: list[Row], progress: Progress) -> dict[str, str]:
+    """Replace what is derived for the clusters. Returns the clusters that failed, with the reason.
+
+    `uncommitted` are rows of captures that this run has read and will commit after this.
+    """
+    captures = all_captures(lake, clusters, uncommitted)
+    read = {
+        t.name: lake.read(t).where(in_clusters(clusters))
+        for t in (BATCHES, RECORDS, SNAPSHOTS, SNAPSHOT_RECORDS)
+    }
+    with progress.stage("derive", f"{len(clusters)} clusters"):
+        facts = cluster_facts(captures, **read)
+        tasks = min(len(clusters), 4 * lake.spark.sparkContext.defaultParallelism)
+        derived = derive_clusters(facts.repartition(tasks)).persist(StorageLevel.MEMORY_AND_DISK)
+        failed = {r["cluster_id"]: r["failure"] for r in to_rows(derived.where("failure IS NOT NULL"))}
+    done = [c for c in clusters if c not in failed]
+    if done:
+        with progress.stage("write conclusions"):
+            good = derived.where("failure IS NULL")
+            parts = [(t, rows_of(good, t)) for t in DERIVED]
+            parts.append((QUARANTINE, quarantined(captures, read["batches"], read["snapshots"])))
+            with ThreadPoolExecutor(4) as threads:
+                list(threads.map(lambda part: lake.replace(part[0], part[1], done), parts))
+    derived.unpersist()
+    return failed
+
+
+def all_captures(lake: Lake, clusters: Sequence[str], uncommitted: list[Row]) -> DataFrame:
+    """The captures of the clusters: those committed, and those that this run will commit."""
+    stored = lake.read(CAPTURES).where(in_clusters(clusters))
+    if not uncommitted:
+        return stored
+    fresh = to_frame(lake.spark, uncommitted, CAPTURES.schema)
+    return (
+        stored.join(fresh.select("capture_id"), "capture_id", "left_anti")
+        .select(CAPTURES.names)
+        .unionByName(fresh)
+    )

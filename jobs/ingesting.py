@@ -1,0 +1,97 @@
+"""Captured controller directories into the lake: what is new of them, and the commit of what was read.
+
+Order of writes: records and batches (jobs.reading), then what is derived (jobs.deriving), then captures and
+segments as the commit mark. An append leaves out what its table holds, so a killed run is simply run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.planning import Plan, PlannedCapture
+from jobs.progress import Progress
+from jobs.reading import Reading, Run
+from transforms.capture_rows import better
+from transforms.frames import moment, to_frame, to_rows
+from transforms.lake import Lake, in_clusters
+from transforms.tables import CAPTURES, SEGMENTS
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Ingested:
+    """Rows of captures and segments still to be committed, the clusters they touch, and counts."""
+
+    captures: dict[str, Row] = field(default_factory=dict)
+    segments: list[Row] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def clusters(self) -> set[str]:
+        return {row["cluster_id"] for row in self.captures.values()}
+
+    def add(self, row: Row, known: Row | None) -> None:
+        """A reading of a capture, beside another one of it if there is one; kept if it adds anything."""
+        other = self.captures.get(row["capture_id"], known)
+        best = better(other, row) if other else row
+        if best != known:
+            self.captures[row["capture_id"]] = best
+
+
+def ingest(lake: Lake, plan: Plan, run: Run, progress: Progress) -> Ingested:
+    """Read the planned captures that are new; nothing is read or written where none is."""
+    known = known_captures(lake, plan)
+    unread = [c for c in plan.captures if wants_reading(known.get(c.capture_id))]
+    result = Ingested(counts={"captures": len(plan.captures), "captures_read": len(unread)})
+    for copy in plan.captures:
+        row = known.get(copy.capture_id)
+        if row is not None:
+            result.add(timed(row, copy), row)
+    if unread:
+        read = Reading(lake, run, progress, unread).read()
+        result.counts |= read.counts
+        for row in read.captures:
+            result.add(row, known.get(row["capture_id"]))
+        result.segments = distinct_segments(read.segments)
+    return result
+
+
+def known_captures(lake: Lake, plan: Plan) -> dict[str, Row]:
+    """The rows of the planned captures that the lake holds, by capture_id."""
+    if not lake.exists(CAPTURES):
+        return {}
+    ids = [(i,) for i in sorted({c.capture_id for c in plan.captures})]
+    asked = lake.spark.createDataFrame(ids, "capture_id STRING")
+    rows = lake.read(CAPTURES).where(in_clusters(plan.clusters)).join(asked, "capture_id", "left_semi")
+    return {row["capture_id"]: row for row in to_rows(rows)}
+
+
+def wants_reading(known: Row | None) -> bool:
+    """A capture is read if it is new, or if something of it was lost: another copy may supply that."""
+    return known is None or bool(known["damage"]) or bool(known["file_faults"])
+
+
+def timed(row: Row, copy: PlannedCapture) -> Row:
+    """A known capture with the time that this copy of it states."""
+    return row | {"captured_at": moment(copy.captured_at), "captured_at_source": copy.captured_at_source}
+
+
+def distinct_segments(rows: Iterable[Row]) -> list[Row]:
+    """Of several copies of a segment the one of which most was read."""
+    best: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        key = (row["capture_id"], row["base_offset"])
+        if key not in best or row["bytes_read"] > best[key]["bytes_read"]:
+            best[key] = row
+    return list(best.values())
+
+
+def commit(lake: Lake, ingested: Ingested) -> None:
+    """Write segments and, last of all, captures: from then on their content is known."""
+    if ingested.segments:
+        lake.merge(SEGMENTS, to_frame(lake.spark, ingested.segments, SEGMENTS.schema))
+    if ingested.captures:
+        lake.merge(CAPTURES, to_frame(lake.spark, ingested.captures.values(), CAPTURES.schema))

@@ -1,0 +1,122 @@
+"""What a run will read: controller directories found, identified, and those left out with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobs.outcome import ExitCode, Failure
+from kraft_core.capture import (
+    CapturedAtSource,
+    FileIdentity,
+    Identity,
+    capture_id,
+    captured_at,
+    file_identity,
+    identity,
+)
+from kraft_core.logdir import ControllerDir, FileFault, find_controller_dirs
+
+SOURCES: tuple[CapturedAtSource, ...] = ("flag", "capture.json", "file_time")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCapture:
+    """One copy of a captured controller directory. Times in ms since the epoch."""
+
+    who: Identity
+    capture_id: str
+    captured_at: int
+    captured_at_source: CapturedAtSource
+    directory: ControllerDir
+    files: tuple[FileIdentity, ...]
+    faults: tuple[FileFault, ...]
+
+    @property
+    def moment_rank(self) -> tuple[int, int]:
+        """How well its time is known: the best source first, then the earliest time."""
+        return SOURCES.index(self.captured_at_source), self.captured_at
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Copies to look at, and a line for each path or directory that was left out."""
+
+    captures: tuple[PlannedCapture, ...]
+    left_out: tuple[str, ...]
+    ignored_files: int = 0
+
+    @property
+    def clusters(self) -> set[str]:
+        return {c.who.cluster_id for c in self.captures}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the command line says about the captures; None where it says nothing."""
+
+    paths: tuple[Path, ...]
+    clusters: frozenset[str] = field(default_factory=frozenset)
+    cluster_id: str | None = None
+    node_id: int | None = None
+    captured_at: int | None = None
+
+
+def plan(selection: Selection) -> Plan:
+    """Find and identify the captures. Raises Failure for a wrong path or where nothing can be identified."""
+    for path in selection.paths:
+        if not path.exists():
+            raise Failure(f"{path} does not exist: name a folder in which controller directories lie")
+    found = find_controller_dirs(selection.paths)
+    left_out = [f"{r.path}: {r.reason}" for r in found.refused]
+    with ThreadPoolExecutor(8) as threads:
+        planned = list(threads.map(lambda d: identified(d, selection), found.directories))
+    captures: list[PlannedCapture] = []
+    for item in planned:
+        if isinstance(item, str):
+            left_out.append(item)
+        elif not selection.clusters or item.who.cluster_id in selection.clusters:
+            captures.append(item)
+    if not captures:
+        raise nothing_to_read(selection, found.directories, left_out)
+    ignored = sum(len(c.directory.deleted) + len(c.directory.unfinished) for c in captures)
+    captures.sort(key=lambda c: (c.capture_id, c.moment_rank, str(c.directory.path)))
+    return Plan(tuple(captures), tuple(left_out), ignored)
+
+
+def identified(directory: ControllerDir, selection: Selection) -> PlannedCapture | str:
+    """The capture that a directory is, or why it is none."""
+    who = identity(directory, selection.cluster_id, selection.node_id)
+    if who is None:
+        return (
+            f"{directory.path}: no cluster id or node id in meta.properties; "
+            "name them with --cluster-id and --node-id"
+        )
+    files: list[FileIdentity] = []
+    faults = list(directory.faults)
+    for file in (*directory.segments, *directory.checkpoints):
+        try:
+            files.append(file_identity(file.path, file.size_bytes))
+        except OSError as error:
+            faults.append(FileFault(directory.relative(file.path), error.strerror or str(error)))
+    moment, source = captured_at(directory, selection.captured_at)
+    id_ = capture_id(who, directory, files)
+    return PlannedCapture(who, id_, moment, source, directory, tuple(files), tuple(faults))
+
+
+def nothing_to_read(
+    selection: Selection, directories: Iterable[ControllerDir], left_out: list[str]
+) -> Failure:
+    """Why a run has nothing to read: as usage where a flag would help, else as nothing readable."""
+    where = ", ".join(map(str, selection.paths))
+    if selection.clusters and directories:
+        return Failure(f"no capture under {where} is of cluster {', '.join(sorted(selection.clusters))}")
+    if any("--cluster-id" in line for line in left_out):
+        return Failure("\n".join(left_out))
+    lines = [
+        *left_out,
+        f"no controller directory (with a __cluster_metadata-0 in it) under {where}",
+    ]
+    return Failure("\n".join(lines), ExitCode.NOTHING_READABLE)

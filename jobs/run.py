@@ -1,0 +1,52 @@
+"""kraftlake run: read captures, derive what they prove, say what was found."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+
+from jobs import arguments
+from jobs.job import opened_job
+from jobs.outcome import ExitCode
+from jobs.planning import Plan, plan
+from jobs.progress import Progress
+
+EXAMPLES = """examples:
+  kraftlake run --captures /backup/controllers --lake /data/lake
+  kraftlake run --captures node-1 node-2 node-3 --lake .lake --dry-run
+  kraftlake run --captures /mnt/copy --cluster-id rPoTXydvQsK3Nv6AA77Cqg --node-id 1 --lake .lake"""
+
+add_arguments = arguments.add_captures
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code. Raises Failure."""
+    return read_captures(args, derive=True)
+
+
+def read_captures(args: argparse.Namespace, derive: bool) -> int:
+    """Read captures into the lake and, if asked to, derive what they prove."""
+    progress = Progress()
+    planned = plan(arguments.selection_of(args))
+    for line in planned.left_out:
+        progress.say(f"left out: {line}")
+    if args.dry_run:
+        print_plan(planned)
+        return ExitCode.FINE
+    with opened_job(args, progress, make_lake=True) as job:
+        job.read(planned)
+        if derive:
+            job.derive(sorted(job.touched))
+        job.commit()
+        return job.finish(sorted(planned.clusters))
+
+
+def print_plan(planned: Plan) -> None:
+    """What a run would look at, a line a captured directory."""
+    for c in planned.captures:
+        moment = datetime.fromtimestamp(c.captured_at / 1000, UTC).isoformat(timespec="seconds")
+        size = sum(f.size_bytes for f in c.files)
+        print(
+            f"{c.who.cluster_id}  node {c.who.node_id}  {moment} ({c.captured_at_source})  "
+            f"{len(c.files)} files, {size:,} bytes  {c.directory.path}"
+        )

@@ -1,0 +1,211 @@
+"""What the captures prove, by kraft_core.evidence: one row of facts a cluster in, rows of the tables out."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+from kraft_core.columnar.schema import message_columns, message_fields
+from kraft_core.evidence.derive import derive
+from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
+from kraft_core.messages.schema import Field
+from transforms.frames import arrow_schema, milliseconds, moment
+from transforms.tables import (
+    EPOCHS,
+    HIGH_WATERMARKS,
+    LOG_RANGES,
+    REPLICA_RANGES,
+    VOTER_CHANGES,
+    VOTER_SETS,
+    Table,
+)
+
+DERIVED: tuple[Table, ...] = (LOG_RANGES, REPLICA_RANGES, EPOCHS, VOTER_SETS, VOTER_CHANGES, HIGH_WATERMARKS)
+CONTROL_FIELDS = {m.type_name: (m.column, message_fields(m)) for m in message_columns()}
+Row = dict[str, Any]
+
+
+def derive_clusters(facts: DataFrame) -> DataFrame:
+    """One row a cluster: cluster_id, `failure` (null if it went well) and an array a table of DERIVED."""
+    schema = derived_schema()
+    arrow = arrow_schema(schema)
+
+    def derive_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield pa.RecordBatch.from_pylist([derived_row(row)], schema=arrow)
+
+    return facts.mapInArrow(derive_rows, schema)
+
+
+def derived_schema() -> StructType:
+    columns = [StructField("cluster_id", StringType(), False), StructField("failure", StringType())]
+    return StructType([*columns, *(StructField(t.name, ArrayType(row_type(t))) for t in DERIVED)])
+
+
+def row_type(table: Table) -> StructType:
+    """The columns of a derived table but cluster_id."""
+    return StructType([f for f in table.schema.fields if f.name != "cluster_id"])
+
+
+def rows_of(derived: DataFrame, table: Table) -> DataFrame:
+    """The rows of one table."""
+    return derived.select("cluster_id", F.explode(table.name).alias("row")).select("cluster_id", "row.*")
+
+
+def derived_row(facts: Mapping[str, Any]) -> Row:
+    """A cluster's conclusions. One that cannot be derived says so and leaves the others alone."""
+    row: Row = {"cluster_id": facts["cluster_id"], "failure": None}
+    try:
+        evidence = derive(cluster_facts(facts))
+        for table in DERIVED:
+            names = [c.name for c in table.columns if c.name != "cluster_id"]
+            times = {c.name for c in table.columns if c.type == "TIMESTAMP"}
+            row[table.name] = [conclusion(item, names, times) for item in getattr(evidence, table.name)]
+    except Exception as error:  # whatever is wrong with one cluster must not fail a thousand others
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        row["failure"] = f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
+        row |= {table.name: [] for table in DERIVED}
+    return row
+
+
+def conclusion(item: Any, names: list[str], times: set[str]) -> Row:
+    """A conclusion as a row: times from milliseconds, voters as structs."""
+    return {n: moment(getattr(item, n)) if n in times else plain(getattr(item, n)) for n in names}
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses as dicts, tuples as lists."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    return [plain(v) for v in value] if isinstance(value, tuple | list) else value
+
+
+def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
+    """The facts of one cluster from its row (see transforms.cluster_facts)."""
+    controls = [control_record(r) for r in row["control_records"] or ()]
+    elections = {(r.leader_epoch, r.offset) for r in controls if r.type == "LeaderChange"}
+    return ClusterFacts(
+        cluster_id=row["cluster_id"],
+        captures=tuple(capture(c, elections) for c in row["captures"]),
+        control_records=tuple(controls),
+        snapshots=tuple(snapshot(s) for s in row["snapshots"] or ()),
+        feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"] or ()),
+    )
+
+
+def capture(row: Mapping[str, Any], elections: set[tuple[int, int]]) -> Capture:
+    state = row["quorum_state"] or {}
+    epochs = row["leader_epoch_checkpoint"]
+    voters = state.get("current_voters")
+    return Capture(
+        capture_id=row["capture_id"],
+        node_id=row["node_id"],
+        directory_id=row["directory_id"],
+        captured_at=known_ms(row["captured_at"]),
+        log_start_offset=row["log_start_offset"],
+        log_end_offset=row["log_end_offset"],
+        runs=tuple(run(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["runs"]),
+        quorum_state_epoch=state.get("leader_epoch"),
+        quorum_state_leader_id=state.get("leader_id"),
+        voted_id=state.get("voted_id"),
+        voted_directory_id=state.get("voted_directory_id"),
+        current_voters=None if voters is None else tuple(voters),
+        leader_epoch_checkpoint=None
+        if epochs is None
+        else tuple((e["leader_epoch"], e["start_offset"]) for e in epochs),
+        consistent=row["consistent"],
+    )
+
+
+def run(row: Mapping[str, Any], begins_epoch: bool) -> Run:
+    """A run; what its first batches say of the epoch counts only if it begins with the LEADER_CHANGE."""
+    return Run(
+        leader_epoch=row["leader_epoch"],
+        first_offset=row["first_offset"],
+        end_offset=row["end_offset"],
+        digest=row["digest"],
+        first_appended_at=known_ms(row["first_appended_at"]),
+        last_appended_at=known_ms(row["last_appended_at"]),
+        first_batch_end=row["first_batch_end_offset"] if begins_epoch else None,
+        first_data_end=row["first_data_end_offset"] if begins_epoch else None,
+        first_data_appended_at=milliseconds(row["first_data_appended_at"]) if begins_epoch else None,
+    )
+
+
+def control_record(row: Mapping[str, Any]) -> ControlRecord:
+    column, facts = CONTROL_FIELDS[row["type"]]
+    return ControlRecord(
+        offset=row["offset"],
+        leader_epoch=row["leader_epoch"],
+        batch_base_offset=row["batch_base_offset"],
+        batch_end_offset=row["batch_end_offset"],
+        batch_crc=row["batch_crc"],
+        appended_at=known_ms(row["appended_at"]),
+        type=row["type"],
+        value=message_value(row[column], facts),
+    )
+
+
+def message_value(row: Mapping[str, Any], facts: tuple[Field, ...]) -> Row:
+    """A struct column as the codec's value: Kafka's names, fields its version lacks left out."""
+    value: Row = {}
+    for fact in facts:
+        held = row[fact.column]
+        if held is None:
+            continue
+        if fact.type == "struct":
+            held = (
+                [message_value(v, fact.fields) for v in held]
+                if fact.array
+                else message_value(held, fact.fields)
+            )
+        value[fact.name] = held
+    return value
+
+
+def snapshot(row: Mapping[str, Any]) -> SnapshotFacts:
+    voters = row["voters"]
+    return SnapshotFacts(
+        end_offset=row["end_offset"],
+        leader_epoch=row["leader_epoch"],
+        content_digest=row["content_digest"],
+        complete=row["complete"],
+        unfinished=False,
+        header_timestamp=milliseconds(row["header_at"]),
+        last_contained_log_timestamp=milliseconds(row["last_contained_log_at"]),
+        kraft_version=row["kraft_version"],
+        voters=None if voters is None else [voter_value(v) for v in voters],
+        metadata_version=row["metadata_version"],
+        batch_end=row["batch_end"],
+        held_by=tuple(sorted((h["node_id"], h["directory_id"]) for h in row["held_by"])),
+        first_captured_at=known_ms(row["first_captured_at"]),
+    )
+
+
+def voter_value(voter: Mapping[str, Any]) -> Row:
+    """A voter of a voters column as VotersRecord has it."""
+    return {
+        "voterId": voter["voter_id"],
+        "voterDirectoryId": voter["directory_id"],
+        "endpoints": voter["endpoints"],
+        "kRaftVersionFeature": {
+            "minSupportedVersion": voter["min_kraft_version"],
+            "maxSupportedVersion": voter["max_kraft_version"],
+        },
+    }
+
+
+def known_ms(time: Any) -> int:
+    """Milliseconds of a time that is never null."""
+    ms = milliseconds(time)
+    if ms is None:
+        raise ValueError("a time is missing")
+    return ms

@@ -1,0 +1,45 @@
+"""Rows between Python and Spark by Arrow, so that times keep their zone and types are those declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def to_frame(spark: SparkSession, rows: Iterable[dict[str, Any]], schema: StructType) -> DataFrame:
+    """Rows as a DataFrame of the schema; times are datetimes with a zone."""
+    arrow = arrow_schema(schema)
+    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=arrow), schema)
+
+
+def to_rows(frame: DataFrame) -> list[dict[str, Any]]:
+    """A small DataFrame as rows; times are datetimes in UTC."""
+    return frame.toArrow().to_pylist()
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a Spark schema, times in UTC."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def spark_types(schema: pa.Schema) -> pa.Schema:
+    """The schema with the types that Spark takes from a Python function: times in microseconds."""
+    return arrow_schema(from_arrow_schema(schema))
+
+
+def moment(ms: int | None) -> datetime | None:
+    """Milliseconds since the epoch as a time in UTC."""
+    return None if ms is None else EPOCH + timedelta(milliseconds=ms)
+
+
+def milliseconds(time: datetime | None) -> int | None:
+    """A time with a zone as milliseconds since the epoch."""
+    return None if time is None else (time - EPOCH) // timedelta(milliseconds=1)
