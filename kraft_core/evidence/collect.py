@@ -1,0 +1,264 @@
+"""Facts from controller directories on disk, without Spark.
+
+Reads every batch once, decodes control batches and those that can set metadata.version. Directories whose
+cluster or node is not known are no one's, and are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kraft_core.batch import BatchHeader
+from kraft_core.capture import Identity, capture_id, captured_at, file_identity, identity
+from kraft_core.evidence.facts import (
+    Capture,
+    ClusterFacts,
+    ControlRecord,
+    FeatureLevel,
+    Run,
+    SnapshotFacts,
+)
+from kraft_core.logdir import CheckpointFile, ControllerDir
+from kraft_core.mapping import mapped
+from kraft_core.record import Record, read_batch, read_log
+from kraft_core.segment import Damage, scan
+from kraft_core.snapshot import read_snapshot
+from kraft_core.varint import Buffer
+
+_CONTROL_TYPES = ("LeaderChange", "KRaftVersion", "KRaftVoters")
+_METADATA_VERSION = "metadata.version"
+_BATCH_IDENTITY = struct.Struct(">qiIi")
+
+
+def collect(directories: Iterable[ControllerDir], captured_at_ms: int | None = None) -> list[ClusterFacts]:
+    """The facts of each cluster, by cluster id. captured_at_ms: when all were copied, if the caller knows.
+
+    OSError when a file cannot be read.
+    """
+    of_cluster: defaultdict[str, list[tuple[Identity, ControllerDir]]] = defaultdict(list)
+    for directory in directories:
+        who = identity(directory)
+        if who is not None:
+            of_cluster[who.cluster_id].append((who, directory))
+    return [_collect_cluster(key, of_cluster[key], captured_at_ms) for key in sorted(of_cluster)]
+
+
+def _collect_cluster(
+    cluster_id: str, directories: list[tuple[Identity, ControllerDir]], captured_at_ms: int | None
+) -> ClusterFacts:
+    found = _Found(_snapshot_ends(directory for _, directory in directories))
+    captures: list[Capture] = []
+    for who, directory in directories:
+        at, _ = captured_at(directory, captured_at_ms)
+        snapshots = list(_snapshots(who, directory, at))
+        captures.append(_capture(who, directory, at, found, snapshots))
+        found.snapshots += snapshots
+    return ClusterFacts(
+        cluster_id,
+        tuple(captures),
+        tuple(found.control_records),
+        tuple(found.rounded_snapshots()),
+        tuple(found.feature_levels),
+    )
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the directories of one cluster gave so far.
+
+    snapshot_ends: end offsets of all snapshots, rising; batch_ends: the end of the batch that holds the
+    record below such an end, by (epoch, snapshot end).
+    """
+
+    snapshot_ends: list[int]
+    batch_ends: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    control_records: list[ControlRecord] = field(default_factory=list[ControlRecord])
+    feature_levels: list[FeatureLevel] = field(default_factory=list[FeatureLevel])
+    snapshots: list[SnapshotFacts] = field(default_factory=list[SnapshotFacts])
+
+    def note_batch(self, header: BatchHeader) -> None:
+        for nth in range(bisect_right(self.snapshot_ends, header.base_offset), len(self.snapshot_ends)):
+            if self.snapshot_ends[nth] > header.next_offset:
+                break
+            self.batch_ends[header.leader_epoch, self.snapshot_ends[nth]] = header.next_offset
+
+    def rounded_snapshots(self) -> Iterator[SnapshotFacts]:
+        for s in self.snapshots:
+            yield replace(s, batch_end=self.batch_ends.get((s.leader_epoch, s.end_offset)))
+
+
+def _snapshot_ends(directories: Iterable[ControllerDir]) -> list[int]:
+    return sorted(
+        {c.id.end_offset for d in directories for c in d.checkpoints if c.id and c.id.end_offset > 0}
+    )
+
+
+def _capture(
+    who: Identity, directory: ControllerDir, at: int, found: _Found, snapshots: list[SnapshotFacts]
+) -> Capture:
+    files = [*directory.segments, *directory.checkpoints]
+    log = _scan_log(directory, found)
+    state = directory.quorum_state
+    ends = [s.end_offset for s in snapshots if s.proves]
+    if directory.segments:
+        ends += [directory.segments[-1].base_offset, *(run.end_offset for run in log.runs[-1:])]
+    return Capture(
+        capture_id=capture_id(who, directory, [file_identity(f.path, f.size_bytes) for f in files]),
+        node_id=who.node_id,
+        directory_id=who.directory_id,
+        captured_at=at,
+        log_start_offset=directory.segments[0].base_offset if directory.segments else max(ends, default=None),
+        log_end_offset=max(ends, default=None),
+        runs=tuple(log.runs),
+        quorum_state_epoch=state.leader_epoch if state else None,
+        quorum_state_leader_id=state.leader_id if state else None,
+        voted_id=state.voted_id if state else None,
+        voted_directory_id=state.voted_directory_id if state else None,
+        current_voters=state.current_voters if state else None,
+        leader_epoch_checkpoint=directory.leader_epoch_checkpoint,
+        tail_damaged=log.tail_damaged,
+    )
+
+
+@dataclass(slots=True)
+class _OpenRun:
+    """A run that batches are still added to."""
+
+    first: BatchHeader
+    last: BatchHeader
+    begins_epoch: bool
+    last_appended_at: int
+    first_data: BatchHeader | None = None
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def add(self, header: BatchHeader) -> None:
+        self.last = header
+        self.last_appended_at = max(self.last_appended_at, header.max_timestamp)
+        if self.first_data is None and not header.is_control:
+            self.first_data = header
+        self.digest.update(
+            _BATCH_IDENTITY.pack(header.base_offset, header.leader_epoch, header.crc, header.size_bytes)
+        )
+
+    def run(self) -> Run:
+        data = self.first_data if self.begins_epoch else None
+        return Run(
+            self.first.leader_epoch,
+            self.first.base_offset,
+            self.last.next_offset,
+            self.digest.hexdigest(),
+            self.first.max_timestamp,
+            self.last_appended_at,
+            self.first.next_offset if self.begins_epoch else None,
+            data.next_offset if data else None,
+            data.max_timestamp if data else None,
+        )
+
+
+@dataclass(slots=True)
+class _Log:
+    runs: list[Run]
+    tail_damaged: bool
+
+
+def _scan_log(directory: ControllerDir, found: _Found) -> _Log:
+    """The runs of a captured log, its control records and feature levels into `found`."""
+    runs: list[Run] = []
+    current: _OpenRun | None = None
+    tail_damaged = False
+    for segment in directory.segments:
+        with mapped(segment.path) as buf:
+            for item in scan(buf, end=segment.size_bytes, next_offset=segment.base_offset):
+                if isinstance(item, Damage):
+                    tail_damaged = tail_damaged or item.reason != "torn_tail"
+                    continue
+                tail_damaged = False
+                records = _records(buf, item, found)
+                follows = current is not None and _follows(current.last, item)
+                if current is not None and not follows:
+                    runs.append(current.run())
+                if current is None or not follows:
+                    begins_epoch = bool(records) and records[0].type == "LeaderChange"
+                    current = _OpenRun(item, item, begins_epoch, item.max_timestamp)
+                current.add(item)
+                found.note_batch(item)
+    if current is not None:
+        runs.append(current.run())
+    return _Log(runs, tail_damaged)
+
+
+def _follows(last: BatchHeader, header: BatchHeader) -> bool:
+    return header.leader_epoch == last.leader_epoch and header.base_offset == last.next_offset
+
+
+def _records(buf: Buffer, header: BatchHeader, found: _Found) -> list[Record]:
+    """The control records of a batch, noted with what else of it changes a state."""
+    if header.is_control:
+        records = list(read_batch(buf, header))
+        found.control_records += _control_records(records)
+        return records
+    if header.codec or _METADATA_VERSION.encode() in buf[header.position : header.end]:
+        found.feature_levels += [
+            FeatureLevel(record.offset, record.leader_epoch, level)
+            for record in read_batch(buf, header)
+            if (level := _metadata_version(record)) is not None
+        ]
+    return []
+
+
+def _control_records(records: Iterable[Record]) -> Iterator[ControlRecord]:
+    for record in records:
+        if record.type in _CONTROL_TYPES and record.value is not None:
+            yield ControlRecord(
+                record.offset,
+                record.leader_epoch,
+                record.batch.base_offset,
+                record.batch.next_offset,
+                record.batch.crc,
+                record.timestamp,
+                record.type,
+                record.value,
+            )
+
+
+def _metadata_version(record: Record) -> int | None:
+    if record.type != "FEATURE_LEVEL_RECORD" or record.value is None:
+        return None
+    return record.value["featureLevel"] if record.value["name"] == _METADATA_VERSION else None
+
+
+def _snapshots(who: Identity, directory: ControllerDir, at: int) -> Iterator[SnapshotFacts]:
+    for unfinished, files in ((False, directory.checkpoints), (True, directory.unfinished)):
+        for file in files:
+            yield _snapshot(who, file, unfinished, at)
+
+
+def _snapshot(who: Identity, file: CheckpointFile, unfinished: bool, at: int) -> SnapshotFacts:
+    assert file.id is not None  # only bootstrap.checkpoint has none
+    with mapped(file.path) as buf:
+        snapshot = read_snapshot(buf)
+        said = {record.type: record.value for record in snapshot.control_records if record.value is not None}
+        levels = [_metadata_version(r) for r in read_log(buf, next_offset=0) if isinstance(r, Record)]
+        digest = hashlib.sha256(buf).hexdigest()
+    version, voters = said.get("KRaftVersion"), said.get("KRaftVoters")
+    return SnapshotFacts(
+        end_offset=file.id.end_offset,
+        leader_epoch=file.id.leader_epoch,
+        content_digest=digest,
+        complete=snapshot.complete,
+        unfinished=unfinished,
+        header_timestamp=snapshot.header.timestamp if snapshot.header else None,
+        last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
+        kraft_version=version["kRaftVersion"] if version else None,
+        voters=voters["voters"] if voters else None,
+        metadata_version=next((level for level in reversed(levels) if level is not None), None),
+        batch_end=None,
+        held_by=((who.node_id, who.directory_id),),
+        first_captured_at=at,
+    )

@@ -1,0 +1,197 @@
+"""The commit status of what captured logs hold: committed, truncated, uncommitted or undecided.
+
+committed: a proof reaches above it, of its own epoch or of a later one on its line. truncated: see
+truncation.py. uncommitted: so many voters lacked it when their newest captures were taken, after it was
+appended, that those left are no majority; it may still commit after as_of. Everything else is undecided.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Literal
+
+from kraft_core.evidence.facts import Capture, labels
+from kraft_core.evidence.holdings import Holdings, lacks
+from kraft_core.evidence.in_force import InForce, SetInForce
+from kraft_core.evidence.lineage import EpochLine, Lineage
+from kraft_core.evidence.proofs import CommittedPrefix, Proof, committed_prefix
+from kraft_core.evidence.truncation import Truncation, truncations
+from kraft_core.raft.voters import ReplicaKey, Voter
+
+Status = Literal["committed", "truncated", "uncommitted", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A status, what proves it, and when (ms).
+
+    as_of: committed and truncated hold from then on; uncommitted held then; undecided is all that captures up
+    to then tell (None where no capture holds it).
+    """
+
+    status: Status
+    evidence: str
+    as_of: int | None
+    truncated_by_epoch: int | None = None
+
+
+def committed_prefixes(
+    lineage: Lineage, proofs: Iterable[tuple[int, int, Proof]]
+) -> dict[int, CommittedPrefix]:
+    """What is committed of each epoch, from proofs as (leader epoch, end offset, proof).
+
+    A committed batch commits everything below it on its line, in earlier epochs too.
+    """
+    found: defaultdict[int, list[tuple[int, Proof]]] = defaultdict(list)
+    for epoch, end, proof in proofs:
+        found[epoch].append((end, proof))
+    prefixes: dict[int, CommittedPrefix] = {}
+    for epoch in sorted({*found, *lineage.lines}, reverse=True):
+        if not found[epoch]:
+            continue
+        prefixes[epoch] = committed_prefix(found[epoch])
+        line = lineage.lines.get(epoch)
+        if line is not None and not line.contested:
+            for link in line.links:
+                found[link.parent].append((link.end_offset, prefixes[epoch].earliest))
+    return prefixes
+
+
+class CommitStatus:
+    """Verdicts over one cluster's facts."""
+
+    def __init__(
+        self,
+        lineage: Lineage,
+        in_force: InForce,
+        holdings: Holdings,
+        prefixes: dict[int, CommittedPrefix],
+    ) -> None:
+        self.lineage = lineage
+        self.in_force = in_force
+        self.prefixes = prefixes
+        self.truncations: dict[int, Truncation] = truncations(lineage, holdings, prefixes)
+        self._holdings = holdings
+        self._newest = {key: _newest(captures) for key, captures in holdings.captures.items()}
+
+    def of_batch(self, leader_epoch: int, base_offset: int, end_offset: int) -> Verdict:
+        """The verdict on one batch of an epoch's line."""
+        line = self.lineage.lines.get(leader_epoch)
+        if line is not None and line.contested:
+            return _contested(line)
+        prefix = self.prefixes.get(leader_epoch)
+        proof = prefix.proof_of(end_offset) if prefix else None
+        if proof is not None:
+            return _committed(leader_epoch, proof)
+        truncation = self.truncations.get(leader_epoch)
+        if truncation is not None and truncation.offset <= base_offset:
+            return _truncated(truncation)
+        if line is None:
+            return Verdict("undecided", "no captured log holds it", None)
+        return self._open_verdict(line, base_offset, end_offset)
+
+    def ranges(self, line: EpochLine) -> list[tuple[int, int, Verdict]]:
+        """(first, end, verdict) over all that captures hold of an epoch, cut where the status changes."""
+        found: list[tuple[int, int, Verdict]] = []
+        for first, end in line.covered:
+            pieces = [(first, end, _contested(line))] if line.contested else self._pieces(line, first, end)
+            for _, same in groupby(pieces, key=lambda piece: piece[2].status):
+                stretch = list(same)
+                found.append((stretch[0][0], stretch[-1][1], _joined([verdict for *_, verdict in stretch])))
+        return found
+
+    def _pieces(self, line: EpochLine, first: int, end: int) -> Iterator[tuple[int, int, Verdict]]:
+        prefix = self.prefixes.get(line.leader_epoch)
+        committed_end = min(end, prefix.end_offset) if prefix else first
+        if prefix is not None and first < committed_end:
+            proof = prefix.proof_of(committed_end)
+            if proof is not None:
+                yield first, committed_end, _committed(line.leader_epoch, proof)
+        open_first = max(first, committed_end)
+        truncation = self.truncations.get(line.leader_epoch)
+        open_end = min(end, max(open_first, truncation.offset)) if truncation else end
+        cuts = self._cuts(line, open_first, open_end)
+        for cut, next_cut in pairwise(cuts):
+            yield cut, next_cut, self._open_verdict(line, cut, next_cut)
+        if truncation is not None and max(open_first, open_end) < end:
+            yield max(open_first, open_end), end, _truncated(truncation)
+
+    def _cuts(self, line: EpochLine, first: int, end: int) -> list[int]:
+        """Where the verdict on batches that are neither committed nor truncated may change."""
+        if first >= end:
+            return []
+        cuts = {first, end}
+        cuts |= {offset for offset, _ in line.appended_by if first < offset < end}
+        for stretch in self.in_force.stretches(line):
+            cuts |= {offset for offset in (stretch.first_offset,) if first < offset < end}
+            for capture in self._newest_of(stretch.voters):
+                if capture.known_end is not None and first < capture.known_end < end:
+                    cuts.add(capture.known_end)
+        return sorted(cuts)
+
+    def _newest_of(self, voters: SetInForce | None) -> Iterator[Capture]:
+        for voter in voters.voters if voters else ():
+            for replica in self._holdings.replicas_of(voter):
+                yield from self._newest[replica]
+
+    def _open_verdict(self, line: EpochLine, first: int, end: int) -> Verdict:
+        voters = self.in_force.voters_at(line.leader_epoch, end - 1)
+        if voters is None:
+            words = "its voter set is not in sight, and no proof of another kind reaches it"
+            return Verdict("undecided", words, line.newest_capture_at)
+        nth = bisect_left(line.appended_by, end, key=lambda entry: entry[0])
+        appended_by = line.appended_by[nth][1]
+        lacking: dict[ReplicaKey, int] = {}
+        for voter in voters.voters:
+            at = self._lacks_at(voter, line.leader_epoch, first, appended_by)
+            if at is not None:
+                lacking[voter.key] = at
+        left = [voter.key for voter in voters.voters if voter.key not in lacking]
+        known = f"of {voters.words} {labels(lacking) or 'none'} lacked it"
+        if len(left) < voters.voters.majority:
+            words = f"{known}; {labels(left) or 'none'} can hold it and are no majority"
+            return Verdict("uncommitted", words, min(lacking.values()))
+        words = f"{known}; {labels(left)} may hold it, but no majority is proven to have"
+        return Verdict("undecided", words, line.newest_capture_at)
+
+    def _lacks_at(self, voter: Voter, leader_epoch: int, first: int, appended_by: int) -> int | None:
+        """When the voter's newest capture was taken, if that was after the append and it lacks the batch."""
+        captures = [c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]]
+        if captures and all(c.captured_at >= appended_by and lacks(c, leader_epoch, first) for c in captures):
+            return min(capture.captured_at for capture in captures)
+        return None
+
+
+def _newest(captures: tuple[Capture, ...]) -> list[Capture]:
+    """A replica's newest capture; several where they bear the same time."""
+    return [capture for capture in captures if capture.captured_at == captures[-1].captured_at]
+
+
+def _committed(leader_epoch: int, proof: Proof) -> Verdict:
+    later = (
+        f"below a committed batch of epoch {proof.leader_epoch}: "
+        if proof.leader_epoch > leader_epoch
+        else ""
+    )
+    return Verdict("committed", later + proof.words, proof.as_of)
+
+
+def _truncated(truncation: Truncation) -> Verdict:
+    return Verdict("truncated", truncation.words, truncation.as_of, truncation.by_epoch)
+
+
+def _contested(line: EpochLine) -> Verdict:
+    words = f"captures disagree about the batches of epoch {line.leader_epoch}"
+    return Verdict("undecided", words, line.newest_capture_at)
+
+
+def _joined(verdicts: list[Verdict]) -> Verdict:
+    """The verdict on adjacent stretches of one status: the proofs of the first and the last."""
+    evidence = dict.fromkeys([verdicts[0].evidence, verdicts[-1].evidence])
+    known = [verdict.as_of for verdict in verdicts if verdict.as_of is not None]
+    words = "; further up ".join(evidence)
+    return Verdict(verdicts[0].status, words, min(known, default=None), verdicts[0].truncated_by_epoch)

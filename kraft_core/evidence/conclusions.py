@@ -1,0 +1,44 @@
+"""What follows from a cluster's facts, before it is written as rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraft_core.evidence.commit import CommitStatus, committed_prefixes
+from kraft_core.evidence.elections import Election, elections_of
+from kraft_core.evidence.facts import ClusterFacts, distinct
+from kraft_core.evidence.holdings import Holdings, holdings_of
+from kraft_core.evidence.in_force import InForce, in_force
+from kraft_core.evidence.lineage import Lineage, lineage_of
+from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
+from kraft_core.evidence.majority import MajorityRule
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusions:
+    """facts are distinct(); the rest is derived from them. What the tables and the rules read."""
+
+    facts: ClusterFacts
+    lineage: Lineage
+    elections: dict[int, Election]
+    in_force: InForce
+    holdings: Holdings
+    lower_bounds: list[LowerBound]
+    commit: CommitStatus
+
+
+def conclude(facts: ClusterFacts) -> Conclusions:
+    """Everything that a cluster's facts prove. Grows with runs and control records, not with batches."""
+    facts = distinct(facts)
+    lineage = lineage_of(facts)
+    elections = elections_of(facts.control_records)
+    states = in_force(facts, lineage, elections)
+    holdings = holdings_of(facts.captures)
+    bounds = LowerBounds(facts, lineage, states).all()
+    rule = MajorityRule(states, holdings)
+    proofs = [proof for bound in bounds for proof in bound.proofs()]
+    proofs += [
+        (p.leader_epoch, p.end_offset, p) for line in lineage.lines.values() for p in rule.proofs(line)
+    ]
+    commit = CommitStatus(lineage, states, holdings, committed_prefixes(lineage, proofs))
+    return Conclusions(facts, lineage, elections, states, holdings, bounds, commit)

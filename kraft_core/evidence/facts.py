@@ -1,0 +1,204 @@
+"""What captures of one cluster hold, as far as conclusions need it.
+
+A capture is one copy of one replica's metadata log directory. Batches come as runs: by Raft's log matching
+(KIP-595) an offset and an epoch name one batch with one history, so a stretch of one epoch is known by its
+bounds and no conclusion needs its batches. Times are ms since the epoch. Of two offsets first_ is inclusive,
+end_ exclusive. A directory id is Kafka's text of the uuid; the zero uuid stands for an unknown directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from kraft_core.raft.voters import ReplicaKey
+
+ControlType = Literal["LeaderChange", "KRaftVersion", "KRaftVoters"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A maximal stretch of one epoch in one captured log, without a gap.
+
+    digest: SHA-256 over its batches' (base_offset, leader_epoch, crc, size_bytes).
+    first_appended_at, last_appended_at: of its first and last batch, by the leader's clock.
+    first_batch_end: end of the epoch's first batch; None unless the run begins with the LEADER_CHANGE batch.
+    first_data_end, first_data_appended_at: of the epoch's first batch that is no control batch; None if the
+    run has none, or does not begin with the LEADER_CHANGE batch.
+    """
+
+    leader_epoch: int
+    first_offset: int
+    end_offset: int
+    digest: str
+    first_appended_at: int
+    last_appended_at: int
+    first_batch_end: int | None = None
+    first_data_end: int | None = None
+    first_data_appended_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A captured controller directory.
+
+    log_start_offset: where the first segment begins. log_end_offset: the log's end or, where that is larger,
+    the end of the newest complete checkpoint. Both are None where the directory has neither.
+    runs: rising by offset.
+    quorum_state_*, voted_*, current_voters: the file quorum-state, None if unreadable.
+    leader_epoch_checkpoint: (epoch, start offset) entries of that file, None if unreadable.
+    consistent: quorum-state was copied after the log, or the node was stopped.
+    tail_damaged: bytes other than a torn last batch follow the last batch that could be read, so the log may
+    have gone on.
+    """
+
+    capture_id: str
+    node_id: int
+    directory_id: str
+    captured_at: int
+    log_start_offset: int | None
+    log_end_offset: int | None
+    runs: tuple[Run, ...]
+    quorum_state_epoch: int | None = None
+    quorum_state_leader_id: int | None = None
+    voted_id: int | None = None
+    voted_directory_id: str | None = None
+    current_voters: tuple[int, ...] | None = None
+    leader_epoch_checkpoint: tuple[tuple[int, int], ...] | None = None
+    consistent: bool = True
+    tail_damaged: bool = False
+
+    @property
+    def replica(self) -> ReplicaKey:
+        return ReplicaKey.of(self.node_id, self.directory_id)
+
+    @property
+    def known_end(self) -> int | None:
+        """Where the replica's log ended, None if that is not known."""
+        return None if self.tail_damaged else self.log_end_offset
+
+    @property
+    def in_epoch(self) -> int | None:
+        """The epoch the replica was in when its log was copied, None if its files do not tell.
+
+        A quorum-state older than the log's last batch was copied before the log.
+        """
+        last_epoch = self.runs[-1].leader_epoch if self.runs else -1
+        if not self.consistent or self.quorum_state_epoch is None or self.quorum_state_epoch < last_epoch:
+            return None
+        return self.quorum_state_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRecord:
+    """A control record of a captured log; value as the codec reads it, appended_at the record's timestamp."""
+
+    offset: int
+    leader_epoch: int
+    batch_base_offset: int
+    batch_end_offset: int
+    batch_crc: int
+    appended_at: int
+    type: ControlType
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFacts:
+    """A checkpoint file and who held it.
+
+    end_offset is exclusive; leader_epoch is the epoch of the record below it. unfinished: a `.part` file.
+    kraft_version, voters (as VotersRecord.voters), metadata_version: as recorded in it, None if absent.
+    batch_end: end of the captured batch of that epoch which holds end_offset - 1, None if none does.
+    held_by: (node id, directory id) of the directories that held it.
+    """
+
+    end_offset: int
+    leader_epoch: int
+    content_digest: str
+    complete: bool
+    unfinished: bool
+    header_timestamp: int | None
+    last_contained_log_timestamp: int | None
+    kraft_version: int | None
+    voters: list[dict[str, Any]] | None
+    metadata_version: int | None
+    batch_end: int | None
+    held_by: tuple[tuple[int, str], ...]
+    first_captured_at: int
+
+    @property
+    def is_bootstrap(self) -> bool:
+        """Whether it is the 0-0 checkpoint that formatting wrote, before there was any log."""
+        return self.end_offset == 0
+
+    @property
+    def proves(self) -> bool:
+        """Whether it stands for a prefix of the log that was committed when it was written."""
+        return self.complete and not self.unfinished and not self.is_bootstrap
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FeatureLevel:
+    """A FeatureLevelRecord for metadata.version in a captured log."""
+
+    offset: int
+    leader_epoch: int
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """Everything known of one cluster. Order and duplicates carry no meaning."""
+
+    cluster_id: str
+    captures: tuple[Capture, ...] = ()
+    control_records: tuple[ControlRecord, ...] = ()
+    snapshots: tuple[SnapshotFacts, ...] = ()
+    feature_levels: tuple[FeatureLevel, ...] = ()
+
+
+def label(replica: ReplicaKey) -> str:
+    """How evidence names a replica: its id, and its directory id where that is known."""
+    return f"{replica.id}@{replica.directory_id}" if replica.directory_id else str(replica.id)
+
+
+def labels(replicas: Iterable[ReplicaKey]) -> str:
+    """Replicas by id, as evidence lists them."""
+    return ", ".join(label(key) for key in sorted(replicas, key=lambda key: (key.id, key.directory_id or "")))
+
+
+def distinct(facts: ClusterFacts) -> ClusterFacts:
+    """The same facts in one order, each once: what makes conclusions a function of the set of captures."""
+    captures: dict[str, Capture] = {}
+    for capture in facts.captures:
+        known = captures.get(capture.capture_id)
+        if known is None or capture.captured_at < known.captured_at:
+            captures[capture.capture_id] = capture
+    records = {(r.offset, r.leader_epoch, r.type, r.batch_crc): r for r in facts.control_records}
+    snapshots: dict[tuple[int, int, str], SnapshotFacts] = {}
+    for snapshot in facts.snapshots:
+        key = (snapshot.end_offset, snapshot.leader_epoch, snapshot.content_digest)
+        snapshots[key] = _merged(snapshots[key], snapshot) if key in snapshots else snapshot
+    return ClusterFacts(
+        facts.cluster_id,
+        tuple(
+            sorted(captures.values(), key=lambda c: (c.captured_at, c.node_id, c.directory_id, c.capture_id))
+        ),
+        tuple(records[key] for key in sorted(records)),
+        tuple(snapshots[key] for key in sorted(snapshots)),
+        tuple(sorted(set(facts.feature_levels))),
+    )
+
+
+def _merged(one: SnapshotFacts, other: SnapshotFacts) -> SnapshotFacts:
+    """One checkpoint that several directories held, some perhaps as an unfinished copy."""
+    best = min(one, other, key=lambda s: (s.unfinished, not s.complete))
+    ends = [s.batch_end for s in (one, other) if s.batch_end is not None]
+    return replace(
+        best,
+        batch_end=min(ends, default=None),
+        held_by=tuple(sorted({*one.held_by, *other.held_by})),
+        first_captured_at=min(one.first_captured_at, other.first_captured_at),
+    )

@@ -1,0 +1,215 @@
+"""The epochs of a cluster as one tree, read from the runs of its captured logs.
+
+Raft's log matching (KIP-595): an epoch has one leader, which only appends; so two logs that hold the same
+offset of the same epoch are equal up to there. An epoch's batches therefore form one line, that line hangs
+at one offset on one line of an earlier epoch, and every capture shows a part of the same tree. Where
+captures disagree with that (two digests for the same stretch, two starts of one epoch), the epoch is
+contested and proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, Run
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Link:
+    """A log that holds batches of an epoch also holds the parent epoch's below end_offset (exclusive).
+
+    adjacent: the epoch begins exactly at end_offset; else batches between were not captured.
+    last_appended_at: of the parent's last batch below an adjacent start, None if that batch was not captured.
+    """
+
+    parent: int
+    end_offset: int
+    adjacent: bool
+    last_appended_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpochLine:
+    """What all captures together show of one epoch's batches.
+
+    covered: the offsets that some capture holds, as disjoint (first, end), rising. start: the epoch's first
+    offset where it is known exactly. first_batch_end: end of its LEADER_CHANGE batch. appended_by: (end
+    offset, ms): batches below that offset were appended by then; both rising. newest_capture_at: of the
+    captures that hold any of it.
+    """
+
+    leader_epoch: int
+    covered: tuple[tuple[int, int], ...]
+    links: tuple[Link, ...]
+    start: int | None
+    first_batch_end: int | None
+    first_data_end: int | None
+    first_data_appended_at: int | None
+    appended_by: tuple[tuple[int, int], ...]
+    newest_capture_at: int
+    contested: bool
+
+    @property
+    def first_offset(self) -> int:
+        return self.covered[0][0]
+
+    @property
+    def end_offset(self) -> int:
+        return self.covered[-1][1]
+
+    def covers(self, offset: int) -> bool:
+        return any(first <= offset < end for first, end in self.covered)
+
+    @property
+    def below(self) -> Link | None:
+        """The link to what lies directly below the epoch's first batch, None if that is not known."""
+        return next((link for link in self.links if link.adjacent and link.end_offset == self.start), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The epochs seen in captured logs, rising, and for each the epochs that hang on it."""
+
+    lines: dict[int, EpochLine]
+    children: dict[int, tuple[tuple[int, Link], ...]]
+
+
+@dataclass(slots=True)
+class _Line:
+    stretches: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    digests: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    links: set[Link] = field(default_factory=set[Link])
+    starts: set[int] = field(default_factory=set[int])
+    first_batches: set[int] = field(default_factory=set[int])
+    first_data: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    appended: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    newest_capture_at: int = 0
+    contested: bool = False
+
+    def add(self, run: Run, captured_at: int) -> None:
+        stretch = (run.first_offset, run.end_offset)
+        self.stretches.add(stretch)
+        self.contested |= self.digests.setdefault(stretch, run.digest) != run.digest
+        self.appended.add((run.end_offset, run.last_appended_at))
+        self.newest_capture_at = max(self.newest_capture_at, captured_at)
+        if run.first_batch_end is not None:
+            self.starts.add(run.first_offset)
+            self.first_batches.add(run.first_batch_end)
+            if run.first_data_end is not None and run.first_data_appended_at is not None:
+                self.first_data.add((run.first_data_end, run.first_data_appended_at))
+
+    def link(self, link: Link) -> None:
+        self.links.add(link)
+        if link.adjacent:
+            self.starts.add(link.end_offset)
+
+
+def lineage_of(facts: ClusterFacts) -> Lineage:
+    """The tree that a cluster's (distinct) facts show."""
+    lines: defaultdict[int, _Line] = defaultdict(_Line)
+    snapshot_ends = _snapshot_ends(facts)
+    for capture in facts.captures:
+        _add_runs(lines, capture)
+        _add_snapshot_link(lines, capture, snapshot_ends)
+    _add_control_records(lines, facts.control_records)
+    finished = {epoch: _finished(epoch, lines[epoch]) for epoch in sorted(lines) if lines[epoch].stretches}
+    children: defaultdict[int, list[tuple[int, Link]]] = defaultdict(list)
+    for epoch, line in finished.items():
+        for link in line.links:
+            children[link.parent].append((epoch, link))
+    return Lineage(finished, {parent: tuple(entries) for parent, entries in children.items()})
+
+
+def _add_runs(lines: defaultdict[int, _Line], capture: Capture) -> None:
+    previous: Run | None = None
+    for run in capture.runs:
+        line = lines[run.leader_epoch]
+        line.add(run, capture.captured_at)
+        if previous is not None and previous.leader_epoch < run.leader_epoch:
+            adjacent = previous.end_offset == run.first_offset
+            appended_at = previous.last_appended_at if adjacent else None
+            line.link(Link(previous.leader_epoch, previous.end_offset, adjacent, appended_at))
+        previous = run
+
+
+def _snapshot_ends(facts: ClusterFacts) -> dict[tuple[int, str, int], int]:
+    """Epochs of the snapshots by who holds them and where they end."""
+    return {
+        (node_id, directory_id, snapshot.end_offset): snapshot.leader_epoch
+        for snapshot in facts.snapshots
+        if snapshot.proves
+        for node_id, directory_id in snapshot.held_by
+    }
+
+
+def _add_snapshot_link(
+    lines: defaultdict[int, _Line], capture: Capture, snapshot_ends: dict[tuple[int, str, int], int]
+) -> None:
+    """A log that begins where the replica's snapshot ends was fetched after that snapshot, and extends it."""
+    if not capture.runs:
+        return
+    first = capture.runs[0]
+    epoch = snapshot_ends.get((capture.node_id, capture.directory_id, first.first_offset))
+    if epoch is not None and epoch < first.leader_epoch:
+        lines[first.leader_epoch].link(Link(epoch, first.first_offset, True, None))
+
+
+def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[ControlRecord]) -> None:
+    """Control records date the batches below them; two that differ at one place contest their epoch."""
+    values: dict[tuple[int, int], tuple[str, object]] = {}
+    leader_changes: dict[int, int] = {}
+    for record in records:
+        line = lines[record.leader_epoch]
+        line.appended.add((record.batch_end_offset, record.appended_at))
+        said = (record.type, record.value)
+        line.contested |= values.setdefault((record.leader_epoch, record.offset), said) != said
+        if record.type == "LeaderChange":
+            offset = leader_changes.setdefault(record.leader_epoch, record.offset)
+            line.contested |= offset != record.offset
+
+
+def _finished(epoch: int, line: _Line) -> EpochLine:
+    covered = _union(line.stretches)
+    start = min(line.starts, default=None)
+    parents = {link.parent for link in line.links if link.adjacent}
+    before_start = start is not None and covered[0][0] < start
+    first_data = min(line.first_data, default=None)
+    return EpochLine(
+        epoch,
+        covered,
+        tuple(sorted(line.links, key=_link_order)),
+        start,
+        min(line.first_batches, default=None),
+        first_data[0] if first_data else None,
+        first_data[1] if first_data else None,
+        _rising(line.appended),
+        line.newest_capture_at,
+        line.contested or len(line.starts) > 1 or len(parents) > 1 or before_start,
+    )
+
+
+def _link_order(link: Link) -> tuple[int, int, bool, bool, int]:
+    """A total order: by parent and offset; of equal ones, those that know the time first."""
+    unknown = link.last_appended_at is None
+    return (link.parent, link.end_offset, not link.adjacent, unknown, link.last_appended_at or 0)
+
+
+def _union(stretches: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    merged: list[tuple[int, int]] = []
+    for first, end in sorted(stretches):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((first, end))
+    return tuple(merged)
+
+
+def _rising(appended: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The (end offset, time) pairs that no pair of a higher end and an earlier time makes needless."""
+    kept: list[tuple[int, int]] = []
+    for end, at in sorted(appended, reverse=True):
+        if not kept or at < kept[-1][1]:
+            kept.append((end, at))
+    return tuple(reversed(kept))

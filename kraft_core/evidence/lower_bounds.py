@@ -1,0 +1,164 @@
+"""Lower bounds of the high watermark that files prove, and what they prove committed.
+
+A snapshot is taken of committed records only (KIP-630). A new leader's controller becomes active, and writes
+data, once the leader's own LEADER_CHANGE batch is committed; before 3.6 it did so once everything below it
+was. A leader changes the voters only after a batch of its epoch and the change before are committed
+(KIP-853, Voter changes). Each is what the leader did by the set it believed in: where its LEADER_CHANGE
+disagrees with the log's set, the bound is only believed. Replicas hold whole batches, so a bound inside a
+batch is rounded up to its end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kraft_core.evidence.elections import agrees_with
+from kraft_core.evidence.facts import ClusterFacts, ControlRecord, SnapshotFacts, labels
+from kraft_core.evidence.in_force import InForce
+from kraft_core.evidence.lineage import EpochLine, Lineage
+from kraft_core.evidence.proofs import BoundKind, Proof
+from kraft_core.raft.voters import ReplicaKey
+
+# metadata.version 3.6-IV0: with it in force, the leader's software is 3.6 or newer.
+ACTIVE_AFTER_OWN_EPOCH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """The high watermark was at least `bound` at `as_of` (ms), and ever after.
+
+    believed: only the leader of an unlawful election thought so. offset: of the record or snapshot end that
+    shows it. commits: (leader epoch, end offset) of the lines it proves committed; empty where believed.
+    """
+
+    kind: BoundKind
+    leader_epoch: int
+    offset: int
+    bound: int
+    as_of: int
+    words: str
+    believed: bool
+    commits: tuple[tuple[int, int], ...]
+
+    def proofs(self) -> Iterator[tuple[int, int, Proof]]:
+        """(leader epoch, end offset, proof) for each line it proves committed."""
+        for epoch, end in self.commits:
+            yield epoch, end, Proof(self.kind, self.leader_epoch, end, self.as_of, self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBounds:
+    """The three kinds of bound over one cluster's (distinct) facts."""
+
+    facts: ClusterFacts
+    lineage: Lineage
+    in_force: InForce
+
+    def all(self) -> list[LowerBound]:
+        """Every bound, by epoch and offset."""
+        bounds = [*self._snapshots(), *self._first_data_batches(), *self._voters_records()]
+        return sorted(bounds, key=lambda b: (b.leader_epoch, b.offset, b.kind))
+
+    def is_unlawful(self, leader_epoch: int) -> bool:
+        """Whether the epoch's LEADER_CHANGE is known to disagree with the voter set in force below it."""
+        election = self.in_force.elections.get(leader_epoch)
+        below = self.in_force.below_epoch(leader_epoch).voters
+        return election is not None and below is not None and not agrees_with(election, below.voters)
+
+    def _bound(
+        self,
+        kind: BoundKind,
+        leader_epoch: int,
+        offset: int,
+        bound: int,
+        as_of: int,
+        words: str,
+        commits: tuple[tuple[int, int], ...],
+    ) -> LowerBound:
+        believed = self.is_unlawful(leader_epoch)
+        return LowerBound(
+            kind, leader_epoch, offset, bound, as_of, words, believed, () if believed else commits
+        )
+
+    def _snapshots(self) -> Iterator[LowerBound]:
+        for (end, epoch), same in _by_name(self.facts.snapshots).items():
+            dated = [s.header_timestamp for s in same if s.header_timestamp is not None]
+            if not dated or self._contested(epoch):
+                continue
+            bound = max([end, *(s.batch_end for s in same if s.batch_end is not None)])
+            holders = {ReplicaKey.of(*holder) for snapshot in same for holder in snapshot.held_by}
+            words = f"snapshot {end}/e{epoch} of {labels(holders)}"
+            yield self._bound("snapshot", epoch, end, bound, min(dated), words, ((epoch, bound),))
+
+    def _first_data_batches(self) -> Iterator[LowerBound]:
+        for epoch, line in self.lineage.lines.items():
+            if line.contested or line.start is None or line.first_batch_end is None:
+                continue
+            if line.first_data_end is None or line.first_data_appended_at is None:
+                continue
+            own = self._active_after_own_epoch(line, line.first_batch_end, line.first_data_end)
+            bound = line.first_batch_end if own else line.start
+            below = line.below
+            commits = ((epoch, bound),) if own else ((below.parent, bound),) if below else ()
+            if bound > 0:
+                words = f"the first data batch of epoch {epoch} follows its LEADER_CHANGE at {line.start}"
+                at = line.first_data_appended_at
+                yield self._bound("first_data_batch", epoch, line.start, bound, at, words, commits)
+
+    def _active_after_own_epoch(self, line: EpochLine, first_batch_end: int, first_data_end: int) -> bool:
+        version = self.in_force.at(line.leader_epoch, first_batch_end - 1).kraft_version
+        level = self.in_force.at(line.leader_epoch, first_data_end - 1).metadata_version
+        return (version or 0) >= 1 or (level or 0) >= ACTIVE_AFTER_OWN_EPOCH
+
+    def _voters_records(self) -> Iterator[LowerBound]:
+        batches = _types_by_batch(self.facts.control_records)
+        for record in self.facts.control_records:
+            line = self.lineage.lines.get(record.leader_epoch)
+            if record.type != "KRaftVoters" or line is None or line.contested:
+                continue
+            if batches[record.leader_epoch, record.batch_base_offset] != {"KRaftVoters"}:
+                continue
+            commits = self._committed_before(record, line)
+            if commits:
+                epoch, at = record.leader_epoch, record.appended_at
+                words = (
+                    f"VotersRecord {record.offset}/e{epoch} follows a committed {self._before(record, line)}"
+                )
+                bound = max(end for _, end in commits)
+                yield self._bound("voters_record", epoch, record.offset, bound, at, words, commits)
+
+    def _committed_before(self, record: ControlRecord, line: EpochLine) -> tuple[tuple[int, int], ...]:
+        """Its epoch's first batch and the voter set before it."""
+        previous = self.in_force.at(record.leader_epoch, record.offset - 1).voters
+        ends = [(record.leader_epoch, line.first_batch_end)] if line.first_batch_end is not None else []
+        if previous is not None:
+            ends.append((previous.leader_epoch, previous.batch_end_offset))
+        return tuple(ends)
+
+    def _before(self, record: ControlRecord, line: EpochLine) -> str:
+        previous = self.in_force.at(record.leader_epoch, record.offset - 1).voters
+        if previous is None:
+            return f"LEADER_CHANGE {line.start}/e{line.leader_epoch}"
+        return previous.words
+
+    def _contested(self, leader_epoch: int) -> bool:
+        line = self.lineage.lines.get(leader_epoch)
+        return line is not None and line.contested
+
+
+def _by_name(snapshots: tuple[SnapshotFacts, ...]) -> dict[tuple[int, int], list[SnapshotFacts]]:
+    named: defaultdict[tuple[int, int], list[SnapshotFacts]] = defaultdict(list)
+    for snapshot in snapshots:
+        if snapshot.proves:
+            named[snapshot.end_offset, snapshot.leader_epoch].append(snapshot)
+    return named
+
+
+def _types_by_batch(records: tuple[ControlRecord, ...]) -> dict[tuple[int, int], set[str]]:
+    """The control types that share a batch, by (epoch, base offset)."""
+    types: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    for record in records:
+        types[record.leader_epoch, record.batch_base_offset].add(record.type)
+    return types

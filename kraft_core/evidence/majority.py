@@ -1,0 +1,113 @@
+"""The majority rule: what a majority of one voter set stored while in the batch's own epoch.
+
+Raft 5.3 and 5.4 (KIP-595, KIP-853): a leader commits a batch of its own epoch once a majority of its voters
+has stored it. Storing the batch under a later epoch counts nothing by itself (figure 8). The set that counts
+is the newest on the batch's line, or the next one, if one voter was added or removed: the leader counts by
+that as soon as it has appended it, for older batches too, and majorities of neighbouring sets meet. A next
+set of a later epoch is left to the rule for VotersRecords (lower_bounds.py), which proves more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kraft_core.evidence.facts import label
+from kraft_core.evidence.holdings import Holdings
+from kraft_core.evidence.in_force import InForce, SetInForce, Stretch
+from kraft_core.evidence.lineage import EpochLine
+from kraft_core.evidence.proofs import Proof
+from kraft_core.raft.voters import ReplicaKey, Voter, change_between
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class MajorityRule:
+    """The rule over one cluster's captures."""
+
+    in_force: InForce
+    holdings: Holdings
+
+    def proofs(self, line: EpochLine) -> list[Proof]:
+        """How far the captures prove an epoch's batches committed, by when; later proofs reach further."""
+        if line.contested:
+            return []
+        found: list[Proof] = []
+        stretches = list(self.in_force.stretches(line))
+        for stretch, following in zip(stretches, [*stretches[1:], None], strict=True):
+            for voters in _counting_sets(stretch, following):
+                found += self._proofs_by(voters, stretch, line.leader_epoch)
+        return found
+
+    def _proofs_by(self, voters: SetInForce, stretch: Stretch, epoch: int) -> Iterator[Proof]:
+        reached = stretch.first_offset
+        for as_of, stored in self._stored_by(voters, epoch):
+            end = min(stretch.end_offset, sorted(stored.values(), reverse=True)[voters.voters.majority - 1])
+            if end > reached:
+                reached = end
+                yield Proof("majority", epoch, end, as_of, self._words(voters, epoch, end, stored))
+
+    def _stored_by(self, voters: SetInForce, epoch: int) -> Iterator[tuple[int, dict[Voter, int]]]:
+        """The end up to which each voter had stored the epoch in the epoch, moment by moment."""
+        leader = self._leader(voters, epoch)
+        of_epoch = self.holdings.by_epoch.get(epoch, {})
+        steps: list[tuple[int, int, Voter]] = []
+        for voter in voters.voters:
+            for replica, holding in of_epoch.items():
+                if voter.matches(replica):
+                    held = holding.held if voter == leader else holding.held_in_epoch
+                    steps += [(at, end, voter) for at, end in held]
+        steps.sort(key=lambda step: step[:2])
+        stored = dict.fromkeys(voters.voters, 0)
+        for nth, (at, end, voter) in enumerate(steps):
+            stored[voter] = max(stored[voter], end)
+            if nth + 1 == len(steps) or steps[nth + 1][0] > at:
+                yield at, stored
+
+    def _leader(self, voters: SetInForce, epoch: int) -> Voter | None:
+        """The epoch's leader among the voters: the directory that won counts, not another one of its id.
+
+        Where the set it was elected by is not in sight, or has no directory ids, the id decides: a leader's
+        id cannot get another directory while it leads.
+        """
+        election = self.in_force.elections.get(epoch)
+        if election is None:
+            return None
+        there = self.in_force.voters_at(epoch, election.batch_end_offset - 1)
+        if there is None:
+            leader: ReplicaKey | None = ReplicaKey(election.leader_id)
+        else:
+            leader = _only([voter.key for voter in there.voters if voter.key.id == election.leader_id])
+        return _only([voter for voter in voters.voters if leader and _same_replica(voter.key, leader)])
+
+    def _words(self, voters: SetInForce, epoch: int, end: int, stored: dict[Voter, int]) -> str:
+        leader = self._leader(voters, epoch)
+        names = [
+            label(voter.key) + (" (leader)" if voter == leader else "")
+            for voter in voters.voters
+            if stored[voter] >= end
+        ]
+        return f"a majority of {voters.words} stored it up to {end} in epoch {epoch}: {', '.join(names)}"
+
+
+def _counting_sets(stretch: Stretch, following: Stretch | None) -> list[SetInForce]:
+    if stretch.voters is None:
+        return []
+    if following is None or following.voters is None:
+        return [stretch.voters]
+    change = change_between(stretch.voters.voters, following.voters.voters)
+    one_voter = len(change.added) + len(change.removed) == 1
+    return [stretch.voters, following.voters] if one_voter else [stretch.voters]
+
+
+def _only(found: list[T]) -> T | None:
+    return found[0] if len(found) == 1 else None
+
+
+def _same_replica(one: ReplicaKey, other: ReplicaKey) -> bool:
+    """By directory id where both have one, else by id."""
+    return one.id == other.id and (
+        one.directory_id == other.directory_id or None in (one.directory_id, other.directory_id)
+    )

@@ -1,0 +1,97 @@
+"""Which batches were cut off a log for good.
+
+A committed batch is in every later leader's log (Raft 5.4, leader completeness). So a batch of a lower epoch
+at or above a committed batch of a higher epoch is on no log that can ever lead: it is superseded. And where
+one replica held a batch in one capture and holds a higher epoch at or below it in another, a later leader
+overwrote it there. That is weaker: a leader whose log still has the batch may bring it back (figure 8), so
+it does not count where a captured log holds the batch below a still higher epoch, and a commit proof goes
+before it. A deleted prefix, a hole, another directory, a fetched snapshot are no truncation.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from kraft_core.evidence.facts import label
+from kraft_core.evidence.holdings import Holdings
+from kraft_core.evidence.lineage import Lineage
+from kraft_core.evidence.proofs import CommittedPrefix
+from kraft_core.raft.voters import ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Batches of an epoch from `offset` on are gone, by as_of (ms), for by_epoch took their place."""
+
+    offset: int
+    by_epoch: int
+    as_of: int
+    words: str
+
+    @property
+    def order(self) -> tuple[int, int, int, str]:
+        return (self.offset, self.by_epoch, self.as_of, self.words)
+
+
+def truncations(
+    lineage: Lineage, holdings: Holdings, prefixes: dict[int, CommittedPrefix]
+) -> dict[int, Truncation]:
+    """The lowest truncation of each epoch's line."""
+    superseded = _superseded(lineage, prefixes)
+    overwritten = _overwritten(lineage, holdings)
+    found: dict[int, Truncation] = {}
+    for epoch in lineage.lines:
+        candidates = [*superseded.get(epoch, ()), *overwritten.get(epoch, ())]
+        if candidates:
+            found[epoch] = min(candidates, key=lambda truncation: truncation.order)
+    return found
+
+
+def _superseded(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> dict[int, list[Truncation]]:
+    found: dict[int, list[Truncation]] = {}
+    lowest: Truncation | None = None
+    for epoch in sorted({*lineage.lines, *prefixes}, reverse=True):
+        if lowest is not None:
+            found[epoch] = [lowest]
+        line, prefix = lineage.lines.get(epoch), prefixes.get(epoch)
+        if prefix is None or (line is not None and line.contested):
+            continue
+        # The lowest batch of the epoch that is seen and committed; a snapshot alone shows its last record.
+        first = prefix.end_offset - 1 if line is None else min(line.first_offset, prefix.end_offset - 1)
+        proof = prefix.proof_of(first + 1)
+        if proof is not None and (lowest is None or first <= lowest.offset):
+            words = f"a committed batch of epoch {epoch} lies at {first}: {proof.words}"
+            lowest = Truncation(first, epoch, proof.as_of, words)
+    return found
+
+
+def _overwritten(lineage: Lineage, holdings: Holdings) -> defaultdict[int, list[Truncation]]:
+    found: defaultdict[int, list[Truncation]] = defaultdict(list)
+    newest_descendant = _newest_descendants(lineage)
+    # Of each replica the lowest offset at which it held a higher epoch: (offset, epoch, captured_at).
+    lowest: dict[ReplicaKey, tuple[int, int, int]] = {}
+    for epoch in sorted(holdings.by_epoch, reverse=True):
+        for replica, holding in holdings.by_epoch[epoch].items():
+            if replica in lowest and lowest[replica][0] < holding.end_offset:
+                first, by_epoch, as_of = lowest[replica]
+                survives = [
+                    link.end_offset
+                    for child, link in lineage.children.get(epoch, ())
+                    if newest_descendant[child] > by_epoch
+                ]
+                offset = max([first, *survives])
+                if offset < holding.end_offset and not lineage.lines[epoch].contested:
+                    words = f"{label(replica)} held it and then epoch {by_epoch} from {first}"
+                    found[epoch].append(Truncation(offset, by_epoch, as_of, words))
+            if replica not in lowest or holding.first_offset <= lowest[replica][0]:
+                lowest[replica] = (holding.first_offset, epoch, holding.first_captured_at)
+    return found
+
+
+def _newest_descendants(lineage: Lineage) -> dict[int, int]:
+    """For each epoch the highest epoch whose log holds batches of it, itself included."""
+    newest: dict[int, int] = {}
+    for epoch in sorted(lineage.lines, reverse=True):
+        newest[epoch] = max([epoch, *(newest[child] for child, _ in lineage.children.get(epoch, ()))])
+    return newest
