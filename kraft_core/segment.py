@@ -225,9 +225,10 @@ def _damages(buf: Buffer, position: int, until: int, stop: int, next_offset: int
 def _judge(buf: Buffer, position: int, until: int, stop: int, next_offset: int | None) -> tuple[int, Reason]:
     rest = until - position
     at_end = until == stop
-    if _all_zero(buf, position, until):
-        return rest, "zero_tail" if at_end else "zero_bytes"
     follows = _may_follow(buf, position, until, next_offset)
+    # The first bytes of a low base offset are zero too; a length of zero is none.
+    if _all_zero(buf, position, until) and not (at_end and follows and rest < PREFIX_BYTES):
+        return rest, "zero_tail" if at_end else "zero_bytes"
     if rest < HEADER_BYTES:
         if not at_end:
             return rest, "bad_length"
