@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from kraft_core.messages.metadata import by_api_key
-from kraft_core.messages.schema import Message
+from kraft_core.messages.schema import Field, Message
 
 _CONFIG_RECORD = by_api_key[4]
 
@@ -63,17 +63,34 @@ _TELLING = re.compile(r"password|passwd|passphrase|secret|token|key|credential|j
 
 def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """The value with its secrets as null, and whether there were any; the given value is left as it was."""
-    secrets = [name for name in _secret_fields(message) if value.get(name) is not None]
-    if message.api_key == _CONFIG_RECORD.api_key and is_secret_config(value["name"]):
-        secrets += ["value"] if value["value"] is not None else []
-    if not secrets:
+    if message.api_key == _CONFIG_RECORD.api_key:
+        if value["value"] is None or not is_secret_config(value["name"]):
+            return value, False
+        return {**value, "value": None}, True
+    if not _holds_secrets(message.fields):
         return value, False
-    return {**value, **dict.fromkeys(secrets)}, True
+    redacted = _without_secrets(message.fields, value)
+    return redacted, redacted != value
 
 
 @cache
-def _secret_fields(message: Message) -> tuple[str, ...]:
-    return tuple(field.name for field in message.fields if field.secret)
+def _holds_secrets(fields: tuple[Field, ...]) -> bool:
+    return any(field.secret or _holds_secrets(field.fields) for field in fields)
+
+
+def _without_secrets(fields: tuple[Field, ...], value: dict[str, Any]) -> dict[str, Any]:
+    result = dict(value)
+    for field in fields:
+        held = value.get(field.name)
+        if field.secret:
+            result[field.name] = None
+        elif held is not None and _holds_secrets(field.fields):
+            result[field.name] = (
+                [_without_secrets(field.fields, element) for element in held]
+                if field.array
+                else _without_secrets(field.fields, held)
+            )
+    return result
 
 
 @lru_cache(maxsize=4096)
