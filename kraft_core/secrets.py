@@ -63,14 +63,25 @@ _TELLING = re.compile(r"password|passwd|passphrase|secret|token|key|credential|j
 
 def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """The value with its secrets as null, and whether there were any; the given value is left as it was."""
-    if message.api_key == _CONFIG_RECORD.api_key:
-        if value["value"] is None or not is_secret_config(value["name"]):
+    named = named_secret(message)
+    if named is not None:
+        name, held = named
+        if value[held.name] is None or not is_secret_config(value[name.name]):
             return value, False
-        return {**value, "value": None}, True
+        return {**value, held.name: None}, True
     if not _holds_secrets(message.fields):
         return value, False
     redacted = _without_secrets(message.fields, value)
     return redacted, redacted != value
+
+
+@cache
+def named_secret(message: Message) -> tuple[Field, Field] | None:
+    """The field whose text says (is_secret_config) whether another one is a secret, and that other one."""
+    if message.api_key != _CONFIG_RECORD.api_key:
+        return None
+    fields = {field.name: field for field in message.fields}
+    return fields["name"], fields["value"]
 
 
 @cache
