@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import pyarrow
 
 from kraft_core.batch import BatchHeader
-from kraft_core.columnar.schema import HEADERS, RECORDS, projection, table_fields
+from kraft_core.columnar.schema import HEADERS, RECORDS, message_projection
 from kraft_core.mapping import mapped
 from kraft_core.message_reader import UNKNOWN_TAGGED_FIELDS
 from kraft_core.record import Record, read_batch
@@ -103,7 +103,7 @@ def _to_columns(records: list[Record], redact: bool) -> Any:
                 value, redacted = without_secrets(record.message, value)
             unknown = _count_unknown(value)
             column = structs.setdefault(record.message.column, [None] * len(records))
-            column[number] = projection(table_fields(record.message.fields))(value)
+            column[number] = message_projection(record.message)(value)
         rows.append((*_envelope_row(record), unknown, redacted))
     plain = _from_rows(rows, pa.schema(list(RECORDS)[: len(rows[0])]))
     columns = list(plain.columns)

@@ -122,6 +122,12 @@ Projection = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @cache
+def message_projection(message: Message) -> Projection:
+    """The projection of a message's values, of a former layout too, into its struct column."""
+    return projection(table_fields(message.fields))
+
+
+@cache
 def projection(fields: tuple[Field, ...]) -> Projection:
     """A function from a codec value to a value of the struct column: names of columns, nothing unknown."""
     plain = [(field.name, field.column) for field in fields if field.type != "struct"]
