@@ -176,11 +176,12 @@ def _write_text(file: str, record: Record, args: argparse.Namespace) -> None:
     payload, redacted = _payload(record, args.show_secrets)
     unread = _unread(record, args.raw_unknown)
     words = [
-        f"{file}:{record.offset}",
+        # A file's name need not be text, nor the terminal's encoding hold every name.
+        f"{file.encode('ascii', 'backslashreplace').decode()}:{record.offset}",
         f"epoch {record.leader_epoch}",
         _iso(record.timestamp),
         record.type if record.version is None else f"{record.type} v{record.version}",
-        json.dumps(payload if unread is None else unread, ensure_ascii=False),
+        json.dumps(payload if unread is None else unread),
         *(["(secrets left out)"] if redacted else []),
     ]
     sys.stdout.write(" ".join(words) + "\n")
