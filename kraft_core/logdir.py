@@ -135,7 +135,11 @@ def find_log_files(root: Path) -> Iterator[Path | Refusal]:
         if isinstance(found, Refusal):
             yield found
             continue
-        names = sorted(path.name for path in found.iterdir())
+        try:
+            names = sorted(path.name for path in found.iterdir())
+        except OSError as error:
+            yield Refusal(found, error.strerror or str(error))
+            continue
         yield from (found / name for name in names if name == BOOTSTRAP_NAME or _is_finished(name))
         yield from (found / name for name in names if parse_segment_name(name) is not None)
 

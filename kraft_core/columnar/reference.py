@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -13,6 +14,7 @@ from kraft_core.batch import BatchHeader
 from kraft_core.columnar.schema import HEADERS, RECORDS, message_projection
 from kraft_core.mapping import mapped
 from kraft_core.message_reader import UNKNOWN_TAGGED_FIELDS
+from kraft_core.messages.schema import Field
 from kraft_core.record import Record, read_batch
 from kraft_core.secrets import redact as without_secrets
 from kraft_core.segment import Damage, scan
@@ -101,7 +103,7 @@ def _to_columns(records: list[Record], redact: bool) -> Any:
             value = record.value
             if redact:
                 value, redacted = without_secrets(record.message, value)
-            unknown = _count_unknown(value)
+            unknown = _count_unknown(record.message.fields, value)
             column = structs.setdefault(record.message.column, [None] * len(records))
             column[number] = message_projection(record.message)(value)
         rows.append((*_envelope_row(record), unknown, redacted))
@@ -146,11 +148,17 @@ def _moment(ms: int) -> int | None:
     return ms if _FIRST_MS <= ms <= _LAST_MS else None
 
 
-def _count_unknown(value: dict[str, Any]) -> int:
+def _count_unknown(fields: tuple[Field, ...], value: dict[str, Any]) -> int:
+    """Tagged fields that no declaration covers, those inside structs too."""
     count = len(value.get(UNKNOWN_TAGGED_FIELDS, ()))
-    for held in value.values():
-        if isinstance(held, dict):
-            count += _count_unknown(cast(dict[str, Any], held))
-        elif isinstance(held, list) and held and isinstance(held[0], dict):
-            count += sum(_count_unknown(element) for element in cast(list[dict[str, Any]], held))
+    for field in _structs(fields):
+        held = value.get(field.name)
+        if held is not None:
+            elements = held if field.array else [held]
+            count += sum(_count_unknown(field.fields, element) for element in elements)
     return count
+
+
+@cache
+def _structs(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(field for field in fields if field.type == "struct")
