@@ -24,6 +24,8 @@ from kraft_core.varint import (
 )
 
 crc32c = cast(Callable[[bytes], int], google_crc32c.value)
+_crc32c_of_more = cast(Callable[[int, bytes], int], google_crc32c.extend)
+_CRC_BYTES = 1024 * 1024
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size  # 61
@@ -33,7 +35,6 @@ MIN_LENGTH = HEADER_BYTES - PREFIX_BYTES
 MAGIC = 2
 # Where the bytes that the CRC covers begin: after the CRC itself.
 CRC_FROM = 21
-NO_TIMESTAMP = -1
 
 _COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
@@ -144,7 +145,12 @@ def read_header(buf: Buffer, position: int) -> BatchHeader:
 
 def check_crc(buf: Buffer, header: BatchHeader) -> bool:
     """Whether the batch's bytes match its CRC-32C. The whole batch must lie inside the buffer."""
-    return crc32c(bytes(buf[header.position + CRC_FROM : header.end])) == header.crc
+    start = header.position + CRC_FROM
+    crc = crc32c(bytes(buf[start : min(start + _CRC_BYTES, header.end)]))
+    # A damaged length can span a whole segment: such a batch is not copied at once.
+    for at in range(start + _CRC_BYTES, header.end, _CRC_BYTES):
+        crc = _crc32c_of_more(crc, bytes(buf[at : min(at + _CRC_BYTES, header.end)]))
+    return crc == header.crc
 
 
 def read_records(buf: Buffer, header: BatchHeader) -> list[RawRecord]:
@@ -254,7 +260,6 @@ def write_batch(
     *,
     codec: int = compression.NONE,
     is_control: bool = False,
-    is_transactional: bool = False,
     log_append_time: bool = False,
 ) -> bytes:
     """A batch as Kafka would write it. Offsets and timestamps are the records' own.
@@ -267,8 +272,7 @@ def write_batch(
     body = bytearray()
     for record in records:
         _write_record(body, record, base_offset, base_timestamp)
-    attributes = codec | (_LOG_APPEND_TIME if log_append_time else 0)
-    attributes |= (_TRANSACTIONAL if is_transactional else 0) | (_CONTROL if is_control else 0)
+    attributes = codec | (_LOG_APPEND_TIME if log_append_time else 0) | (_CONTROL if is_control else 0)
     packed = compression.compress(codec, bytes(body))
     return _frame(
         packed,

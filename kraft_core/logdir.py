@@ -125,7 +125,7 @@ def find_controller_dirs(roots: Iterable[Path | str]) -> Discovery:
             if isinstance(found, Refusal):
                 refused.append(found)
             elif found.resolve().name == LOG_DIR_NAME:
-                directories.append(read_controller_dir(found))
+                directories.append(_Reader(found).read())
     return Discovery(tuple(directories), tuple(refused))
 
 
@@ -142,11 +142,6 @@ def find_log_files(root: Path) -> Iterator[Path | Refusal]:
             continue
         yield from (found / name for name in names if name == BOOTSTRAP_NAME or _is_finished(name))
         yield from (found / name for name in names if parse_segment_name(name) is not None)
-
-
-def read_controller_dir(log_dir: Path) -> ControllerDir:
-    """What the controller directory around a log directory holds."""
-    return _Reader(log_dir).read()
 
 
 def refuse_old(directory: Path) -> Refusal | None:

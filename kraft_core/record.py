@@ -22,6 +22,8 @@ from kraft_core.varint import Buffer, read_unsigned_varint
 UNKNOWN = "UNKNOWN"
 BATCH_REASONS = frozenset({"malformed_batch", "wrong_record_count", "unpack_failed", "unpacked_too_large"})
 _CONTROL_KEY_BYTES = 4
+# Kafka holds a record's api key and version in a short.
+_MAX_SHORT = 0x7FFF
 
 
 class Record(NamedTuple):
@@ -176,6 +178,8 @@ def _frame(value: bytes) -> tuple[Message | None, int | None, int | None]:
         api_key, at = read_unsigned_varint(value, at)
         version, _ = read_unsigned_varint(value, at)
     except DecodeError:
+        return None, None, None
+    if api_key > _MAX_SHORT or version > _MAX_SHORT:
         return None, None, None
     return by_api_key.get(api_key), version, api_key
 

@@ -33,7 +33,7 @@ Reason = Literal[
     "bad_crc",
     "bad_magic",  # a magic other than 2, or no batch at all
     "bad_length",  # a length below a batch's least, or beyond the end of the file
-    "bad_offset",  # a negative base offset, last offset delta or record count
+    "bad_offset",  # a negative base offset, last offset delta or record count, or offsets beyond 64 bits
     "unknown_frame",
     "unknown_type",
     "unknown_version",
@@ -56,6 +56,7 @@ MAX_BATCH_BYTES = 64 * 1024 * 1024
 
 _MAGIC_BYTE = re.compile(re.escape(bytes([MAGIC])))
 _MAGIC_AT = 16
+_MAX_OFFSET = (1 << 63) - 1
 _SCAN_BYTES = 1024 * 1024
 
 
@@ -158,7 +159,7 @@ def order_faults(
         yield from check.faults(item)
 
 
-def damage_at(buf: Buffer, position: int, size_bytes: int, reason: Reason) -> Damage:
+def _damage_at(buf: Buffer, position: int, size_bytes: int, reason: Reason) -> Damage:
     """A stretch of the buffer that could not be read."""
     digest = hashlib.sha256()
     for at in range(position, position + size_bytes, _SCAN_BYTES):
@@ -179,6 +180,8 @@ def _fault(buf: Buffer, header: BatchHeader, stop: int) -> Reason | None:
     if header.size_bytes < HEADER_BYTES or header.end > stop:
         return "bad_length"
     if header.base_offset < 0 or header.last_offset_delta < 0 or header.record_count < 0:
+        return "bad_offset"
+    if header.next_offset > _MAX_OFFSET:
         return "bad_offset"
     if not check_crc(buf, header):
         return "bad_crc"
@@ -218,7 +221,7 @@ def _damages(buf: Buffer, position: int, until: int, stop: int, next_offset: int
     """The damage up to the next good batch (until) or the end (until == stop), batch by batch if possible."""
     while position < until:
         size, reason = _judge(buf, position, until, stop, next_offset)
-        yield damage_at(buf, position, size, reason)
+        yield _damage_at(buf, position, size, reason)
         position += size
 
 

@@ -69,11 +69,6 @@ def parse_name(name: str) -> SnapshotId | None:
     return SnapshotId(int(match[1]), int(match[2]), match[3] or "")  # pyright: ignore[reportArgumentType]
 
 
-def format_name(end_offset: int, leader_epoch: int) -> str:
-    """The name of a finished checkpoint."""
-    return f"{end_offset:020d}-{leader_epoch:010d}.checkpoint"
-
-
 def read_snapshot(buf: Buffer) -> Snapshot:
     """The frame of a checkpoint: every batch is checked, but only control batches are decoded.
 

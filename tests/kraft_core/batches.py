@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from kraft_core.batch import RawRecord, RecordHeader, write_batch
+from kraft_core.batch import RawRecord, RecordHeader, crc32c, write_batch
 from kraft_core.codec import write_control_value, write_metadata_value
 from kraft_core.messages.metadata import by_api_key
 
@@ -24,6 +24,11 @@ def control_batch(offset: int, epoch: int, control_type: int, value: dict) -> by
     key = (0).to_bytes(2, "big") + control_type.to_bytes(2, "big")
     record = raw(offset, write_control_value(control_type, value), key)
     return write_batch(offset, epoch, [record], is_control=True)
+
+
+def resealed(batch: bytes) -> bytes:
+    """The batch with a CRC that fits its content."""
+    return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
 
 
 def log_of(*batches: bytes) -> bytes:

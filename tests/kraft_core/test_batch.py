@@ -107,6 +107,14 @@ def test_every_record_kafka_wrote_is_written_again_byte_by_byte(path):
     assert (len({type_ for type_, _ in types}), len(types)) == expected
 
 
+def test_a_batch_of_several_mebibytes():
+    log = write_batch(0, 1, [raw(i, bytes([i]) * 1_000_000) for i in range(5)])
+    header = read_header(log, 0)
+    assert check_crc(log, header)
+    assert [len(record.value) for record in read_records(log, header)] == [1_000_000] * 5
+    assert not check_crc(patched(log, 4_500_000, b"\xff"), header)
+
+
 def test_log_append_time_holds_for_every_record():
     log = write_batch(0, 1, [raw(0, b"a"), raw(9, b"b")], log_append_time=True)
     header = read_header(log, 0)

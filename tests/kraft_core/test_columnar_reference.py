@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kraft_core.batch import RawRecord, write_batch
 from kraft_core.codec import write_metadata_value
@@ -15,7 +17,7 @@ from kraft_core.messages.metadata import by_api_key
 from kraft_core.messages.schema import Field
 from kraft_core.record import Record, read_log
 from kraft_core.segment import Damage, scan
-from tests.kraft_core.batches import NO_OP, log_of, no_op_batch, raw
+from tests.kraft_core.batches import NO_OP, log_of, no_op_batch, raw, resealed
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ALL_TYPES = GOLDEN / "all-record-types-4.4.0/node-7/__cluster_metadata-0/00000000000000000000.log"
@@ -215,6 +217,39 @@ def test_times_beyond_the_calendar_are_null(tmp_path):
     path.write_bytes(write_batch(0, 1, [RawRecord(offset=0, timestamp=1 << 62, key=None, value=NO_OP)]))
     assert rows(decode(path))[0]["appended_at"] is None
     assert rows(scan_headers(path))[0]["appended_at"] is None
+
+
+def columns_of(log: bytes, folder: Path) -> list[dict]:
+    path = folder / "00000000000000000000.log"
+    path.write_bytes(log)
+    for batch in (*scan_headers(path), *decode(path)):
+        batch.validate(full=True)
+    return rows(decode(path))
+
+
+FRAMES = st.sampled_from([b"", b"\x01", *(bytes([1, key, 0]) for key in by_api_key)])
+
+
+@given(
+    values=st.lists(st.tuples(FRAMES, st.binary(max_size=30)), min_size=1, max_size=5), control=st.booleans()
+)
+@settings(max_examples=200)
+def test_any_value_gives_a_row(tmp_path_factory, values, control):
+    records = [raw(i, frame + rest, b"\x00\x00" + rest[:2]) for i, (frame, rest) in enumerate(values)]
+    log = write_batch(0, 1, records, is_control=control)
+    found = columns_of(log, tmp_path_factory.getbasetemp())
+    assert [row["offset"] for row in found] == list(range(len(values)))
+
+
+@given(header=st.binary(min_size=61, max_size=61), keep=st.sets(st.sampled_from([0, 12, 21, 23, 27, 35, 57])))
+@settings(max_examples=200)
+def test_any_header_with_a_fitting_crc_gives_rows(tmp_path_factory, header, keep):
+    fields = {0: 8, 12: 4, 21: 2, 23: 4, 27: 8, 35: 8, 57: 4}
+    batch = bytearray(no_op_batch(7, records=3))
+    for at, size in fields.items():
+        if at not in keep:
+            batch[at : at + size] = header[at : at + size]
+    columns_of(resealed(bytes(batch)), tmp_path_factory.getbasetemp())
 
 
 def test_types_are_those_spark_has():

@@ -5,12 +5,12 @@ import hashlib
 import pytest
 
 from kraft_core import compression
-from kraft_core.batch import HEADER_BYTES, crc32c, write_batch
+from kraft_core.batch import HEADER_BYTES, write_batch
 from kraft_core.codec import write_control_value, write_metadata_value
 from kraft_core.messages.control import LEADER_CHANGE
 from kraft_core.messages.metadata import by_api_key
 from kraft_core.record import Record, read_log
-from tests.kraft_core.batches import NO_OP, log_of, no_op_batch, raw
+from tests.kraft_core.batches import NO_OP, log_of, no_op_batch, raw, resealed
 
 TOPIC = write_metadata_value(by_api_key[2], 0, {"name": "orders", "topicId": "AAAAAAAAAAAAAAAAAAAAAQ"})
 LEADER = write_control_value(LEADER_CHANGE, {"version": 0, "leaderId": 1})
@@ -36,6 +36,7 @@ def read(log: bytes) -> list[Record]:
         (TOPIC[:3], "malformed_value", "TOPIC_RECORD", 0, 2),
         (TOPIC[:2], "malformed_value", "UNKNOWN", None, None),
         (b"\xff" * 9, "malformed_value", "UNKNOWN", None, None),
+        (b"\x01\x02\xff\xff\x7f", "malformed_value", "UNKNOWN", None, None),
         (TOPIC + b"\x00", "trailing_bytes", "TOPIC_RECORD", 0, 2),
     ],
 )
@@ -80,11 +81,6 @@ def test_control_records_that_cannot_be_read(key, value, reason, type_):
 def test_a_keys_later_version_may_be_longer():
     (record,) = read(write_batch(0, 4, [raw(0, LEADER, b"\x00\x01" + KEY[2:] + b"more")], is_control=True))
     assert record.type == "LeaderChange"
-
-
-def resealed(batch: bytes) -> bytes:
-    """The batch with a CRC that fits its content."""
-    return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
 
 
 def overwritten(batch: bytes, at: int, new: bytes) -> bytes:

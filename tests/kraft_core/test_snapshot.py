@@ -4,7 +4,7 @@ import pytest
 
 from kraft_core.mapping import mapped
 from kraft_core.messages.control import KRAFT_VERSION, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
-from kraft_core.snapshot import SnapshotId, format_name, parse_name, read_snapshot
+from kraft_core.snapshot import SnapshotId, parse_name, read_snapshot
 from tests.kraft_core.batches import control_batch, log_of, no_op_batch
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -36,10 +36,6 @@ FOOTER = control_batch(5, 1, SNAPSHOT_FOOTER, {"version": 0})
 )
 def test_names(name, expected):
     assert parse_name(name) == expected
-
-
-def test_a_name_is_written_as_it_is_read():
-    assert parse_name(format_name(3692, 9)) == SnapshotId(3692, 9, "")
 
 
 @pytest.mark.parametrize("path", CHECKPOINTS, ids=lambda p: "/".join(p.parts[-5:]))
