@@ -4,8 +4,9 @@ Kafka keeps voter sets and kraft.version in memory and reads on from `next_offse
 (KRaftControlRecordStateMachine, since 3.9). Truncating the log from E to T drops the entries at and above T,
 but leaves `next_offset` at E. Records that arrive at T <= V < E are therefore never read: the replica leads,
 grants and counts majorities by an older set, and writes that set into its snapshots. A restart mends it,
-unless a snapshot already carries the old set. Kraftlake computes by the log (`voters_of_log`); this module is
-for naming the fault.
+unless a snapshot already carries the old set. Installing a fetched snapshot that ends at or below E has the
+same effect, and there not even the entries above it are dropped. Kraftlake computes by the log
+(`voters_of_log`); this module is for naming the fault.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ class ControlReader:
     rewinds: bool = False
 
 
+class ControlReaderError(ValueError):
+    """Kafka's reader met a control record at or below one that it remembers, and the process ends.
+
+    It happens where a fetched snapshot cut the log without the reader forgetting what lay above.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class EmulatedReplica:
     """A log, and what a running Kafka has read of it."""
@@ -44,7 +52,10 @@ def start(log: ReplicaLog, *, rewinds: bool = False) -> EmulatedReplica:
 
 
 def emulate(replica: EmulatedReplica, operation: Operation) -> EmulatedReplica:
-    """The log and Kafka's reading of it after one operation. Raises RefusedError as replay.step does."""
+    """The log and Kafka's reading of it after one operation. Raises RefusedError as replay.step does.
+
+    Raises ControlReaderError where the running Kafka ends; the log has changed as `step` says.
+    """
     log = step(replica.log, operation)
     if isinstance(operation, Restart):
         return start(log, rewinds=replica.reader.rewinds)
@@ -94,6 +105,9 @@ def _read_on(reader: ControlReader, log: ReplicaLog) -> ControlReader:
     if log.end_offset <= reader.next_offset:
         return reader
     controls = reader.controls
-    for record in log.control_records(reader.next_offset):
-        controls = controls.read(record)
+    try:
+        for record in log.control_records(reader.next_offset):
+            controls = controls.read(record)
+    except ValueError as error:
+        raise ControlReaderError(f"reading on from {reader.next_offset}: {error}") from error
     return replace(reader, controls=controls, next_offset=log.end_offset)

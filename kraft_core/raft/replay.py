@@ -54,6 +54,11 @@ class BeginEpoch:
 
 
 @dataclass(frozen=True, slots=True)
+class Resign:
+    """The leader gives up its epoch; it no longer knows a high watermark until a leader tells it one."""
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateHighWatermark:
     offset: int
 
@@ -104,6 +109,7 @@ Operation = (
     AppendAsLeader
     | AppendAsFollower
     | BeginEpoch
+    | Resign
     | UpdateHighWatermark
     | TruncateTo
     | TruncateToDivergence
@@ -124,6 +130,8 @@ def step(log: ReplicaLog, operation: Operation) -> ReplicaLog:
         case BeginEpoch():
             epochs = log.epochs.assign(operation.leader_epoch, log.end_offset)
             return replace(log, epochs=epochs, known_high_watermark=None)
+        case Resign():
+            return replace(log, known_high_watermark=None)
         case UpdateHighWatermark():
             within = min(max(operation.offset, log.start_offset), log.end_offset)
             return replace(log, high_watermark=within, known_high_watermark=operation.offset)
@@ -231,6 +239,7 @@ def _truncate_to_latest_snapshot(log: ReplicaLog) -> ReplicaLog:
         start_offset=latest.end_offset,
         end_offset=latest.end_offset,
         high_watermark=latest.end_offset,
+        known_high_watermark=latest.end_offset,
         epochs=EpochCache(),
         batches=Batches(),
         segments=(Segment(latest.end_offset),),
@@ -271,7 +280,6 @@ def _restart(log: ReplicaLog, operation: Restart) -> ReplicaLog:
         kept,
         start_offset=start_offset,
         high_watermark=start_offset,
-        known_high_watermark=None,
         epochs=kept.epochs.raise_start(start_offset),
     )
-    return _truncate_to_latest_snapshot(read)
+    return replace(_truncate_to_latest_snapshot(read), known_high_watermark=None)

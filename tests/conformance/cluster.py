@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -35,14 +35,17 @@ PROTOCOL = ("role", "epoch", "leader", "voted")
 MOCK_EPOCHS = ("epochs", "eoe")
 
 
+Observer = Callable[[str, EmulatedReplica, replay.Operation, EmulatedReplica], None]
+
+
 def compare(lines: Iterable[Line], *, rewinds: bool) -> Tally:
     """Every operation and recorded state of every node. `rewinds`: a Kafka without the stale fault."""
     tally = Tally()
-    case = _Case({}, tally, rewinds=rewinds)
+    case = SimulatedQuorum({}, tally, rewinds=rewinds)
     aborted = False
     for line in lines:
         if "ev" not in line:
-            case, aborted = _Case(line, tally, rewinds=rewinds), False
+            case, aborted = SimulatedQuorum(line, tally, rewinds=rewinds), False
         elif line["ev"] == "aborted":
             tally.leave_out("event that aborted the simulation")
             aborted = True
@@ -54,10 +57,14 @@ def compare(lines: Iterable[Line], *, rewinds: bool) -> Tally:
     return tally
 
 
-class _Case:
-    """One simulated quorum: its nodes' logs as the engine has them."""
+class SimulatedQuorum:
+    """One simulated quorum: its nodes' logs as the engine has them, driven by the trace's events.
 
-    def __init__(self, head: Line, tally: Tally, *, rewinds: bool) -> None:
+    `observe` is called with each operation: node, state before it, the operation, state after it.
+    """
+
+    def __init__(self, head: Line, tally: Tally, *, rewinds: bool, observe: Observer | None = None) -> None:
+        self.observe = observe
         self.tally = tally
         self.rewinds = rewinds
         self.static = _static_voters(head) if head.get("kind") == "static-voters" else None
@@ -96,6 +103,8 @@ class _Case:
         if isinstance(operation, replay.Restart):
             after = replace(after, log=_restarted_mock_log(before.log, after.log))
         self.replicas[node] = after
+        if self.observe:
+            self.observe(node, before, operation, after)
         if isinstance(operation, replay.CreateSnapshot) and operation.snapshot.order != (0, 0):
             written = snapshot_kafka_would_write(before, *line["id"])
             self.tally.compare(place, "snapshot content", written, operation.snapshot)

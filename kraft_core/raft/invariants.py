@@ -1,0 +1,306 @@
+"""KRaft's rules that one replica's log can keep or break, one function a rule.
+
+Every function takes engine values and yields a Violation for each breach; RULES says what each number demands
+and where that is written. Rules between replicas, and from one state to the next, are in quorum_invariants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kraft_core.raft.batches import Batch, ControlRecord, KRaftVersion, LeaderChange
+from kraft_core.raft.emulation import EmulatedReplica, voters_kafka_would_use
+from kraft_core.raft.log import ReplicaLog, Snapshot, voters_of_log
+from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet, change_between, kafka_accepts_step
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    number: int
+    demands: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule: where in the log, in which epoch, and what is wrong there, in words."""
+
+    rule: int
+    offset: int
+    leader_epoch: int
+    detail: str
+
+
+RULES = {
+    rule.number: rule
+    for rule in (
+        Rule(1, "an epoch has one leader", "KIP-595, Leader Election"),
+        Rule(2, "epochs never go back within a log", "KIP-595, Fetch"),
+        Rule(
+            3,
+            "same offset and epoch mean the same batch and the same prefix",
+            "KIP-595, Fetch; Raft, log matching",
+        ),
+        Rule(4, "two different batches at an offset are never both committed", "Raft, state machine safety"),
+        Rule(5, "a replica never loses a batch that was committed", "KIP-595, Leader Election"),
+        Rule(6, "a leader's high watermark never falls", "KIP-853, High watermark"),
+        Rule(
+            7,
+            "a leader holds all that was committed before its epoch",
+            "KIP-595, Vote; Raft, leader completeness",
+        ),
+        Rule(8, "a majority holds what lies below a high watermark", "KIP-595, Fetch, check 3"),
+        Rule(9, "a leader's first high watermark lies above its epoch's start", "KIP-595, Fetch, check 3"),
+        Rule(10, "the epoch cache is what the batches say", "KIP-101; Kafka's LeaderEpochFileCache"),
+        Rule(11, "an epoch's first record is its LEADER_CHANGE", "KIP-595, LeaderChangeMessage"),
+        Rule(12, "at most one change of members is uncommitted", "KIP-853, AddVoter, step 1"),
+        Rule(13, "one voter is added or removed at a time", "KIP-853, VotersRecord"),
+        Rule(14, "members change only after a commit in the leader's own epoch", "KIP-853, AddVoter, step 2"),
+        Rule(15, "no VotersRecord under kraft.version 0, which never falls", "KIP-853, UpdateFeatures"),
+        Rule(16, "a replica goes by the voter set of its log", "KIP-853, Internal listener"),
+        Rule(17, "a snapshot carries the voters and version of the log it ends", "KIP-853, Snapshots"),
+        Rule(18, "a snapshot lies under the high watermark, on a batch boundary", "KIP-630, Snapshots"),
+        Rule(19, "a log that does not begin at 0 begins under a snapshot", "KIP-630, Log deletion"),
+        Rule(20, "a leader that removed itself changes the voters no more", "KIP-853, Removing voters"),
+        Rule(21, "a replica's epoch is not behind its log", "KIP-595, Quorum state"),
+        Rule(
+            23,
+            "a LEADER_CHANGE names the set in force below it and a majority of it",
+            "KIP-595, LeaderChangeMessage",
+        ),
+    )
+}
+
+
+def epochs_never_go_back(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 2."""
+    for before, after in pairwise(log.batches):
+        if after.leader_epoch < before.leader_epoch:
+            yield _at(2, after, f"follows a batch of epoch {before.leader_epoch}")
+
+
+def epoch_cache_matches_batches(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 10, of the part of the log that is not deleted; a new leader's epoch may have no record yet."""
+    starts: dict[int, int] = {}
+    for batch in log.batches.starting_at(log.start_offset):
+        starts.setdefault(batch.leader_epoch, max(batch.base_offset, log.start_offset))
+    cached = {
+        epoch: max(start, log.start_offset)
+        for epoch, start in log.epochs.truncate(log.end_offset).raise_start(log.start_offset).entries
+    }
+    for epoch in sorted(starts.keys() | cached.keys()):
+        if starts.get(epoch) != cached.get(epoch):
+            detail = f"begins at {starts.get(epoch)} by its batches, at {cached.get(epoch)} by the cache"
+            yield Violation(10, starts.get(epoch, cached.get(epoch, 0)), epoch, detail)
+
+
+def epochs_begin_with_leader_change(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 11. Of a log that begins above 0, the first batch may lie anywhere in its epoch."""
+    epoch = log.batches.first.leader_epoch if log.batches.first and log.batches.first.base_offset else 0
+    for batch in log.batches:
+        if batch.leader_epoch != epoch and leader_change_of(batch) is None:
+            yield _at(11, batch, "is the first of its epoch and has no LEADER_CHANGE")
+        epoch = batch.leader_epoch
+
+
+def one_change_uncommitted(log: ReplicaLog, high_watermark: int) -> Iterator[Violation]:
+    """Rule 12. `high_watermark` must be the quorum's: a follower's own may lag behind."""
+    pending: int | None = None
+    for batch, record, before in _control_records(log):
+        after = record.value
+        if not isinstance(after, VoterSet) or not before or change_between(before, after).keeps_members:
+            continue
+        if leader_change_of(batch):
+            yield _record_at(12, batch, record, "changes the members in the batch of a LEADER_CHANGE")
+        elif record.offset >= high_watermark:
+            if pending is not None:
+                detail = f"changes the members while the change at {pending} is uncommitted"
+                yield _record_at(12, batch, record, detail)
+            pending = record.offset
+
+
+def one_voter_at_a_time(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 13, from the second VotersRecord on: bootstrap and static sets are the operator's."""
+    previous: VoterSet | None = None
+    for batch, record, _ in _control_records(log):
+        if not isinstance(record.value, VoterSet):
+            continue
+        if previous is not None and not change_between(previous, record.value).is_one_step:
+            change = change_between(previous, record.value)
+            added, removed = (_names(VoterSet(side)) for side in (change.added, change.removed))
+            verdict = "passes" if kafka_accepts_step(previous, record.value) else "fails"
+            detail = f"adds {added} and removes {removed} at once; it {verdict} Kafka's own check"
+            yield _record_at(13, batch, record, detail)
+        previous = record.value
+
+
+def kraft_version_allows_voters(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 15; skipped until the log or a snapshot tells the version."""
+    level = 0 if _begins_at_zero(log) else None
+    snapshots = {snapshot.end_offset - 1: snapshot for snapshot in log.snapshots}
+    for batch in log.batches:
+        level = _snapshot_level(snapshots, batch.base_offset, level)
+        for record in batch.control_records:
+            if isinstance(record.value, KRaftVersion):
+                if level is not None and record.value.level < level:
+                    yield _record_at(15, batch, record, f"lowers kraft.version from {level}")
+                level = record.value.level
+            elif isinstance(record.value, VoterSet) and level == 0:
+                yield _record_at(15, batch, record, "is a VotersRecord under kraft.version 0")
+
+
+def kafka_goes_by_its_log(replica: EmulatedReplica) -> Iterator[Violation]:
+    """Rule 16, a verdict on the emulated Kafka: no capture shows what a process believes."""
+    used, written = voters_kafka_would_use(replica), voters_of_log(replica.log)
+    if used != written:
+        detail = f"goes by {_names(used)} where its log says {_names(written)}"
+        yield Violation(16, replica.log.end_offset, replica.log.epochs.last_epoch or 0, detail)
+
+
+def snapshots_carry_the_log(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 17, for snapshots whose end the log still tells the voters of."""
+    for snapshot in log.snapshots:
+        expected = _last_record_below(log, snapshot.end_offset)
+        if snapshot.kraft_version and expected and snapshot.voters != expected:
+            detail = f"carries {_names(snapshot.voters)} where the log has {_names(expected)}"
+            yield Violation(17, snapshot.end_offset, snapshot.leader_epoch, detail)
+
+
+def snapshots_are_aligned(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 18; alignment only with kraft.version 1, for earlier Kafkas did not see to it."""
+    for snapshot in log.snapshots:
+        if (
+            snapshot.end_offset > max(log.high_watermark, log.start_offset)
+            and log.known_high_watermark is not None
+        ):
+            detail = f"ends above the high watermark {log.high_watermark}"
+            yield Violation(18, snapshot.end_offset, snapshot.leader_epoch, detail)
+        batch = log.batches.holding(snapshot.end_offset)
+        if snapshot.kraft_version and batch and batch.base_offset != snapshot.end_offset:
+            detail = f"ends within the batch at {batch.base_offset}"
+            yield Violation(18, snapshot.end_offset, snapshot.leader_epoch, detail)
+
+
+def starts_under_a_snapshot(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 19."""
+    base_offset = log.segments[0].base_offset
+    ends = [snapshot.end_offset for snapshot in log.snapshots]
+    if base_offset and not any(base_offset <= end <= log.end_offset for end in ends):
+        detail = f"no snapshot ends between {base_offset} and the log end {log.end_offset}"
+        yield Violation(19, base_offset, log.epochs.last_epoch or 0, detail)
+
+
+def removed_leader_changes_no_more(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 20: its removal commits before another change is allowed, and then it resigns.
+
+    Kafka 4.3.1 breaks it without further harm: it resigns only while the request to remove it is pending, so
+    one that timed out before the commit leaves the removed leader leading (RemoveVoterHandler).
+    """
+    leader: ReplicaKey | None = None
+    removed_at: int | None = None
+    for batch, record, before in _control_records(log):
+        if isinstance(record.value, LeaderChange):
+            leader = leader_key(record.value, before)
+            removed_at = None
+        elif isinstance(record.value, VoterSet) and leader:
+            if removed_at is not None:
+                detail = f"comes from leader {leader.id}, which was removed at {removed_at}"
+                yield _record_at(20, batch, record, detail)
+            elif not any(voter.matches(leader) or _is_unnamed(voter, leader) for voter in record.value):
+                removed_at = record.offset
+
+
+def epoch_is_not_behind_log(log: ReplicaLog, replica_epoch: int) -> Iterator[Violation]:
+    """Rule 21. `replica_epoch` is the quorum-state's."""
+    if log.batches.last and replica_epoch < log.batches.last.leader_epoch:
+        yield _at(21, log.batches.last, f"is newer than the replica's epoch {replica_epoch}")
+
+
+def leader_change_names_the_set(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 23; skipped where the set in force below the record is not known."""
+    for batch, record, voters in _control_records(log):
+        if isinstance(record.value, LeaderChange) and voters is not None:
+            yield from _judged_election(batch, record.offset, record.value, voters)
+
+
+def _judged_election(
+    batch: Batch, offset: int, change: LeaderChange, voters: VoterSet
+) -> Iterator[Violation]:
+    named = tuple(sorted(voter.id for voter in change.voters))
+    if named != voters.ids:
+        detail = f"names the voters {list(named)} where the log has {list(voters.ids)}"
+        yield Violation(23, offset, batch.leader_epoch, detail)
+    granting = {voter.id for voter in change.granting_voters} & set(voters.ids)
+    if len(granting) < voters.majority:
+        detail = f"was granted by {sorted(granting)} of {list(voters.ids)}, which is no majority"
+        yield Violation(23, offset, batch.leader_epoch, detail)
+
+
+def leader_change_of(batch: Batch) -> LeaderChange | None:
+    """The LEADER_CHANGE that the batch begins with, if it does."""
+    first = batch.control_records[0].value if batch.control_records else None
+    return first if isinstance(first, LeaderChange) else None
+
+
+def leader_key(change: LeaderChange, voters: VoterSet | None) -> ReplicaKey | None:
+    """The leader, with the directory that the set in force gives its id; None if it is not in the set."""
+    return next((voter.key for voter in voters or () if voter.key.id == change.leader_id), None)
+
+
+def _control_records(log: ReplicaLog) -> Iterator[tuple[Batch, ControlRecord, VoterSet | None]]:
+    """Each control record with its batch and the voter set in force just below it, None where not known.
+
+    Records outweigh snapshots, which a stale replica may have written.
+    """
+    written: VoterSet | None = None
+    for batch in log.batches:
+        for record in batch.control_records:
+            yield batch, record, written or _carried(log, record.offset)
+            if isinstance(record.value, VoterSet):
+                written = record.value
+
+
+def _carried(log: ReplicaLog, offset: int) -> VoterSet | None:
+    """The set that is in force at `offset` without any record: a snapshot's, or the static one."""
+    carried = [held for held in log.snapshots if held.end_offset <= offset and held.voters is not None]
+    if carried:
+        return max(carried, key=_end).voters
+    return log.static_voters if _begins_at_zero(log) else None
+
+
+def _last_record_below(log: ReplicaLog, offset: int) -> VoterSet | None:
+    below = (record.value for _, record, _ in _control_records(log) if record.offset < offset)
+    return next((value for value in reversed(tuple(below)) if isinstance(value, VoterSet)), None)
+
+
+def _is_unnamed(voter: Voter, leader: ReplicaKey) -> bool:
+    """Whether the voter may be a leader whose directory the set it was elected by did not name."""
+    return leader.directory_id is None and voter.key.id == leader.id
+
+
+def _begins_at_zero(log: ReplicaLog) -> bool:
+    return log.segments[0].base_offset == 0
+
+
+def _snapshot_level(snapshots: dict[int, Snapshot], base_offset: int, level: int | None) -> int | None:
+    held = snapshots.get(base_offset - 1)
+    return held.kraft_version if held and held.kraft_version is not None else level
+
+
+def _end(snapshot: Snapshot) -> int:
+    return snapshot.end_offset
+
+
+def _at(rule: int, batch: Batch, detail: str) -> Violation:
+    return Violation(rule, batch.base_offset, batch.leader_epoch, detail)
+
+
+def _record_at(rule: int, batch: Batch, record: ControlRecord, detail: str) -> Violation:
+    return Violation(rule, record.offset, batch.leader_epoch, detail)
+
+
+def _names(voters: VoterSet | None) -> str:
+    keys = (voter.key for voter in voters or ())
+    return ", ".join(f"({key.id}, {key.directory_id or 'any'})" for key in keys) or "no voter"
