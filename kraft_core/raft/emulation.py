@@ -1,12 +1,14 @@
 """What Kafka believes where that is not what its log says: the stale voter set.
 
 Kafka keeps voter sets and kraft.version in memory and reads on from `next_offset`
-(KRaftControlRecordStateMachine, since 3.9). Truncating the log from E to T drops the entries at and above T,
-but leaves `next_offset` at E. Records that arrive at T <= V < E are therefore never read: the replica leads,
-grants and counts majorities by an older set, and writes that set into its snapshots. A restart mends it,
-unless a snapshot already carries the old set. Installing a fetched snapshot that ends at or below E has the
-same effect, and there not even the entries above it are dropped. Kraftlake computes by the log
-(`voters_of_log`); this module is for naming the fault.
+(KRaftControlRecordStateMachine, since 3.9). Three things make it believe in another set than its log holds:
+- Truncating the log from E to T drops the entries at and above T, but leaves `next_offset` at E. Records that
+  arrive at T <= V < E are never read.
+- A fetched snapshot that ends at or below `next_offset` is never read, and no entry is dropped for it.
+- Writing a snapshot that ends at X forgets all entries before a VotersRecord at X itself; a truncation to X
+  then leaves none, and the static set, or nobody, is in force.
+The replica leads, grants and counts majorities by that set, and writes it into its snapshots. A restart mends
+it, unless a snapshot carries it. Kraftlake computes by the log (`voters_of_log`); this names the fault.
 """
 
 from __future__ import annotations
