@@ -286,6 +286,15 @@ def _unregister_controller(_: Life, random: Random) -> Made:
     return "UNREGISTER_CONTROLLER_RECORD", {"controllerId": random.randint(1, 3)}
 
 
+# Kafka 4.3's shell leaves out names that it does not know of these resources.
+_CONFIG_NAMES = {
+    2: ["retention.ms", "cleanup.policy", "min.insync.replicas"],
+    4: ["log.retention.ms", "ssl.keystore.password"],
+    16: ["interval.ms", "metrics"],
+    32: ["consumer.session.timeout.ms"],
+}
+
+
 def _config(life: Life, random: Random) -> Made:
     topic = life.some(tables.TOPICS, random)
     resource = random.choice(
@@ -294,7 +303,7 @@ def _config(life: Life, random: Random) -> Made:
     return "CONFIG_RECORD", {
         "resourceType": resource[0],
         "resourceName": resource[1],
-        "name": random.choice(["retention.ms", "cleanup.policy", "ssl.keystore.password"]),
+        "name": random.choice(_CONFIG_NAMES[resource[0]]),
         "value": random.choice([None, "", "1", "two words"]),
     }
 
