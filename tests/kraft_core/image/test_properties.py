@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft_core.codec import read_metadata_value, write_metadata_value
@@ -17,6 +17,8 @@ from kraft_core.messages.metadata import METADATA_RECORDS
 from tests.kraft_core.image.worlds import Row, lives, replay
 from tests.kraft_core.image.worlds import rows as as_rows
 
+# A busy machine is no reason to fail.
+unhurried = settings(deadline=None)
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
 MARKERS = {"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"}
 
@@ -38,11 +40,13 @@ def snapshot_of(image: Image) -> Image:
     )
 
 
+@unhurried
 @given(lives)
 def test_no_record_of_a_valid_life_is_refused(records):
     assert replay(records).refusals == []
 
 
+@unhurried
 @given(lives, st.data())
 def test_snapshot_and_rest_equal_the_whole_log(records, data):
     place = cut(records, data)
@@ -50,6 +54,7 @@ def test_snapshot_and_rest_equal_the_whole_log(records, data):
     assert list(differences(replay(records[place:], snapshot), replay(records))) == []
 
 
+@unhurried
 @given(lives)
 def test_a_snapshots_records_survive_the_codec(records):
     image = replay(records)
@@ -61,6 +66,7 @@ def test_a_snapshots_records_survive_the_codec(records):
     assert list(differences(replay(as_rows(through)), image)) == []
 
 
+@unhurried
 @given(lives)
 def test_every_type_of_record_survives_the_codec_on_its_way(records):
     through = []
@@ -71,6 +77,7 @@ def test_every_type_of_record_survives_the_codec_on_its_way(records):
     assert replay(through).tables == replay(records).tables
 
 
+@unhurried
 @given(lives)
 def test_a_transaction_is_its_records_at_once_or_nothing(records):
     plain = [record for record in records if record.type not in MARKERS]
@@ -91,6 +98,7 @@ def test_a_transaction_is_its_records_at_once_or_nothing(records):
     assert aborted.tables == Image().tables
 
 
+@unhurried
 @given(lives, st.data())
 def test_a_copy_goes_its_own_way(records, data):
     place = data.draw(st.integers(0, len(records)))
@@ -101,6 +109,7 @@ def test_a_copy_goes_its_own_way(records, data):
     assert twin.tables == replay(records).tables
 
 
+@unhurried
 @given(lives, lives)
 def test_differences_lead_from_one_image_to_the_other(some, others):
     before, after = replay(some), replay(others)
@@ -111,6 +120,7 @@ def test_differences_lead_from_one_image_to_the_other(some, others):
     assert before.tables.topic_ids == after.tables.topic_ids
 
 
+@unhurried
 @given(lives, st.data())
 def test_history_at_an_offset_is_the_image_there(records, data):
     offset = data.draw(st.integers(-1, len(records) - 1))
@@ -126,6 +136,7 @@ def test_history_at_an_offset_is_the_image_there(records, data):
         assert standing == dict(then.tables.items(kind))
 
 
+@unhurried
 @given(lives)
 def test_versions_of_a_thing_never_overlap_and_never_stand_for_nothing(records):
     for versions in history(records).values():
@@ -138,6 +149,7 @@ def test_versions_of_a_thing_never_overlap_and_never_stand_for_nothing(records):
             ends[version.key] = len(records) if end is None else end
 
 
+@unhurried
 @given(lives, st.data())
 def test_history_from_a_snapshot_tells_the_same_from_there_on(records, data):
     place = cut(records, data)
@@ -159,6 +171,7 @@ def test_history_from_a_snapshot_tells_the_same_from_there_on(records, data):
         )
 
 
+@unhurried
 @given(lives, st.data())
 def test_a_snapshot_of_the_same_state_in_mid_history_changes_nothing(records, data):
     place = cut(records, data)
@@ -171,6 +184,7 @@ def test_a_snapshot_of_the_same_state_in_mid_history_changes_nothing(records, da
     assert {kind: told.versions(kind) for kind in KINDS} == history(records)
 
 
+@unhurried
 @given(lives)
 def test_every_thing_is_in_the_tree_where_paths_says(records):
     image = replay(records)
@@ -183,6 +197,7 @@ def test_every_thing_is_in_the_tree_where_paths_says(records):
                 assert isinstance(node, Directory) or node == leaf(kind, value)
 
 
+@unhurried
 @given(lives)
 def test_the_tree_has_a_node_for_every_name_it_gives(records):
     def walk(node: Node) -> int:
@@ -198,6 +213,7 @@ def test_the_tree_has_a_node_for_every_name_it_gives(records):
     assert walk(root(image)) >= things
 
 
+@unhurried
 @given(lives)
 def test_no_secret_is_in_rows_or_tree(records):
     image = replay(records)
@@ -212,6 +228,7 @@ def test_no_secret_is_in_rows_or_tree(records):
         assert token.token_id not in shown
 
 
+@unhurried
 @given(lives)
 def test_to_records_is_in_the_order_that_replays(records):
     types = [type_ for type_, _ in replay(records).to_records()]
