@@ -18,9 +18,10 @@ from kraft_core.evidence.facts import Capture, labels
 from kraft_core.evidence.holdings import Holdings, lacks
 from kraft_core.evidence.in_force import InForce, SetInForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
+from kraft_core.evidence.next_sets import NextSets
 from kraft_core.evidence.proofs import CommittedPrefix, Proof, committed_prefix
 from kraft_core.evidence.truncation import Truncation, truncations
-from kraft_core.raft.voters import ReplicaKey, Voter
+from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 
 Status = Literal["committed", "truncated", "uncommitted", "undecided"]
 
@@ -30,13 +31,14 @@ class Verdict:
     """A status, what proves it, and when (ms).
 
     as_of: committed and truncated hold from then on; uncommitted held then; undecided is all that captures up
-    to then tell (None where no capture holds it).
+    to then tell (None where no capture holds it). for_good: no capture that is still to come can change it.
     """
 
     status: Status
     evidence: str
     as_of: int | None
     truncated_by_epoch: int | None = None
+    for_good: bool = False
 
 
 def committed_prefixes(
@@ -74,8 +76,9 @@ class CommitStatus:
         self.lineage = lineage
         self.in_force = in_force
         self.prefixes = prefixes
-        self.truncations: dict[int, Truncation] = truncations(lineage, holdings, prefixes)
+        self.truncations: dict[int, tuple[Truncation, ...]] = truncations(lineage, holdings, prefixes)
         self._holdings = holdings
+        self._next_sets = NextSets(lineage, in_force)
         self._newest = {key: _newest(captures) for key, captures in holdings.captures.items()}
 
     def of_batch(self, leader_epoch: int, base_offset: int, end_offset: int) -> Verdict:
@@ -87,9 +90,9 @@ class CommitStatus:
         proof = prefix.proof_of(end_offset) if prefix else None
         if proof is not None:
             return _committed(leader_epoch, proof)
-        truncation = self.truncations.get(leader_epoch)
-        if truncation is not None and truncation.offset <= base_offset:
-            return _truncated(truncation)
+        for truncation in reversed(self.truncations.get(leader_epoch, ())):
+            if truncation.offset <= base_offset:
+                return _truncated(truncation)
         if line is None:
             return Verdict("undecided", "no captured log holds it", None)
         return self._open_verdict(line, base_offset, end_offset)
@@ -112,13 +115,13 @@ class CommitStatus:
             if proof is not None:
                 yield first, committed_end, _committed(line.leader_epoch, proof)
         open_first = max(first, committed_end)
-        truncation = self.truncations.get(line.leader_epoch)
-        open_end = min(end, max(open_first, truncation.offset)) if truncation else end
-        cuts = self._cuts(line, open_first, open_end)
-        for cut, next_cut in pairwise(cuts):
+        gone = self.truncations.get(line.leader_epoch, ())
+        bounds = [min(end, max(open_first, truncation.offset)) for truncation in gone] + [end]
+        for cut, next_cut in pairwise(self._cuts(line, open_first, bounds[0])):
             yield cut, next_cut, self._open_verdict(line, cut, next_cut)
-        if truncation is not None and max(open_first, open_end) < end:
-            yield max(open_first, open_end), end, _truncated(truncation)
+        for truncation, (gone_first, gone_end) in zip(gone, pairwise(bounds), strict=True):
+            if gone_first < gone_end:
+                yield gone_first, gone_end, _truncated(truncation)
 
     def _cuts(self, line: EpochLine, first: int, end: int) -> list[int]:
         """Where the verdict on batches that are neither committed nor truncated may change."""
@@ -145,18 +148,47 @@ class CommitStatus:
             return Verdict("undecided", words, line.newest_capture_at)
         nth = bisect_left(line.appended_by, end, key=lambda entry: entry[0])
         appended_by = line.appended_by[nth][1]
-        lacking: dict[ReplicaKey, int] = {}
-        for voter in voters.voters:
-            at = self._lacks_at(voter, line.leader_epoch, first, appended_by)
-            if at is not None:
-                lacking[voter.key] = at
+        lacking = self._lacking(voters.voters, line.leader_epoch, first, appended_by)
         left = [voter.key for voter in voters.voters if voter.key not in lacking]
         known = f"of {voters.words} {labels(lacking) or 'none'} lacked it"
-        if len(left) < voters.voters.majority:
-            words = f"{known}; {labels(left) or 'none'} can hold it and are no majority"
-            return Verdict("uncommitted", words, min(lacking.values()))
-        words = f"{known}; {labels(left)} may hold it, but no majority is proven to have"
+        counting = [voters, *self._next_sets.after(line, end)]
+        by_set = [(s, self._lacking(s.voters, line.leader_epoch, first, appended_by)) for s in counting]
+        as_of = min((at for _, entries in by_set for at in entries.values()), default=None)
+        if as_of is not None and all(
+            len(s.voters) - len(entries) < s.voters.majority for s, entries in by_set
+        ):
+            if len(left) <= (len(voters.voters) - 1) // 2 or self._leader_stayed(voters, line, as_of):
+                words = f"{known}; the others ({labels(left) or 'none'}) are no majority"
+                return Verdict("uncommitted", words, as_of)
+            words = f"{known}; {labels(left)} are a majority of a next set that was perhaps not captured"
+            return Verdict("undecided", words, line.newest_capture_at)
+        words = f"{known}; {labels(left)} may have stored it, of which there is no proof"
         return Verdict("undecided", words, line.newest_capture_at)
+
+    def _leader_stayed(self, voters: SetInForce, line: EpochLine, moment: int) -> bool:
+        """Whether the epoch's leader was captured in its epoch at or after a moment.
+
+        Then every voter set it had appended is in sight. Half of an even set is a majority of that set
+        without one of the others.
+        """
+        leader = self.in_force.leader_among(voters.voters, line.leader_epoch)
+        stayed = [
+            holding.last_in_epoch_at
+            for replica, holding in self._holdings.by_epoch[line.leader_epoch].items()
+            if leader is not None and leader.matches(replica) and holding.last_in_epoch_at is not None
+        ]
+        return max(stayed, default=-1) >= moment
+
+    def _lacking(
+        self, voters: VoterSet, leader_epoch: int, first: int, appended_by: int
+    ) -> dict[ReplicaKey, int]:
+        """The voters that lack a batch, and when they were captured."""
+        found: dict[ReplicaKey, int] = {}
+        for voter in voters:
+            at = self._lacks_at(voter, leader_epoch, first, appended_by)
+            if at is not None:
+                found[voter.key] = at
+        return found
 
     def _lacks_at(self, voter: Voter, leader_epoch: int, first: int, appended_by: int) -> int | None:
         """When the voter's newest capture was taken, if that was after the append and it lacks the batch."""
@@ -177,11 +209,12 @@ def _committed(leader_epoch: int, proof: Proof) -> Verdict:
         if proof.leader_epoch > leader_epoch
         else ""
     )
-    return Verdict("committed", later + proof.words, proof.as_of)
+    return Verdict("committed", later + proof.words, proof.as_of, None, for_good=True)
 
 
 def _truncated(truncation: Truncation) -> Verdict:
-    return Verdict("truncated", truncation.words, truncation.as_of, truncation.by_epoch)
+    by_epoch = truncation.by_epoch
+    return Verdict("truncated", truncation.words, truncation.as_of, by_epoch, truncation.for_good)
 
 
 def _contested(line: EpochLine) -> Verdict:

@@ -21,7 +21,8 @@ class EpochHolding:
     """What one replica held of one epoch, over its captures.
 
     held, held_in_epoch: (captured_at, end offset), both rising: by then it held everything of its log below
-    that end; held_in_epoch counts only captures whose quorum-state was still in the epoch.
+    that end; held_in_epoch counts only captures whose quorum-state was still in the epoch, of which
+    last_in_epoch_at is the newest.
     """
 
     first_offset: int
@@ -33,6 +34,7 @@ class EpochHolding:
     )
     held: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     held_in_epoch: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    last_in_epoch_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ def _add(
     _raise_to(holding.held, at, end)
     if capture.in_epoch == leader_epoch:
         _raise_to(holding.held_in_epoch, at, end)
+        holding.last_in_epoch_at = at
 
 
 def _raise_to(rising: list[tuple[int, int]], at: int, end: int) -> None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from kraft_core.evidence.elections import Election
 from kraft_core.evidence.facts import ClusterFacts, ControlRecord, FeatureLevel, SnapshotFacts
 from kraft_core.evidence.lineage import EpochLine, Lineage
-from kraft_core.raft.voters import VoterSet
+from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 
 Source = Literal["record", "snapshot", "static"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class InForce:
 
     timelines: dict[int, tuple[tuple[int, State], ...]]
     starts: dict[int, State]
+    cuts: dict[int, tuple[Stretch, ...]]
     elections: dict[int, Election]
 
     def at(self, leader_epoch: int, offset: int) -> State:
@@ -97,8 +98,28 @@ class InForce:
         election = self.elections.get(leader_epoch)
         return static_set(election) if election and election.voters else None
 
-    def stretches(self, line: EpochLine) -> Iterator[Stretch]:
+    def leader_among(self, voters: VoterSet, leader_epoch: int) -> Voter | None:
+        """The epoch's leader among the voters: the directory that won counts, not another one of its id.
+
+        Where the set it was elected by is not in sight, or has no directory ids, the id decides: a leader's
+        id cannot get another directory while it leads.
+        """
+        election = self.elections.get(leader_epoch)
+        if election is None:
+            return None
+        there = self.voters_at(leader_epoch, election.batch_end_offset - 1)
+        if there is None:
+            leader: ReplicaKey | None = ReplicaKey(election.leader_id)
+        else:
+            leader = _only([voter.key for voter in there.voters if voter.key.id == election.leader_id])
+        return _only([voter for voter in voters if leader and _same_replica(voter.key, leader)])
+
+    def stretches(self, line: EpochLine) -> tuple[Stretch, ...]:
         """The epoch's offsets cut where the voter set changes, before the batch that changes it."""
+        return self.cuts[line.leader_epoch]
+
+    def cut(self, line: EpochLine) -> None:
+        """Prepare stretches() of an epoch."""
         cuts: list[tuple[int, SetInForce | None]] = []
         for offset, state in self.timelines[line.leader_epoch]:
             voters = self._voters(line.leader_epoch, state)
@@ -107,9 +128,21 @@ class InForce:
             if not cuts or cuts[-1][1] != voters:
                 cuts.append((first, voters))
         ends = [first for first, _ in cuts[1:]] + [line.end_offset]
-        for (first, voters), end in zip(cuts, ends, strict=True):
-            if first < end:
-                yield Stretch(first, end, voters)
+        self.cuts[line.leader_epoch] = tuple(
+            Stretch(first, end, voters)
+            for (first, voters), end in zip(cuts, ends, strict=True)
+            if first < end
+        )
+
+
+def _only(found: list[T]) -> T | None:
+    return found[0] if len(found) == 1 else None
+
+
+def _same_replica(one: ReplicaKey, other: ReplicaKey) -> bool:
+    """By directory id where both have one, else by id."""
+    unknown = None in (one.directory_id, other.directory_id)
+    return one.id == other.id and (unknown or one.directory_id == other.directory_id)
 
 
 def static_set(election: Election) -> SetInForce:
@@ -151,10 +184,11 @@ def in_force(facts: ClusterFacts, lineage: Lineage, elections: dict[int, Electio
     """The states along every epoch line of a cluster's (distinct) facts."""
     changes = _changes(facts)
     snapshots = _snapshot_states(facts.snapshots)
-    found = InForce({}, {}, elections)
+    found = InForce({}, {}, {}, elections)
     for epoch, line in lineage.lines.items():
         found.starts[epoch] = _start_state(line, lineage, found, snapshots)
         found.timelines[epoch] = _timeline(line, found.starts[epoch], changes[epoch], snapshots[epoch])
+        found.cut(line)
     return found
 
 

@@ -130,16 +130,16 @@ class LowerBounds:
                 yield self._bound("voters_record", epoch, record.offset, bound, at, words, commits)
 
     def _committed_before(self, record: ControlRecord, line: EpochLine) -> tuple[tuple[int, int], ...]:
-        """Its epoch's first batch and the voter set before it."""
+        """Its epoch's first batch, and the VotersRecord before it; a snapshot does not tell where that was."""
         previous = self.in_force.at(record.leader_epoch, record.offset - 1).voters
         ends = [(record.leader_epoch, line.first_batch_end)] if line.first_batch_end is not None else []
-        if previous is not None:
+        if previous is not None and previous.source == "record":
             ends.append((previous.leader_epoch, previous.batch_end_offset))
         return tuple(ends)
 
     def _before(self, record: ControlRecord, line: EpochLine) -> str:
         previous = self.in_force.at(record.leader_epoch, record.offset - 1).voters
-        if previous is None:
+        if previous is None or previous.source != "record":
             return f"LEADER_CHANGE {line.start}/e{line.leader_epoch}"
         return previous.words
 

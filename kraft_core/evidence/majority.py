@@ -3,24 +3,22 @@
 Raft 5.3 and 5.4 (KIP-595, KIP-853): a leader commits a batch of its own epoch once a majority of its voters
 has stored it. Storing the batch under a later epoch counts nothing by itself (figure 8). The set that counts
 is the newest on the batch's line, or the next one, if one voter was added or removed: the leader counts by
-that as soon as it has appended it, for older batches too, and majorities of neighbouring sets meet. A next
-set of a later epoch is left to the rule for VotersRecords (lower_bounds.py), which proves more.
+that as soon as it has appended it, and not before, for older batches too, and majorities of neighbouring
+sets meet. A next set of a later epoch is left to the rule for VotersRecords (lower_bounds.py), which proves
+more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 from kraft_core.evidence.facts import label
 from kraft_core.evidence.holdings import Holdings
 from kraft_core.evidence.in_force import InForce, SetInForce, Stretch
 from kraft_core.evidence.lineage import EpochLine
 from kraft_core.evidence.proofs import Proof
-from kraft_core.raft.voters import ReplicaKey, Voter, change_between
-
-T = TypeVar("T")
+from kraft_core.raft.voters import Voter, change_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +35,22 @@ class MajorityRule:
         found: list[Proof] = []
         stretches = list(self.in_force.stretches(line))
         for stretch, following in zip(stretches, [*stretches[1:], None], strict=True):
+            of_stretch: list[Proof] = []
             for voters in _counting_sets(stretch, following):
-                found += self._proofs_by(voters, stretch, line.leader_epoch)
+                of_stretch += [
+                    proof
+                    for proof in self._proofs_by(voters, stretch, line.leader_epoch)
+                    if not any(
+                        p.end_offset >= proof.end_offset and p.as_of <= proof.as_of for p in of_stretch
+                    )
+                ]
+            found += of_stretch
         return found
 
     def _proofs_by(self, voters: SetInForce, stretch: Stretch, epoch: int) -> Iterator[Proof]:
         reached = stretch.first_offset
-        for as_of, stored in self._stored_by(voters, epoch):
+        for stored_at, stored in self._stored_by(voters, epoch):
+            as_of = max(stored_at, voters.appended_at or 0)
             end = min(stretch.end_offset, sorted(stored.values(), reverse=True)[voters.voters.majority - 1])
             if end > reached:
                 reached = end
@@ -51,7 +58,7 @@ class MajorityRule:
 
     def _stored_by(self, voters: SetInForce, epoch: int) -> Iterator[tuple[int, dict[Voter, int]]]:
         """The end up to which each voter had stored the epoch in the epoch, moment by moment."""
-        leader = self._leader(voters, epoch)
+        leader = self.in_force.leader_among(voters.voters, epoch)
         of_epoch = self.holdings.by_epoch.get(epoch, {})
         steps: list[tuple[int, int, Voter]] = []
         for voter in voters.voters:
@@ -66,24 +73,8 @@ class MajorityRule:
             if nth + 1 == len(steps) or steps[nth + 1][0] > at:
                 yield at, stored
 
-    def _leader(self, voters: SetInForce, epoch: int) -> Voter | None:
-        """The epoch's leader among the voters: the directory that won counts, not another one of its id.
-
-        Where the set it was elected by is not in sight, or has no directory ids, the id decides: a leader's
-        id cannot get another directory while it leads.
-        """
-        election = self.in_force.elections.get(epoch)
-        if election is None:
-            return None
-        there = self.in_force.voters_at(epoch, election.batch_end_offset - 1)
-        if there is None:
-            leader: ReplicaKey | None = ReplicaKey(election.leader_id)
-        else:
-            leader = _only([voter.key for voter in there.voters if voter.key.id == election.leader_id])
-        return _only([voter for voter in voters.voters if leader and _same_replica(voter.key, leader)])
-
     def _words(self, voters: SetInForce, epoch: int, end: int, stored: dict[Voter, int]) -> str:
-        leader = self._leader(voters, epoch)
+        leader = self.in_force.leader_among(voters.voters, epoch)
         names = [
             label(voter.key) + (" (leader)" if voter == leader else "")
             for voter in voters.voters
@@ -100,14 +91,3 @@ def _counting_sets(stretch: Stretch, following: Stretch | None) -> list[SetInFor
     change = change_between(stretch.voters.voters, following.voters.voters)
     one_voter = len(change.added) + len(change.removed) == 1
     return [stretch.voters, following.voters] if one_voter else [stretch.voters]
-
-
-def _only(found: list[T]) -> T | None:
-    return found[0] if len(found) == 1 else None
-
-
-def _same_replica(one: ReplicaKey, other: ReplicaKey) -> bool:
-    """By directory id where both have one, else by id."""
-    return one.id == other.id and (
-        one.directory_id == other.directory_id or None in (one.directory_id, other.directory_id)
-    )

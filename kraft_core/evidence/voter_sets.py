@@ -8,17 +8,17 @@ the one before it.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from kraft_core.evidence.commit import Verdict
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import SnapshotFacts
+from kraft_core.evidence.facts import SnapshotFacts, labels
 from kraft_core.evidence.in_force import SetInForce, State, record_set, snapshot_set, static_set
 from kraft_core.evidence.rows import EndpointRow, SetSource, VoterRow, VoterSetRow
-from kraft_core.raft.voters import Voter, VoterSet
+from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 from kraft_core.uuid_text import ZERO_UUID
 
 Key: TypeAlias = tuple[int, int, str]  # offset, leader epoch, source
@@ -46,6 +46,19 @@ class SetNode:
     @property
     def key(self) -> Key:
         return (self.voters.offset, self.voters.leader_epoch, self.source)
+
+    @property
+    def is_next(self) -> bool:
+        """Whether the set before it, on its own line of the log, is known."""
+        return self.source != "snapshot" and (self.before is not None or self.is_first)
+
+    def may_count_at(self, moment: int) -> bool:
+        """Whether a leader may have counted by this set at a moment (ms), by what is known of its times."""
+        verdict = self.verdict
+        gone = verdict is not None and verdict.status == "truncated" and verdict.for_good
+        gone_at = verdict.as_of if verdict is not None and gone else None
+        begun = self.source == "snapshot" or self.since is None or self.since <= moment
+        return begun and (gone_at is None or moment < gone_at)
 
 
 def set_nodes(known: Conclusions) -> list[SetNode]:
@@ -81,17 +94,17 @@ def _static_nodes(known: Conclusions) -> Iterator[SetNode]:
 
 def _bootstrap_node(known: Conclusions) -> SetNode | None:
     """The set that formatting wrote; of several that differ, the one most directories have."""
-    found: Counter[VoterSet] = Counter()
+    holders: defaultdict[VoterSet, set[ReplicaKey]] = defaultdict(set)
     for snapshot in known.facts.snapshots:
         voters = snapshot_set(snapshot)
         if snapshot.is_bootstrap and snapshot.complete and not snapshot.unfinished and voters is not None:
-            found[voters.voters] += len(snapshot.held_by)
-    if not found:
+            holders[voters.voters] |= {ReplicaKey.of(*holder) for holder in snapshot.held_by}
+    if not holders:
         return None
-    voter_set, held = min(found.items(), key=lambda entry: (-entry[1], repr(entry[0])))
-    others = "" if len(found) == 1 else f"; {len(found) - 1} others differ"
+    voter_set, held_by = min(holders.items(), key=lambda entry: (-len(entry[1]), repr(entry[0])))
+    others = "" if len(holders) == 1 else f"; {len(holders) - 1} others differ"
     place = SetInForce(-1, 0, "snapshot", voter_set, -1, 0, None)
-    evidence = f"bootstrap checkpoint in {held} directories{others}"
+    evidence = f"bootstrap checkpoint of {labels(held_by)}{others}"
     return SetNode("bootstrap", place, None, True, None, None, None, evidence)
 
 

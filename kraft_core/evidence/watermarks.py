@@ -9,17 +9,13 @@ one that a leader had appended by then.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import inf
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, label
-from kraft_core.evidence.in_force import SetInForce
+from kraft_core.evidence.log_ends import LogEnds
 from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.evidence.voter_sets import SetNode
-from kraft_core.raft.voters import ReplicaKey, Voter
 
 
 def high_watermarks(known: Conclusions, sets: list[SetNode]) -> list[HighWatermarkRow]:
@@ -44,7 +40,7 @@ def _lower(known: Conclusions) -> Iterator[HighWatermarkRow]:
 
 def _upper(known: Conclusions, sets: list[SetNode]) -> Iterator[HighWatermarkRow]:
     """One row for each moment of a capture that no later moment with an equal or lower bound covers."""
-    ends = _LogEnds.of(known)
+    ends = LogEnds.of(known)
     lowest = inf
     for as_of in sorted({capture.captured_at for capture in known.facts.captures}, reverse=True):
         bounds = [(ends.bound(node.voters, as_of), node.voters) for node in _possible(sets, as_of)]
@@ -60,45 +56,14 @@ def _upper(known: Conclusions, sets: list[SetNode]) -> Iterator[HighWatermarkRow
 
 def _possible(sets: list[SetNode], as_of: int) -> list[SetNode]:
     """The sets that may have counted at a moment, oldest first; none where an unknown one may have."""
-    by_then = [node for node in sets if node.since is None or node.since <= as_of]
+    by_then = [node for node in sets if node.may_count_at(as_of)]
     for nth in range(len(by_then) - 1, -1, -1):
         committed_at = by_then[nth].committed_at
         if committed_at is not None and committed_at <= as_of:
-            return by_then[nth:]
-    return by_then if by_then and by_then[0].is_first else []
-
-
-@dataclass(frozen=True, slots=True)
-class _LogEnds:
-    """For each replica the moments of its captures, rising, and the lowest log end from each moment on."""
-
-    by_replica: dict[ReplicaKey, tuple[list[int], list[int]]]
-
-    @staticmethod
-    def of(known: Conclusions) -> _LogEnds:
-        return _LogEnds({key: _lowest_from(captures) for key, captures in known.holdings.captures.items()})
-
-    def bound(self, voters: SetInForce, as_of: int) -> float:
-        """What a majority can have stored at a moment, at most; infinite if the captures do not bound it."""
-        ends = sorted((self._end(voter, as_of) for voter in voters.voters), reverse=True)
-        return ends[len(ends) // 2] if ends else inf
-
-    def words(self, voters: SetInForce, as_of: int) -> str:
-        ends = [(voter.key, self._end(voter, as_of)) for voter in voters.voters]
-        return ", ".join(f"{label(key)} {'not captured' if end == inf else int(end)}" for key, end in ends)
-
-    def _end(self, voter: Voter, as_of: int) -> float:
-        found: list[int] = []
-        for replica, (moments, lowest) in self.by_replica.items():
-            if voter.matches(replica):
-                nth = bisect_left(moments, as_of)
-                found += lowest[nth : nth + 1]
-        return max(found, default=inf)
-
-
-def _lowest_from(captures: tuple[Capture, ...]) -> tuple[list[int], list[int]]:
-    known = [(c.captured_at, c.known_end) for c in captures if c.known_end is not None]
-    lowest: list[int] = []
-    for _, end in reversed(known):
-        lowest.append(min(end, lowest[-1]) if lowest else end)
-    return [at for at, _ in known], lowest[::-1]
+            by_then = by_then[nth:]
+            break
+    else:
+        if not by_then or not by_then[0].is_first:
+            return []
+    # A set whose predecessor is not in sight may have followed sets that are not in sight either.
+    return by_then if all(node.is_next for node in by_then[1:]) else []
