@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.conformance import cluster, leader_high_watermark, log_replay
+from tests.conformance import cluster, leader_high_watermark, log_replay, rpc
 from tests.conformance.tally import Tally
 from tests.conformance.trace import Line, read_trace
 
@@ -20,12 +20,21 @@ COMPARISONS: dict[str, Comparison] = {
     "cluster": lambda lines: cluster.compare(lines, rewinds=False),
     "leader-hwm": leader_high_watermark.compare,
     "log-replay": log_replay.compare,
+    "rpc": rpc.compare,
 }
 
 
 def comparison_for(path: Path) -> Comparison | None:
-    """How a trace file is compared, or None for a file that is no trace of the log engine."""
+    """How a trace file is compared, or None for a file of another name."""
     return next((compare for name, compare in COMPARISONS.items() if path.name.startswith(name)), None)
+
+
+def compare_trace(path: Path, compare: Comparison) -> Tally:
+    """One file. An rpc trace is read with the cluster trace of the same run, if it lies beside."""
+    cluster_path = path.with_name(path.name.replace("rpc", "cluster", 1))
+    if compare is rpc.compare and cluster_path.is_file():
+        return rpc.compare(read_trace(path), read_trace(cluster_path))
+    return compare(read_trace(path))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,10 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
     for path in paths:
         compare = comparison_for(path)
         if compare is None:
-            print(f"{path.name}: not a trace of the log engine, not compared")
+            print(f"{path.name}: not a trace of this format, not compared")
             continue
         try:
-            tallies.append(compare(read_trace(path)))
+            tallies.append(compare_trace(path, compare))
         except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
             print(f"{path.name}: not readable as a trace: {error!r}", file=sys.stderr)
             return 2

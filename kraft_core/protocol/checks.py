@@ -1,0 +1,93 @@
+"""Checks that several requests share, and what every message tells about who leads.
+
+Kafka's validateVoterOnlyRequest, validateLeaderOnlyRequest, isValidVoterKey, maybeTransition and
+maybeHandleCommonResponse.
+"""
+
+from __future__ import annotations
+
+from kraft_core.protocol.errors import ErrorCode, ProtocolFault
+from kraft_core.protocol.messages import CurrentLeader, Endpoints
+from kraft_core.protocol.replica import Follower, Leader, Replica, Step
+from kraft_core.protocol.transitions import to_follower, to_unattached
+from kraft_core.raft.voters import ReplicaKey
+
+
+def has_cluster_id(replica: Replica, cluster_id: str | None) -> bool:
+    """A request without a cluster id passes."""
+    return cluster_id is None or cluster_id == replica.cluster_id
+
+
+def voter_request_error(replica: Replica, remote_id: int, epoch: int) -> ErrorCode:
+    """Vote, BeginQuorumEpoch, EndQuorumEpoch: of this epoch or a later one, from somebody."""
+    if epoch < replica.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.INVALID_REQUEST if remote_id < 0 else ErrorCode.NONE
+
+
+def leader_request_error(replica: Replica, epoch: int) -> ErrorCode:
+    """Fetch, FetchSnapshot, UpdateRaftVoter: of exactly the epoch that this replica leads."""
+    if epoch < replica.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > replica.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    return ErrorCode.NONE if isinstance(replica.state, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def is_meant_for(replica: Replica, voter: ReplicaKey | None) -> bool:
+    """KIP-853: whether the request names this replica; without a directory id any of its id is meant."""
+    return voter is None or (
+        voter.id == replica.key.id and voter.directory_id in (None, replica.key.directory_id)
+    )
+
+
+def learn_leader(replica: Replica, leader_id: int | None, epoch: int, endpoints: Endpoints) -> Step:
+    """A request or an error response tells of a leader: of a later epoch, a new one, or more endpoints.
+
+    Raises ProtocolFault if another one leads this epoch.
+    """
+    _check_consistent(replica, leader_id, epoch)
+    known = replica.leader
+    if epoch > replica.epoch:
+        if leader_id is None:
+            return to_unattached(replica, epoch)
+        return to_follower(replica, epoch, leader_id, endpoints)
+    if leader_id is not None and (known.leader_id is None or len(endpoints) > len(known.endpoints)):
+        return to_follower(replica, epoch, leader_id, endpoints)
+    return Step(replica)
+
+
+def _check_consistent(replica: Replica, leader_id: int | None, epoch: int) -> None:
+    if leader_id is not None and leader_id == replica.key.id:
+        consistent = isinstance(replica.state, Leader)
+    else:
+        known = replica.leader.leader_id
+        consistent = epoch != replica.epoch or None in (leader_id, known) or leader_id == known
+    if not consistent:
+        detail = f"leader {leader_id} in epoch {epoch}, but {replica.key.id} knows {replica.leader}"
+        raise ProtocolFault(detail)
+
+
+def common_response(replica: Replica, error: ErrorCode, leader: CurrentLeader) -> tuple[Step, bool]:
+    """What any response tells, and whether its own handler has nothing left to do.
+
+    One of an older epoch is void; one of a later epoch, or that calls this replica's epoch stale, is only
+    news of the leader; one that names the leader of this epoch makes a follower, and is then read on.
+    """
+    epoch, leader_id = leader.leader_epoch, leader.leader_id
+    endpoints = leader.endpoints or (replica.endpoints_of(leader_id) if leader_id is not None else ())
+    stale = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if epoch < replica.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return Step(replica), True
+    if epoch > replica.epoch or error in stale:
+        return learn_leader(replica, leader_id, epoch, endpoints), True
+    if leader_id is not None and replica.leader.leader_id is None:
+        return to_follower(replica, epoch, leader_id, endpoints), error is not ErrorCode.NONE
+    if error is ErrorCode.INVALID_REQUEST:
+        raise ProtocolFault(f"{leader_id} called a request of {replica.key.id} invalid")
+    return Step(replica), error is ErrorCode.INVALID_VOTER_KEY
+
+
+def followed(replica: Replica) -> Follower | None:
+    """The state of a follower or observer, None for any other role."""
+    return replica.state if isinstance(replica.state, Follower) else None

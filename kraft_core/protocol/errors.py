@@ -1,0 +1,31 @@
+"""The error codes that a raft request can be answered with, and the faults that end a replica."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ErrorCode(IntEnum):
+    """Kafka's Errors, as far as the raft requests use them."""
+
+    NONE = 0
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    UNSUPPORTED_VERSION = 35
+    INVALID_REQUEST = 42
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    INVALID_UPDATE_VERSION = 95
+    SNAPSHOT_NOT_FOUND = 98
+    POSITION_OUT_OF_RANGE = 99
+    INCONSISTENT_CLUSTER_ID = 104
+    INVALID_VOTER_KEY = 125
+    DUPLICATE_VOTER = 126
+    VOTER_NOT_FOUND = 127
+
+
+class ProtocolFault(ValueError):
+    """A message that no correct quorum sends: Kafka throws, and the process ends.
+
+    Two leaders of one epoch, a truncation below the high watermark, a leader that fetches from itself.
+    """

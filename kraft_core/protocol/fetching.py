@@ -1,0 +1,168 @@
+"""Fetch: a leader's answer, and what a follower makes of it.
+
+KIP-595, Fetch; KIP-853, Fetch (replica directory id). Kafka throws where a leader asks to truncate below the
+high watermark; the texts call it impossible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft_core.protocol.answers import fetch_error, fetch_response, fetch_validity, is_worth_sending
+from kraft_core.protocol.checks import (
+    common_response,
+    followed,
+    has_cluster_id,
+    leader_request_error,
+    learn_leader,
+)
+from kraft_core.protocol.errors import ErrorCode, ProtocolFault
+from kraft_core.protocol.leading import fetched, leader_of
+from kraft_core.protocol.messages import FetchRequest, FetchResponse, Message
+from kraft_core.protocol.replica import (
+    Follower,
+    ParkedFetch,
+    Replica,
+    Step,
+    Unattached,
+    operate,
+    respond,
+    send,
+)
+from kraft_core.protocol.transitions import to_follower
+from kraft_core.raft.epochs import EpochEnd
+from kraft_core.raft.log import Validity
+from kraft_core.raft.replay import AppendAsFollower, TruncateToDivergence, UpdateHighWatermark
+
+
+def handle_fetch(replica: Replica, message: Message, request: FetchRequest) -> Step:
+    """Answer at once with an error, records, a divergence, a snapshot id or a higher watermark; else park."""
+    if not has_cluster_id(replica, request.cluster_id):
+        return respond(replica, message, FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
+    if _is_malformed(request):
+        return respond(replica, message, fetch_error(replica, ErrorCode.INVALID_REQUEST))
+    error = leader_request_error(replica, request.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return respond(replica, message, fetch_error(replica, error))
+    step = Step(replica)
+    if fetch_validity(replica, request)[0] is Validity.VALID:
+        step = fetched(replica, request.replica, request.fetch_offset)
+    response = fetch_response(step.replica, request)
+    if is_worth_sending(response, request):
+        return step.then(respond, message, response)
+    return step.then(_park, message, request, response)
+
+
+def _is_malformed(request: FetchRequest) -> bool:
+    return (
+        request.max_wait < 0
+        or request.fetch_offset < 0
+        or not 0 <= request.last_fetched_epoch <= request.current_leader_epoch
+    )
+
+
+def _park(replica: Replica, message: Message, request: FetchRequest, empty: FetchResponse) -> Step:
+    state = leader_of(replica)
+    deadline = replica.now + request.max_wait
+    parked = ParkedFetch(message.source, message.correlation_id, request, empty, deadline)
+    return Step(replace(replica, state=replace(state, parked=(*state.parked, parked))))
+
+
+def fetch(replica: Replica, destination: int) -> Step:
+    """Ask for what follows the own log end, or who leads."""
+    watermark = replica.log.known_high_watermark
+    request = FetchRequest(
+        replica.cluster_id,
+        replica.key,
+        replica.epoch,
+        replica.log.end_offset,
+        replica.log.last_epoch,
+        -1 if watermark is None else watermark,
+        replica.settings.fetch_max_wait,
+        replica.settings.max_fetch_bytes,
+    )
+    return send(replica, destination, request)
+
+
+def handle_fetch_response(replica: Replica, _: Message, response: FetchResponse) -> Step:
+    """Follow whom it names; then truncate, turn to a snapshot, or append and learn the watermark."""
+    if response.leader is None:
+        return Step(replica)
+    step = _found_by_observer(replica, response)
+    found, done = common_response(step.replica, response.error, response.leader)
+    step = Step(found.replica, (*step.operations, *found.operations), (*step.messages, *found.messages))
+    if done or response.error is not ErrorCode.NONE:
+        return step
+    if not isinstance(step.replica.state, Follower):
+        raise ProtocolFault(f"{replica.key.id} is {replica.role.value} and was answered a Fetch")
+    return step.then(_take, response).then(succeeded)
+
+
+def _found_by_observer(replica: Replica, response: FetchResponse) -> Step:
+    """Who is unattached and knows the leader by name only learns its endpoints from any replica."""
+    leader = response.leader
+    knows_endpoints = leader and leader.leader_id is not None and leader.endpoints
+    if not (leader and knows_endpoints and leader.leader_epoch == replica.epoch):
+        return Step(replica)
+    if not isinstance(replica.state, Unattached) or leader.leader_id == replica.key.id:
+        return Step(replica)
+    if replica.state.leader_id not in (None, leader.leader_id):
+        return learn_leader(replica, leader.leader_id, leader.leader_epoch, leader.endpoints)
+    return to_follower(replica, replica.epoch, leader.leader_id or 0, leader.endpoints)
+
+
+def _take(replica: Replica, response: FetchResponse) -> Step:
+    if response.diverging_epoch is not None:
+        return _truncate(replica, response.diverging_epoch)
+    if response.snapshot_id is not None:
+        return _turn_to_snapshot(replica, response.snapshot_id)
+    step = _append(replica, response)
+    if response.high_watermark < 0:
+        return step
+    return step.then(learn_high_watermark, response.high_watermark)
+
+
+def _truncate(replica: Replica, end: EpochEnd) -> Step:
+    known = replica.log.known_high_watermark
+    if known is not None and end.end_offset < known:
+        detail = f"truncate {replica.key.id} to {end}, below its high watermark {known}"
+        raise ProtocolFault(detail)
+    return operate(replica, TruncateToDivergence(end.end_offset, end.leader_epoch))
+
+
+def _turn_to_snapshot(replica: Replica, snapshot_id: EpochEnd) -> Step:
+    """Fetch it next, unless it is here already."""
+    state = followed(replica)
+    held = any(snapshot.id == snapshot_id for snapshot in replica.log.snapshots)
+    if state is None or held:
+        return Step(replica)
+    return Step(replace(replica, state=replace(state, fetching_snapshot=snapshot_id, fetched_bytes=0)))
+
+
+def _append(replica: Replica, response: FetchResponse) -> Step:
+    """Append, and flush where the leader may count on it: voters, and who may become one."""
+    if not response.batches:
+        return Step(replica)
+    step = operate(replica, AppendAsFollower(replica.epoch, response.batches))
+    if not (replica.is_voter or replica.can_become_voter):
+        return step
+    flushed = replace(step.replica, flushed_offset=step.replica.log.end_offset)
+    return Step(flushed, step.operations, step.messages)
+
+
+def learn_high_watermark(replica: Replica, high_watermark: int) -> Step:
+    """A follower's watermark is the leader's, as far as its own log goes; it never falls."""
+    reached = min(high_watermark, replica.log.end_offset)
+    known = replica.log.known_high_watermark
+    if known is not None and reached <= known:
+        return Step(replica)
+    return operate(replica, UpdateHighWatermark(reached))
+
+
+def succeeded(replica: Replica) -> Step:
+    """The leader lives: the fetch timeout begins anew, and pre-votes are refused from now on."""
+    state = followed(replica)
+    if state is None:
+        return Step(replica)
+    deadline = replica.now + replica.settings.fetch_timeout
+    return Step(replace(replica, state=replace(state, fetch_deadline=deadline, has_fetched=True)))

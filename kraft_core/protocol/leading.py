@@ -1,0 +1,163 @@
+"""What a leader does with its log: it begins its epoch, appends, and moves the high watermark.
+
+KIP-595, Fetch, check 3, and Leader Election; KIP-853, High watermark, AddVoter and RemoveVoter (completion).
+The rules of the watermark are kraft_core.raft.watermark's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft_core.protocol.answers import fetch_response
+from kraft_core.protocol.errors import ErrorCode, ProtocolFault
+from kraft_core.protocol.messages import AddVoterResponse, RemoveVoterResponse
+from kraft_core.protocol.records import start_of_epoch, with_updated
+from kraft_core.protocol.replica import (
+    FetchTimes,
+    Leader,
+    ParkedFetch,
+    PendingAdd,
+    Replica,
+    Step,
+    answer,
+    operate,
+)
+from kraft_core.raft.batches import Batch
+from kraft_core.raft.replay import AppendAsLeader, BeginEpoch, UpdateHighWatermark
+from kraft_core.raft.voters import ReplicaKey
+from kraft_core.raft.watermark import LeaderProgress, begin_leading, follower_fetched, leader_reached
+
+
+def leader_of(replica: Replica) -> Leader:
+    """The state of a leader. Raises ProtocolFault for any other role."""
+    if not isinstance(replica.state, Leader):
+        raise ProtocolFault(f"{replica.key.id} is {replica.role.value}, not leader")
+    return replica.state
+
+
+def become_leader(replica: Replica, granting_voters: frozenset[int]) -> Step:
+    """Begin the epoch with its control records; nothing older commits before they do."""
+    volatile = with_updated(replica.voters, replica.as_voter) if replica.kraft_version == 0 else None
+    state = Leader(
+        replica.epoch,
+        begin_leading(replica.key, replica.log.end_offset, replica.voters),
+        granting_voters,
+        check_quorum_deadline(replica),
+        replica.now,
+        volatile_voters=volatile,
+    )
+    begun = replace(replica, state=state, sent=())
+    batches = start_of_epoch(begun, granting_voters)
+    return operate(begun, BeginEpoch(begun.epoch)).then(append, batches)
+
+
+def check_quorum_deadline(replica: Replica) -> int:
+    """Kafka gives the voters one and a half fetch timeouts."""
+    return replica.now + replica.settings.fetch_timeout * 3 // 2
+
+
+def append(replica: Replica, batches: tuple[Batch, ...]) -> Step:
+    """Append, flush, count the own log end, and wake the fetches that waited for records."""
+    end_offset = batches[-1].end_offset
+    step = operate(replica, AppendAsLeader(replica.epoch, batches))
+    flushed = replace(step.replica, flushed_offset=end_offset)
+    progress = leader_reached(leader_of(flushed).progress, end_offset, flushed.voters)
+    appended = Step(flushed, step.operations, step.messages)
+    return appended.then(_advance, progress).then(_wake, end_offset)
+
+
+def fetched(replica: Replica, key: ReplicaKey, offset: int) -> Step:
+    """A replica holds what lies below `offset`. Raises ProtocolFault for one with the leader's id."""
+    if key.id == replica.key.id:
+        raise ProtocolFault(f"{key} fetches from {replica.key}, which has its id")
+    if key.id < 0:
+        return Step(replica)
+    state = leader_of(replica)
+    progress = follower_fetched(state.progress, key, offset)
+    timed = replace(replica, state=replace(state, fetch_times=_times_with(replica, state, key, offset)))
+    return attended(timed, key).then(_advance, progress)
+
+
+def _times_with(
+    replica: Replica, state: Leader, key: ReplicaKey, offset: int
+) -> tuple[tuple[ReplicaKey, FetchTimes], ...]:
+    """Caught up now with the whole log; or as of the fetch before, with what was the log end then."""
+    known = dict(state.fetch_times)
+    before, end_offset = known.get(key, FetchTimes()), replica.log.end_offset
+    caught_up = before.last_caught_up_at
+    if offset >= end_offset:
+        caught_up = max(replica.now, caught_up)
+    elif before.leader_end_offset >= 0 and offset >= before.leader_end_offset:
+        caught_up = max(before.last_fetch_at, caught_up)
+    known[key] = FetchTimes(max(replica.now, before.last_fetch_at), caught_up, end_offset)
+    return tuple(known.items())
+
+
+def attended(replica: Replica, key: ReplicaKey) -> Step:
+    """Check-quorum: a voter was heard of; once a majority was, the deadline moves on."""
+    state = leader_of(replica)
+    voter = replica.voters.voter_for(key)
+    heard = state.fetched_voters | ({key.id} if voter else set[int]())
+    needed = replica.voters.majority - (1 if replica.is_voter else 0)
+    if len(heard) < needed:
+        return Step(replace(replica, state=replace(state, fetched_voters=heard)))
+    deadline = check_quorum_deadline(replica)
+    state = replace(state, fetched_voters=frozenset[int](), check_quorum_deadline=deadline)
+    return Step(replace(replica, state=state))
+
+
+def acknowledged(replica: Replica, voter_id: int) -> Replica:
+    """A voter answered BeginQuorumEpoch without an error."""
+    state = leader_of(replica)
+    voters = tuple(
+        replace(voter, has_acknowledged=True) if voter.key.id == voter_id else voter
+        for voter in state.progress.voters
+    )
+    return replace(replica, state=replace(state, progress=replace(state.progress, voters=voters)))
+
+
+def _advance(replica: Replica, progress: LeaderProgress) -> Step:
+    """Take over what is known of the replicas; a higher watermark completes what waited for it."""
+    state = leader_of(replica)
+    step = Step(replace(replica, state=replace(state, progress=progress)))
+    watermark = progress.high_watermark
+    if watermark is None or watermark == state.progress.high_watermark:
+        return step
+    step = step.then(operate, UpdateHighWatermark(watermark))
+    return step.then(_complete_change, watermark).then(_wake, None)
+
+
+def _complete_change(replica: Replica, high_watermark: int) -> Step:
+    """The VotersRecord has committed: answer who asked for it. A leader that removed itself resigns."""
+    state = leader_of(replica)
+    pending = state.pending
+    if pending is None or pending.offset is None or pending.offset >= high_watermark:
+        return Step(replica)
+    step = Step(replace(replica, state=replace(state, pending=None)))
+    if isinstance(pending, PendingAdd):
+        if pending.is_answered:
+            return step
+        response = AddVoterResponse(ErrorCode.NONE)
+        return step.then(answer, pending.requester, pending.correlation_id, response)
+    if not replica.is_voter:
+        step = Step(replace(replica, state=replace(state, pending=None, resign_requested=True)))
+    response = RemoveVoterResponse(ErrorCode.NONE)
+    return step.then(answer, pending.requester, pending.correlation_id, response)
+
+
+def _wake(replica: Replica, end_offset: int | None) -> Step:
+    """Answer the parked fetches that wait below `end_offset`, or all of them (None)."""
+    state = leader_of(replica)
+    woken = [fetch for fetch in state.parked if _is_below(fetch, end_offset)]
+    if not woken:
+        return Step(replica)
+    parked = tuple(fetch for fetch in state.parked if not _is_below(fetch, end_offset))
+    step = Step(replace(replica, state=replace(state, parked=parked)))
+    for fetch in woken:
+        response = fetch_response(step.replica, fetch.request)
+        step = step.then(answer, fetch.requester, fetch.correlation_id, response)
+    return step
+
+
+def _is_below(fetch: ParkedFetch, end_offset: int | None) -> bool:
+    return end_offset is None or fetch.request.fetch_offset < end_offset

@@ -1,0 +1,183 @@
+"""What a replica does when time passes: timeouts first, then the requests of its role.
+
+KIP-595, Leader Election (timeouts), check-quorum; KIP-853, Leader's endpoint discovery and automatic joining.
+Sources of the finer points: KafkaRaftClient's poll methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft_core.protocol.epochs import announce, bid_farewell
+from kraft_core.protocol.fetching import fetch
+from kraft_core.protocol.leading import check_quorum_deadline, leader_of
+from kraft_core.protocol.membership import expire_change
+from kraft_core.protocol.messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
+from kraft_core.protocol.records import needs_update
+from kraft_core.protocol.replica import (
+    Candidate,
+    Follower,
+    Leader,
+    ParkedFetch,
+    Prospective,
+    Replica,
+    Resigned,
+    Step,
+    Unattached,
+    answer,
+    random_below,
+    send,
+)
+from kraft_core.protocol.snapshots import fetch_snapshot
+from kraft_core.protocol.transitions import put_off_update, to_resigned, to_unattached
+from kraft_core.protocol.voting import ask_for_votes, begin_election, lose_pre_vote
+
+
+def poll(replica: Replica, now: int) -> Step:
+    """Everything that is due at `now`. The clock does not go back."""
+    sent = tuple(request for request in replica.sent if now < request.deadline)
+    timed_out = frozenset(request.destination for request in replica.sent if now >= request.deadline)
+    replica = replace(replica, now=max(now, replica.now), sent=sent)
+    match replica.state:
+        case Unattached():
+            return _poll_unattached(replica, replica.state)
+        case Prospective():
+            return _poll_prospective(replica, replica.state)
+        case Candidate():
+            return _poll_candidate(replica, replica.state)
+        case Follower():
+            return _poll_follower(replica, replica.state, timed_out)
+        case Leader():
+            return _poll_leader(replica, replica.state)
+        case Resigned():
+            return _poll_resigned(replica, replica.state)
+
+
+def _poll_unattached(replica: Replica, state: Unattached) -> Step:
+    if replica.is_voter and replica.now >= state.election_deadline:
+        return begin_election(replica).then(ask_for_votes)
+    return _ask_anyone(replica)
+
+
+def _ask_anyone(replica: Replica) -> Step:
+    """A Fetch to one of the bootstrap servers, or a voter: whoever answers tells who leads."""
+    candidates = sorted({*replica.bootstrap, *replica.voters.ids} - {replica.key.id})
+    if not candidates or replica.sent:
+        return Step(replica)
+    replica, chosen = random_below(replica, len(candidates))
+    return fetch(replica, candidates[chosen])
+
+
+def _poll_prospective(replica: Replica, state: Prospective) -> Step:
+    if replica.now >= state.election_deadline:
+        return lose_pre_vote(replica)
+    return ask_for_votes(replica)
+
+
+def _poll_candidate(replica: Replica, state: Candidate) -> Step:
+    if replica.now < state.election_deadline:
+        return ask_for_votes(replica)
+    if not replica.is_voter:
+        return to_unattached(replica, replica.epoch + 1)
+    return begin_election(replica).then(ask_for_votes)
+
+
+def _poll_follower(replica: Replica, state: Follower, timed_out: frozenset[int]) -> Step:
+    if replica.now >= state.fetch_deadline:
+        if replica.is_voter:
+            return begin_election(replica).then(ask_for_votes)
+        return to_unattached(replica, state.epoch, state.leader_id)
+    if replica.now >= state.update_deadline:
+        step = _mend_membership(replica, state)
+        if step.messages:
+            return step
+        replica = step.replica
+    if state.leader_id in timed_out:
+        return _ask_anyone(replica)
+    if replica.sent:
+        return Step(replica)
+    if state.fetching_snapshot is not None:
+        return fetch_snapshot(replica, state)
+    return fetch(replica, state.leader_id)
+
+
+def _mend_membership(replica: Replica, state: Follower) -> Step:
+    """Tell the leader what its voter set lacks of this replica, if anything."""
+    request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest | None = None
+    if replica.is_voter:
+        request = _update_request(replica, state)
+    elif replica.auto_join and replica.can_become_voter and replica.kraft_version > 0:
+        request = _join_request(replica)
+    step = Step(put_off_update(replica))
+    return step if request is None else step.then(send, state.leader_id, request)
+
+
+def _update_request(replica: Replica, state: Follower) -> UpdateVoterRequest | None:
+    """With kraft.version 0 every new leader is told once, as it keeps the entries in memory only."""
+    told = state.has_updated_leader
+    wanted = needs_update(replica.voters, replica.as_voter) if replica.kraft_version else not told
+    if not wanted:
+        return None
+    low, high = replica.min_supported_version, replica.max_supported_version
+    return UpdateVoterRequest(replica.cluster_id, replica.epoch, replica.key, replica.endpoints, low, high)
+
+
+def _join_request(replica: Replica) -> AddVoterRequest | RemoveVoterRequest:
+    """Remove the entry of this id's former directory first; the answer at the append is enough."""
+    former = next((voter.key for voter in replica.voters if voter.key.id == replica.key.id), None)
+    if former is not None:
+        return RemoveVoterRequest(replica.cluster_id, former)
+    timeout = replica.settings.request_timeout
+    return AddVoterRequest(
+        replica.cluster_id, replica.key, replica.endpoints, timeout, ack_when_committed=False
+    )
+
+
+def _poll_leader(replica: Replica, state: Leader) -> Step:
+    """A leader that was removed, or that no majority hears, resigns. A sole voter needs nobody."""
+    is_alone = len(replica.voters) == 1 and replica.is_voter
+    if state.resign_requested or (not is_alone and replica.now >= state.check_quorum_deadline):
+        return to_resigned(replica)
+    step = expire_change(replica).then(_expire_fetches)
+    if replica.now < state.begin_epoch_deadline:
+        return step
+    deadline = replica.now + replica.settings.fetch_timeout // 2
+    later = replace(leader_of(step.replica), begin_epoch_deadline=deadline)
+    if is_alone:
+        later = replace(later, check_quorum_deadline=check_quorum_deadline(replica))
+    step = Step(replace(step.replica, state=later), step.operations, step.messages)
+    return step.then(announce, later)
+
+
+def _expire_fetches(replica: Replica) -> Step:
+    state = leader_of(replica)
+    expired = [fetch for fetch in state.parked if replica.now >= fetch.deadline]
+    if not expired:
+        return Step(replica)
+    parked = tuple(fetch for fetch in state.parked if replica.now < fetch.deadline)
+    step = Step(replace(replica, state=replace(state, parked=parked)))
+    for one in expired:
+        step = step.then(_answer_empty, one)
+    return step
+
+
+def _answer_empty(replica: Replica, parked: ParkedFetch) -> Step:
+    return answer(replica, parked.requester, parked.correlation_id, parked.empty)
+
+
+def _poll_resigned(replica: Replica, state: Resigned) -> Step:
+    """The next epoch begins unattached, so that nobody takes this replica for its leader any longer."""
+    if replica.now >= state.election_deadline:
+        return to_unattached(replica, state.epoch + 1)
+    return bid_farewell(replica, state)
+
+
+def shut_down(replica: Replica) -> Step:
+    """A leader that is told to stop resigns first, and says so."""
+    if not isinstance(replica.state, Leader):
+        return Step(replica)
+    return to_resigned(replica).then(_farewell_of_resigned)
+
+
+def _farewell_of_resigned(replica: Replica) -> Step:
+    return bid_farewell(replica, replica.state) if isinstance(replica.state, Resigned) else Step(replica)

@@ -1,0 +1,380 @@
+"""A replica as a value: who it is, its log, its place in the epoch, and the requests it waits for.
+
+`Step` is what every handler returns: the replica after, the operations of its log in order, and the messages.
+Ticks are of the replica's own clock. Sources: Kafka's QuorumState and the states it moves between.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Concatenate, ParamSpec
+
+from kraft_core.protocol.messages import (
+    CurrentLeader,
+    Endpoints,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Request,
+    Response,
+)
+from kraft_core.protocol.roles import Role
+from kraft_core.raft.emulation import EmulatedReplica, emulate, start
+from kraft_core.raft.epochs import EpochEnd
+from kraft_core.raft.log import ReplicaLog
+from kraft_core.raft.replay import InstallSnapshot, Operation
+from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
+from kraft_core.raft.watermark import LeaderProgress
+
+P = ParamSpec("P")
+
+NO_VOTERS = VoterSet(())
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Kafka's controller.quorum.* settings, in ticks; the defaults are Kafka's milliseconds.
+
+    `caught_up_for`: a replica that fetched within it can be added; `max_fetch_bytes` bounds a Fetch answer.
+    """
+
+    election_timeout: int = 1000
+    fetch_timeout: int = 2000
+    request_timeout: int = 2000
+    fetch_max_wait: int = 500
+    election_backoff_max: int = 1000
+    caught_up_for: int = 3_600_000
+    observer_session: int = 300_000
+    max_fetch_bytes: int = 1 << 20
+    max_snapshot_fetch_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """What the voters of an election answered, by id; the nominee's own vote is granted."""
+
+    voters: VoterSet
+    granted: frozenset[int] = frozenset()
+    rejected: frozenset[int] = frozenset()
+
+    @property
+    def is_granted(self) -> bool:
+        return len(self.granted) >= self.voters.majority
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether too few are left to win."""
+        return len(self.voters) - len(self.rejected) < self.voters.majority
+
+    @property
+    def outstanding(self) -> tuple[ReplicaKey, ...]:
+        answered = self.granted | self.rejected
+        return tuple(voter.key for voter in self.voters if voter.key.id not in answered)
+
+    def record(self, voter_id: int, *, granted: bool) -> Votes:
+        """With one voter's answer; who is no voter, or granted before, changes nothing."""
+        if voter_id not in self.voters.ids or voter_id in self.granted:
+            return self
+        if granted:
+            return replace(self, granted=self.granted | {voter_id}, rejected=self.rejected - {voter_id})
+        return replace(self, rejected=self.rejected | {voter_id})
+
+
+@dataclass(frozen=True, slots=True)
+class Unattached:
+    """Knows its epoch, and perhaps who leads it or whom it voted for, but follows nobody."""
+
+    epoch: int
+    election_deadline: int
+    leader_id: int | None = None
+    voted: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prospective:
+    """Asks whether it could win before it raises the epoch (KIP-996)."""
+
+    epoch: int
+    election_deadline: int
+    votes: Votes
+    leader_id: int | None = None
+    leader_endpoints: Endpoints = ()
+    voted: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Has voted for itself in a new epoch."""
+
+    epoch: int
+    election_deadline: int
+    votes: Votes
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """Fetches from a leader whose endpoints it knows."""
+
+    epoch: int
+    leader_id: int
+    leader_endpoints: Endpoints
+    fetch_deadline: int
+    update_deadline: int
+    voted: ReplicaKey | None = None
+    has_fetched: bool = False
+    has_updated_leader: bool = False
+    fetching_snapshot: EpochEnd | None = None
+    fetched_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAdd:
+    """An AddRaftVoter under way; `offset` is the VotersRecord's once it is appended."""
+
+    requester: int
+    correlation_id: int
+    voter: ReplicaKey
+    endpoints: Endpoints
+    ack_when_committed: bool
+    deadline: int
+    offset: int | None = None
+    is_answered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRemove:
+    """A RemoveRaftVoter whose VotersRecord at `offset` is to commit."""
+
+    requester: int
+    correlation_id: int
+    offset: int
+    deadline: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedFetch:
+    """A Fetch with nothing to answer yet; at the deadline it gets `empty`."""
+
+    requester: int
+    correlation_id: int
+    request: FetchRequest
+    empty: FetchResponse
+    deadline: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchTimes:
+    """When a replica last fetched, and when it was last seen with the whole log; -1 never.
+
+    `leader_end_offset` is the leader's log end at the last fetch.
+    """
+
+    last_fetch_at: int = -1
+    last_caught_up_at: int = -1
+    leader_end_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Leads its epoch. `volatile_voters` is kept with kraft.version 0 alone, for the upgrade to 1."""
+
+    epoch: int
+    progress: LeaderProgress
+    granting_voters: frozenset[int]
+    check_quorum_deadline: int
+    begin_epoch_deadline: int
+    fetched_voters: frozenset[int] = frozenset()
+    fetch_times: tuple[tuple[ReplicaKey, FetchTimes], ...] = ()
+    pending: PendingAdd | PendingRemove | None = None
+    parked: tuple[ParkedFetch, ...] = ()
+    volatile_voters: VoterSet | None = None
+    resign_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    """Was the leader of its epoch and still says so, but does not act; tells the voters to elect another."""
+
+    epoch: int
+    election_deadline: int
+    unacknowledged: frozenset[int]
+    preferred_successors: tuple[ReplicaKey, ...] = ()
+
+
+State = Unattached | Prospective | Candidate | Follower | Leader | Resigned
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request in flight; a replica has at most one to another."""
+
+    destination: int
+    correlation_id: int
+    body: Request
+    deadline: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """`endpoints` are the replica's own, the default listener first; `bootstrap` whom it may ask who leads.
+
+    `snapshot_sizes` are the bytes of its snapshots; `flushed_offset` is the log end that survives a crash.
+    """
+
+    cluster_id: str
+    key: ReplicaKey
+    endpoints: Endpoints
+    store: EmulatedReplica
+    state: State
+    settings: Settings = Settings()
+    min_supported_version: int = 0
+    max_supported_version: int = 1
+    can_become_voter: bool = True
+    auto_join: bool = False
+    bootstrap: tuple[int, ...] = ()
+    now: int = 0
+    random: int = 1
+    next_correlation_id: int = 0
+    sent: tuple[Sent, ...] = ()
+    snapshot_sizes: tuple[tuple[EpochEnd, int], ...] = ()
+    flushed_offset: int = 0
+
+    @property
+    def log(self) -> ReplicaLog:
+        return self.store.log
+
+    @property
+    def epoch(self) -> int:
+        return self.state.epoch
+
+    @property
+    def voters(self) -> VoterSet:
+        """The set by which this replica votes and counts: Kafka's reading of its log."""
+        return self.store.reader.controls.voters.last or NO_VOTERS
+
+    @property
+    def voters_offset(self) -> int | None:
+        return self.store.reader.controls.voters.last_offset
+
+    @property
+    def kraft_version(self) -> int:
+        return self.store.reader.controls.kraft_version
+
+    @property
+    def is_voter(self) -> bool:
+        return self.voters.voter_for(self.key) is not None
+
+    @property
+    def as_voter(self) -> Voter:
+        """The entry that this replica should have in a voter set."""
+        return Voter(self.key, self.endpoints, self.min_supported_version, self.max_supported_version)
+
+    @property
+    def role(self) -> Role:
+        match self.state:
+            case Unattached():
+                return Role.UNATTACHED
+            case Prospective():
+                return Role.PROSPECTIVE
+            case Candidate():
+                return Role.CANDIDATE
+            case Follower():
+                return Role.FOLLOWER if self.is_voter else Role.OBSERVER
+            case Leader():
+                return Role.LEADER
+            case Resigned():
+                return Role.RESIGNED
+
+    @property
+    def leader(self) -> CurrentLeader:
+        """Whom this replica calls the leader; one that resigned still names itself."""
+        match self.state:
+            case Follower() | Prospective():
+                return CurrentLeader(self.state.leader_id, self.epoch, self.state.leader_endpoints)
+            case Unattached():
+                return CurrentLeader(self.state.leader_id, self.epoch)
+            case Candidate():
+                return CurrentLeader(None, self.epoch)
+            case Leader() | Resigned():
+                return CurrentLeader(self.key.id, self.epoch, self.endpoints)
+
+    @property
+    def voted(self) -> ReplicaKey | None:
+        match self.state:
+            case Unattached() | Prospective() | Follower():
+                return self.state.voted
+            case Candidate():
+                return self.key
+            case Leader() | Resigned():
+                return None
+
+    @property
+    def log_end(self) -> EpochEnd:
+        return EpochEnd(self.log.end_offset, self.log.last_epoch)
+
+    def endpoints_of(self, voter_id: int) -> Endpoints:
+        """A voter's endpoints by the voter set in force, none for an id that is no voter."""
+        return next((voter.endpoints for voter in self.voters if voter.key.id == voter_id), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The outcome of an event, or of a part of one."""
+
+    replica: Replica
+    operations: tuple[Operation, ...] = ()
+    messages: tuple[Message, ...] = ()
+
+    def then(
+        self, handler: Callable[Concatenate[Replica, P], Step], *args: P.args, **kwargs: P.kwargs
+    ) -> Step:
+        """What `handler` makes of the replica so far, behind what this step has done."""
+        after = handler(self.replica, *args, **kwargs)
+        return Step(after.replica, (*self.operations, *after.operations), (*self.messages, *after.messages))
+
+
+def operate(replica: Replica, operation: Operation) -> Step:
+    """One log operation. A fetched snapshot makes a Kafka without the stale voter set read anew."""
+    store = emulate(replica.store, operation)
+    if isinstance(operation, InstallSnapshot) and store.reader.rewinds:
+        store = start(store.log, rewinds=True)
+    flushed = min(max(replica.flushed_offset, store.log.start_offset), store.log.end_offset)
+    return Step(replace(replica, store=store, flushed_offset=flushed), (operation,))
+
+
+def respond(replica: Replica, request: Message, body: Response) -> Step:
+    """The response to a request just received."""
+    return answer(replica, request.source, request.correlation_id, body)
+
+
+def answer(replica: Replica, requester: int, correlation_id: int, body: Response) -> Step:
+    return Step(replica, messages=(Message(replica.key.id, requester, correlation_id, body),))
+
+
+def send(replica: Replica, destination: int, body: Request) -> Step:
+    """A request, unless one to the same replica is still in flight."""
+    if destination == replica.key.id or any(sent.destination == destination for sent in replica.sent):
+        return Step(replica)
+    correlation_id = replica.next_correlation_id
+    sent = Sent(destination, correlation_id, body, replica.now + replica.settings.request_timeout)
+    after = replace(replica, next_correlation_id=correlation_id + 1, sent=(*replica.sent, sent))
+    return Step(after, messages=(Message(replica.key.id, destination, correlation_id, body),))
+
+
+def with_state(replica: Replica, state: State) -> Replica:
+    return replace(replica, state=state)
+
+
+def random_below(replica: Replica, bound: int) -> tuple[Replica, int]:
+    """A number from 0 up to `bound` (exclusive) that the replica's own sequence gives next."""
+    following = zlib.crc32(replica.random.to_bytes(8, "big"))
+    return replace(replica, random=following ^ (replica.random << 1) & 0xFFFFFFFF), following % max(1, bound)
+
+
+def random_election_deadline(replica: Replica) -> tuple[Replica, int]:
+    """Kafka's randomElectionTimeoutMs: from one to two election timeouts."""
+    timeout = replica.settings.election_timeout
+    after, extra = random_below(replica, timeout)
+    return after, replica.now + timeout + extra

@@ -1,0 +1,119 @@
+"""The step function: a replica and an event in; the replica after, log operations and messages out.
+
+Pure: the same replica and event give the same step. Raises ProtocolFault where Kafka's process would end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kraft_core.protocol import epochs, features, fetching, membership, messages, snapshots, voting
+from kraft_core.protocol.leading import append
+from kraft_core.protocol.messages import Message
+from kraft_core.protocol.polling import poll, shut_down
+from kraft_core.protocol.records import data_batch
+from kraft_core.protocol.replica import Leader, Replica, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The replica's clock has come to `now`."""
+
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message has arrived. A response to no open request is dropped."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRecords:
+    """The controller writes a batch of so many records, if this replica leads."""
+
+    record_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSnapshot:
+    """The replica snapshots what it knows to be committed; older log and snapshots may go."""
+
+    delete_older: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDown:
+    """The replica is told to stop."""
+
+
+Event = Tick | Received | AppendRecords | TakeSnapshot | ShutDown
+
+Handler = Callable[[Replica, Message, Any], Step]
+
+# Where every request and response is handled, one place each.
+HANDLERS: dict[type[Any], Handler] = {
+    messages.VoteRequest: voting.handle_vote,
+    messages.VoteResponse: voting.handle_vote_response,
+    messages.BeginQuorumEpochRequest: epochs.handle_begin_quorum_epoch,
+    messages.BeginQuorumEpochResponse: epochs.handle_begin_quorum_epoch_response,
+    messages.EndQuorumEpochRequest: epochs.handle_end_quorum_epoch,
+    messages.EndQuorumEpochResponse: epochs.handle_end_quorum_epoch_response,
+    messages.FetchRequest: fetching.handle_fetch,
+    messages.FetchResponse: fetching.handle_fetch_response,
+    messages.FetchSnapshotRequest: snapshots.handle_fetch_snapshot,
+    messages.FetchSnapshotResponse: snapshots.handle_fetch_snapshot_response,
+    messages.AddVoterRequest: membership.handle_add_voter,
+    messages.AddVoterResponse: membership.handle_change_response,
+    messages.RemoveVoterRequest: membership.handle_remove_voter,
+    messages.RemoveVoterResponse: membership.handle_change_response,
+    messages.UpdateVoterRequest: membership.handle_update_voter,
+    messages.UpdateVoterResponse: membership.handle_update_voter_response,
+    messages.DescribeQuorumRequest: features.handle_describe_quorum,
+    messages.UpdateFeaturesRequest: features.handle_update_features,
+    messages.ApiVersionsRequest: membership.handle_api_versions,
+    messages.ApiVersionsResponse: membership.handle_api_versions_response,
+}
+
+RESPONSES = (
+    messages.VoteResponse,
+    messages.BeginQuorumEpochResponse,
+    messages.EndQuorumEpochResponse,
+    messages.FetchResponse,
+    messages.FetchSnapshotResponse,
+    messages.AddVoterResponse,
+    messages.RemoveVoterResponse,
+    messages.UpdateVoterResponse,
+    messages.ApiVersionsResponse,
+)
+
+
+def step(replica: Replica, event: Event) -> Step:
+    """What the event makes of the replica. Raises ProtocolFault (see errors), RefusedError as replay.step."""
+    match event:
+        case Tick():
+            return poll(replica, event.now)
+        case Received():
+            return _receive(replica, event.message)
+        case AppendRecords():
+            if not isinstance(replica.state, Leader):
+                return Step(replica)
+            return append(replica, (data_batch(replica, event.record_count),))
+        case TakeSnapshot():
+            return snapshots.take_snapshot(replica, delete_older=event.delete_older)
+        case ShutDown():
+            return shut_down(replica)
+
+
+def _receive(replica: Replica, message: Message) -> Step:
+    handler = HANDLERS[type(message.body)]
+    if not isinstance(message.body, RESPONSES):
+        return handler(replica, message, message.body)
+    expected = [sent for sent in replica.sent if sent.correlation_id == message.correlation_id]
+    if not expected or expected[0].destination != message.source:
+        return Step(replica)
+    open_requests = tuple(sent for sent in replica.sent if sent.correlation_id != message.correlation_id)
+    return handler(replace(replica, sent=open_requests), message, message.body)

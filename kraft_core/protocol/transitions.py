@@ -1,0 +1,148 @@
+"""From role to role: what a replica keeps and what it forgets on the way.
+
+KIP-595, Leader Election, and Kafka's QuorumState. roles.TRANSITIONS lists the steps; here is what each does.
+Each leaves the requests in flight behind, as their answers were meant for the role before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft_core.protocol.errors import ErrorCode, ProtocolFault
+from kraft_core.protocol.messages import AddVoterResponse, Endpoints, FetchResponse, RemoveVoterResponse
+from kraft_core.protocol.replica import (
+    Candidate,
+    Follower,
+    Leader,
+    PendingAdd,
+    Prospective,
+    Replica,
+    Resigned,
+    State,
+    Step,
+    Unattached,
+    Votes,
+    answer,
+    operate,
+    random_election_deadline,
+)
+from kraft_core.raft.replay import Resign
+from kraft_core.raft.voters import ReplicaKey
+
+NEVER = 1 << 62
+
+
+def to_unattached(replica: Replica, epoch: int, leader_id: int | None = None) -> Step:
+    """A vote is kept within its epoch, and a running election timeout goes on."""
+    if epoch < replica.epoch:
+        raise ProtocolFault(f"epoch {epoch} is behind {replica.epoch}")
+    voted = replica.voted if epoch == replica.epoch else None
+    replica, deadline = _unattached_deadline(replica)
+    return _leave(replica, Unattached(epoch, deadline, leader_id, voted))
+
+
+def _unattached_deadline(replica: Replica) -> tuple[Replica, int]:
+    state = replica.state
+    if not replica.is_voter:
+        return replica, NEVER
+    if isinstance(state, Candidate | Resigned) or (
+        isinstance(state, Unattached) and state.election_deadline != NEVER
+    ):
+        return replica, state.election_deadline
+    if isinstance(state, Prospective) and not state.votes.is_rejected:
+        return replica, state.election_deadline
+    return random_election_deadline(replica)
+
+
+def to_follower(replica: Replica, epoch: int, leader_id: int, endpoints: Endpoints) -> Step:
+    """Raises ProtocolFault where no correct quorum can lead: behind its epoch, or to follow itself."""
+    if not endpoints:
+        raise ProtocolFault(f"the endpoints of leader {leader_id} in epoch {epoch} are not known")
+    if leader_id == replica.key.id:
+        raise ProtocolFault(f"{leader_id} is told to follow itself in epoch {epoch}")
+    if epoch < replica.epoch or (epoch == replica.epoch and isinstance(replica.state, Leader)):
+        raise ProtocolFault(f"leader {leader_id} in epoch {epoch}, but this is {replica.role} in it")
+    voted = replica.voted if epoch == replica.epoch else None
+    fetch_deadline = replica.now + replica.settings.fetch_timeout
+    update_deadline = replica.now + _update_period(replica)
+    return _leave(replica, Follower(epoch, leader_id, endpoints, fetch_deadline, update_deadline, voted))
+
+
+def _update_period(replica: Replica) -> int:
+    """Kafka's FollowerState: the voter set is looked after every three fetch timeouts."""
+    return 3 * replica.settings.fetch_timeout
+
+
+def put_off_update(replica: Replica) -> Replica:
+    """The follower has told the leader about itself; it looks again a period later."""
+    if not isinstance(replica.state, Follower):
+        return replica
+    deadline = replica.now + _update_period(replica)
+    return replace(replica, state=replace(replica.state, update_deadline=deadline))
+
+
+def to_prospective(replica: Replica) -> Step:
+    """Nothing durable changes. A sole voter grants itself and goes on."""
+    voted, leader = replica.voted, replica.leader
+    replica, deadline = random_election_deadline(replica)
+    votes = Votes(replica.voters).record(replica.key.id, granted=True)
+    return _leave(
+        replica, Prospective(replica.epoch, deadline, votes, leader.leader_id, leader.endpoints, voted)
+    )
+
+
+def to_candidate(replica: Replica) -> Step:
+    """KIP-595, Vote: the epoch rises, and the replica votes for itself."""
+    replica, deadline = random_election_deadline(replica)
+    votes = Votes(replica.voters).record(replica.key.id, granted=True)
+    return _leave(replica, Candidate(replica.epoch + 1, deadline, votes))
+
+
+def to_resigned(replica: Replica) -> Step:
+    """The leader tells the other voters, the one furthest on first, to elect a successor."""
+    if not isinstance(replica.state, Leader):
+        raise ProtocolFault("only a leader resigns")
+    successors = replica.state.progress.followers_by_end_offset()
+    epoch = replica.epoch
+    others = frozenset(replica.voters.ids) - {replica.key.id}
+    replica, deadline = random_election_deadline(replica)
+    return _leave(replica, Resigned(epoch, deadline, others, successors))
+
+
+def vote_for(replica: Replica, candidate: ReplicaKey) -> Step:
+    """The vote is durable before it is told; the voter gives the candidate a whole election timeout."""
+    if not isinstance(replica.state, Unattached | Prospective):
+        raise ProtocolFault(f"a {replica.role} does not vote")
+    drawn, deadline = random_election_deadline(replica)
+    if isinstance(replica.state, Prospective):
+        votes = Votes(replica.voters).record(replica.key.id, granted=True)
+        state = replace(replica.state, voted=candidate, election_deadline=deadline, votes=votes)
+        return Step(replace(drawn, state=state))
+    return Step(replace(drawn, state=replace(replica.state, voted=candidate, election_deadline=deadline)))
+
+
+def _leave(replica: Replica, state: State) -> Step:
+    """Enter a role that does not lead: a leader lets go of what it had promised."""
+    step = Step(replica)
+    if isinstance(replica.state, Leader):
+        step = _let_go(replica, replica.state).then(operate, Resign())
+    return Step(replace(step.replica, state=state, sent=()), step.operations, step.messages)
+
+
+def _let_go(replica: Replica, leader: Leader) -> Step:
+    """Parked fetches and a pending change of voters are answered NOT_LEADER_OR_FOLLOWER.
+
+    The change itself may be in the log, and may commit under a later leader.
+    """
+    step = Step(replica)
+    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    for parked in leader.parked:
+        response = FetchResponse(error, replica.leader, log_start_offset=replica.log.start_offset)
+        step = step.then(answer, parked.requester, parked.correlation_id, response)
+    pending = leader.pending
+    if pending is None or (isinstance(pending, PendingAdd) and pending.is_answered):
+        return step
+    response = (
+        AddVoterResponse(error, "") if isinstance(pending, PendingAdd) else RemoveVoterResponse(error, "")
+    )
+    return step.then(answer, pending.requester, pending.correlation_id, response)

@@ -1,0 +1,163 @@
+"""Vote and the elections: who may have a vote, who has won.
+
+KIP-595, Vote; KIP-996, pre-vote; KIP-853, Vote (directory ids, and only the voter that is meant answers).
+In Kafka's code, unlike the texts: a replica that is no voter grants votes too, as it may have missed the
+VotersRecord that made it one; a follower refuses every vote but a pre-vote before its first successful fetch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft_core.protocol.checks import (
+    common_response,
+    has_cluster_id,
+    is_meant_for,
+    voter_request_error,
+)
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.leading import become_leader
+from kraft_core.protocol.messages import Message, VoteRequest, VoteResponse
+from kraft_core.protocol.replica import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Replica,
+    Resigned,
+    Step,
+    Unattached,
+    respond,
+    send,
+)
+from kraft_core.protocol.transitions import (
+    to_candidate,
+    to_follower,
+    to_prospective,
+    to_unattached,
+    vote_for,
+)
+from kraft_core.raft.voters import ReplicaKey
+
+
+def handle_vote(replica: Replica, message: Message, request: VoteRequest) -> Step:
+    """Answer a nominee. A vote is durable before the answer leaves."""
+    if not has_cluster_id(replica, request.cluster_id):
+        return respond(replica, message, VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
+    error = _request_error(replica, request)
+    if error is not ErrorCode.NONE:
+        return respond(replica, message, VoteResponse(error, replica.leader))
+    step = Step(replica)
+    if request.replica_epoch > replica.epoch:
+        step = to_unattached(replica, request.replica_epoch)
+    if not is_meant_for(replica, request.voter):
+        return _answer(step, message, ErrorCode.INVALID_VOTER_KEY, granted=False)
+    granted = can_grant(step.replica, request)
+    if granted and not request.pre_vote and step.replica.voted is None:
+        step = step.then(vote_for, request.replica)
+    return _answer(step, message, ErrorCode.NONE, granted=granted)
+
+
+def _answer(step: Step, message: Message, error: ErrorCode, *, granted: bool) -> Step:
+    return step.then(respond, message, VoteResponse(error, step.replica.leader, granted))
+
+
+def _request_error(replica: Replica, request: VoteRequest) -> ErrorCode:
+    """A candidate's epoch is above its log's; a prospective replica has not raised its own yet."""
+    ahead = request.last_epoch - request.replica_epoch
+    if (
+        request.last_offset < 0
+        or request.last_epoch < 0
+        or ahead > 0
+        or (ahead == 0 and not request.pre_vote)
+    ):
+        return ErrorCode.INVALID_REQUEST
+    return voter_request_error(replica, request.replica.id, request.replica_epoch)
+
+
+def can_grant(replica: Replica, request: VoteRequest) -> bool:
+    """Whether the nominee gets the vote, or the pre-vote, of a replica in this role and epoch."""
+    own = replica.log_end
+    up_to_date = (request.last_epoch, request.last_offset) >= (own.leader_epoch, own.end_offset)
+    match replica.state:
+        case Leader():
+            return False
+        case Follower():
+            return request.pre_vote and up_to_date and not replica.state.has_fetched
+        case Candidate() | Resigned():
+            return request.pre_vote and up_to_date
+        case Unattached() | Prospective():
+            return up_to_date if request.pre_vote else _votes(replica.state, request.replica, up_to_date)
+
+
+def _votes(state: Unattached | Prospective, candidate: ReplicaKey, up_to_date: bool) -> bool:
+    """One vote an epoch, none once somebody leads it; the same candidate is answered the same again."""
+    if state.voted is not None:
+        same_directory = state.voted.directory_id in (None, candidate.directory_id)
+        return state.voted.id == candidate.id and same_directory
+    return state.leader_id is None and up_to_date
+
+
+def handle_vote_response(replica: Replica, message: Message, response: VoteResponse) -> Step:
+    """Count an answer. A Kafka without pre-vote (UNSUPPORTED_VERSION) makes a prospective replica stand."""
+    if response.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.state, Prospective):
+        return _stand(replica)
+    if response.leader is None:
+        return Step(replica)
+    step, done = common_response(replica, response.error, response.leader)
+    state = step.replica.state
+    if done or response.error is not ErrorCode.NONE or not isinstance(state, Prospective | Candidate):
+        return step
+    votes = state.votes.record(message.source, granted=response.vote_granted)
+    counted = replace(step.replica, state=replace(state, votes=votes))
+    return Step(counted, step.operations, step.messages).then(_judge)
+
+
+def begin_election(replica: Replica) -> Step:
+    """A timeout has passed without a leader: ask for pre-votes."""
+    return to_prospective(replica).then(_judge)
+
+
+def _stand(replica: Replica) -> Step:
+    return to_candidate(replica).then(_judge)
+
+
+def _judge(replica: Replica) -> Step:
+    """Go forward with a majority; a prospective replica that cannot win steps back at once."""
+    state = replica.state
+    if isinstance(state, Prospective) and state.votes.is_granted:
+        return _stand(replica)
+    if isinstance(state, Candidate) and state.votes.is_granted:
+        return become_leader(replica, state.votes.granted)
+    if isinstance(state, Prospective) and state.votes.is_rejected:
+        return lose_pre_vote(replica)
+    return Step(replica)
+
+
+def lose_pre_vote(replica: Replica) -> Step:
+    """Back to following the leader that was known, else unattached."""
+    leader = replica.leader
+    if leader.leader_id is not None and leader.endpoints:
+        return to_follower(replica, replica.epoch, leader.leader_id, leader.endpoints)
+    return to_unattached(replica, replica.epoch, leader.leader_id)
+
+
+def ask_for_votes(replica: Replica) -> Step:
+    """One request to every voter that has not answered, as long as the election can be won."""
+    step = Step(replica)
+    state = replica.state
+    if not isinstance(state, Prospective | Candidate) or state.votes.is_rejected:
+        return step
+    end = replica.log_end
+    for voter in state.votes.outstanding:
+        request = VoteRequest(
+            replica.cluster_id,
+            voter,
+            replica.key,
+            replica.epoch,
+            end.leader_epoch,
+            end.end_offset,
+            isinstance(state, Prospective),
+        )
+        step = step.then(send, voter.id, request)
+    return step
