@@ -142,7 +142,6 @@ def _net(steps: Iterable[Made]) -> list[Made]:
     for made in steps:
         thing = (made.change.kind, made.change.key)
         first.setdefault(thing, made.before)
-        last.pop(thing, None)
         last[thing] = made
     return [
         Made(made.change, first[thing], made.record)

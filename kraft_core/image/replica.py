@@ -35,18 +35,21 @@ class Replica:
     notes: in words, what could not be read or is not there; the rest is told all the same.
     """
 
-    def __init__(self, segments: Iterable[SegmentFile], checkpoints: Iterable[CheckpointFile]) -> None:
+    def __init__(self) -> None:
         self.notes: list[str] = []
         self._images: dict[SnapshotId, Image] = {}
-        self._batches = list(self._index(segments))
-        # The 0-0 checkpoint is what a directory was formatted with: the log repeats what counts of it.
-        self._checkpoints = [c for c in checkpoints if c.id is not None and self._is_whole(c)]
+        self._batches: list[_Batch] = []
+        self._checkpoints: list[CheckpointFile] = []
+        self._formatted_with: list[CheckpointFile] = []
 
     @classmethod
     def of_directory(cls, directory: ControllerDir) -> Replica:
-        replica = cls(
-            directory.segments, (c for c in directory.checkpoints if c.id is not None and c.id.end_offset > 0)
-        )
+        replica = cls()
+        replica._batches = list(replica._index(directory.segments))
+        whole = [checkpoint for checkpoint in directory.checkpoints if replica._is_whole(checkpoint)]
+        # The 0-0 checkpoint is what a directory was formatted with: the log repeats what counts of it.
+        replica._checkpoints = [checkpoint for checkpoint in whole if _end(checkpoint) > 0]
+        replica._formatted_with = [checkpoint for checkpoint in whole if _end(checkpoint) == 0]
         replica.notes += [f"{fault.file}: {fault.reason}" for fault in directory.faults]
         return replica
 
@@ -54,13 +57,18 @@ class Replica:
     def of_file(cls, path: Path) -> Replica:
         """A segment if it is named as one, else a checkpoint; one without an offset in its name ends at 0.
 
-        Raises OSError.
+        A checkpoint that is named is read as far as it goes. Raises OSError.
         """
+        replica = cls()
         size = path.stat().st_size
         base_offset = parse_segment_name(path.name)
         if base_offset is not None:
-            return cls([SegmentFile(path, base_offset, size)], [])
-        return cls([], [CheckpointFile(path, parse_name(path.name) or SnapshotId(0, 0, ""), size)])
+            replica._batches = list(replica._index([SegmentFile(path, base_offset, size)]))
+        else:
+            checkpoint = CheckpointFile(path, parse_name(path.name) or SnapshotId(0, 0, ""), size)
+            if replica._is_whole(checkpoint) or _holds_batches(path):
+                replica._checkpoints = [checkpoint]
+        return replica
 
     @property
     def is_empty(self) -> bool:
@@ -133,7 +141,7 @@ class Replica:
 
     def checkpoint_controls(self) -> Iterator[tuple[SnapshotId, Record]]:
         """The control records of each checkpoint, oldest checkpoint first."""
-        for checkpoint in self._checkpoints:
+        for checkpoint in [*self._formatted_with, *self._checkpoints]:
             with mapped(checkpoint.path) as buf:
                 for record in read_snapshot(buf).control_records:
                     if checkpoint.id is not None and record.value is not None:
@@ -200,7 +208,7 @@ class Replica:
         with mapped(checkpoint.path) as buf:
             incomplete = read_snapshot(buf).incomplete
         if incomplete:
-            self._note(f"{checkpoint.path.name} is left out: {incomplete}")
+            self._note(f"{checkpoint.path.name} is no whole checkpoint: {incomplete}")
         return not incomplete
 
     def _index(self, segments: Iterable[SegmentFile]) -> Iterator[_Batch]:
@@ -240,6 +248,11 @@ class Replica:
     def _note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
+
+
+def _holds_batches(path: Path) -> bool:
+    with mapped(path) as buf:
+        return any(isinstance(item, BatchHeader) for item in scan(buf))
 
 
 def _end(checkpoint: CheckpointFile) -> int:

@@ -1,0 +1,118 @@
+"""Differences between two moments and between two replicas."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs import diff
+from jobs.outcome import ExitCode, Failure
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+NODE = GOLDEN / "dynamic-membership/node-3"
+CHECKPOINTS = GOLDEN / "dynamic-membership/node-1/__cluster_metadata-0"
+
+
+def run(*words: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    diff.add_arguments(parser)
+    return diff.run(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.fixture
+def say(capsys):
+    def said(before: str | Path, after: str | Path, *more: str | Path) -> str:
+        capsys.readouterr()
+        assert run("--from", before, "--to", after, *more) == ExitCode.FINE
+        return capsys.readouterr().out
+
+    return said
+
+
+def test_two_offsets_in_words(say):
+    assert say("1000", "1200", NODE).splitlines() == [
+        f"from offset 1000, epoch 1, 2026-11-21T09:41:39.734Z of {NODE}",
+        f"to   offset 1200, epoch 3, 2026-11-21T09:42:09.522Z of {NODE}",
+        "controllers: 1 changed",
+        "  controller 1: incarnation_id pcmwjeBfTfqhWWSr5LOabw -> 8Wn2mMnOT1WpvqfakL-ZSA",
+        "topics: 1 added",
+        "  topic t-after-kill1: added: topic_id 7p7rAZDPSCKLNdX6hZmZuA, name t-after-kill1"
+        ", with 30 partitions",
+        "partitions: 30 added",
+        "configs: 1 added",
+        "  config retention.ms of TOPIC:t-after-kill1: added: resource_type TOPIC"
+        ", resource_name t-after-kill1, name retention.ms, value 1000039",
+    ]
+
+
+def test_backwards_additions_are_removals(say):
+    out = say("1200", "1000", NODE)
+    assert "topic t-after-kill1: removed, with 30 partitions" in out
+    assert "partitions: 30 removed" in out
+
+
+def test_json_tells_both_values_and_the_columns_that_changed(say):
+    told = json.loads(say("2084", "2085", NODE, "--format", "json"))
+    (difference,) = told["differences"]
+    assert difference["thing"] == "partition 0 of t-x"
+    assert difference["columns"] == [
+        "isr",
+        "eligible_leader_replicas",
+        "last_known_elr",
+        "leader",
+        "leader_epoch",
+        "partition_epoch",
+    ]
+    assert (difference["before"]["isr"], difference["after"]["isr"]) == ([12], [])
+    assert (told["from"]["offset"], told["to"]["offset"]) == (2084, 2085)
+
+
+def test_two_times(say):
+    assert (
+        say("09:41:40", "2026-11-21T09:42:10Z", NODE).splitlines()[2:]
+        == (say("1000", "1430", NODE).splitlines()[2:])
+    )
+
+
+def test_two_replicas(say):
+    """Node 1 lost alice's credential by a fault of Kafka (test_golden_checkpoints)."""
+    lines = say(GOLDEN / "dynamic-membership/node-1", NODE).splitlines()
+    assert lines[2:] == [
+        "scram_users: 1 added",
+        "  SCRAM-SHA-512 credential of alice: added: mechanism SCRAM-SHA-512, name alice, iterations 4096",
+    ]
+
+
+def test_equal_replicas(say):
+    out = say(f"{GOLDEN / 'dynamic-membership/node-2'}@3690", f"{NODE}@3690")
+    assert out.splitlines()[2:] == ["no difference"]
+
+
+def test_a_checkpoint_and_the_log_at_its_end(say):
+    checkpoint = CHECKPOINTS / "00000000000000000453-0000000001.checkpoint"
+    out = say(checkpoint, f"{GOLDEN / 'dynamic-membership/node-1'}@452")
+    assert out.splitlines()[2:] == ["no difference"]
+
+
+def test_a_change_of_a_secret_is_told_without_it(say):
+    out = say("960", "end", NODE) + say("960", "end", NODE, "--format", "json")
+    assert "kLpBpqjCRL-oyRDZNj-EuQ" not in out
+    assert "delegation token 3d9d63fa2170ac49: added" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--from", "1", "--to", "2"], "'1' is no path: name the directory"),
+        (["--from", "nope", "--to", "2", NODE], "no such file or directory: nope"),
+        (["--from", "1", "--to", "99999", NODE], "offset 99999 is not written yet"),
+        (["--from", f"{NODE}@soon", "--to", "2", NODE], "'soon' is no moment"),
+    ],
+)
+def test_failures_say_what_is_wrong(words, message):
+    with pytest.raises(Failure, match=message) as failure:
+        run(*words)
+    assert failure.value.exit_code == ExitCode.USAGE

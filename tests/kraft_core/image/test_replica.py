@@ -1,0 +1,253 @@
+"""A replica asked for its metadata at an offset or a time, with files that are missing, torn or in excess."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kraft_core.batch import RawRecord, write_batch
+from kraft_core.codec import write_control_value, write_metadata_value
+from kraft_core.image import tables
+from kraft_core.image.differences import differences
+from kraft_core.image.history import History
+from kraft_core.image.image import Image
+from kraft_core.image.replica import OutOfReachError, Replica
+from kraft_core.logdir import find_controller_dirs
+from kraft_core.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from kraft_core.messages.metadata import METADATA_RECORDS
+from kraft_core.record import Record
+from tests.kraft_core.image.worlds import Row, replay
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
+
+
+def feature(offset: int, timestamp: int, level: int) -> Row:
+    return Row(offset, 1, timestamp, "FEATURE_LEVEL_RECORD", {"name": "f", "featureLevel": level})
+
+
+# The level of the feature is the offset plus one; the clock goes back at offset 3.
+LOG = [feature(offset, time, offset + 1) for offset, time in enumerate([100, 200, 300, 250, 400, 500])]
+
+
+def batch(row: Row) -> bytes:
+    value = write_metadata_value(MESSAGES[row.type], 0, row.value)
+    return write_batch(row.offset, row.leader_epoch, [RawRecord(row.offset, row.timestamp, None, value)])
+
+
+def control(offset: int, type_: int, value: dict[str, int]) -> bytes:
+    key = b"\x00\x00" + type_.to_bytes(2, "big")
+    record = RawRecord(offset, 0, key, write_control_value(type_, {"version": 0} | value))
+    return write_batch(offset, 1, [record], is_control=True)
+
+
+class Files:
+    """A log directory that a test fills."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "__cluster_metadata-0"
+        self.folder.mkdir()
+
+    def segment(self, rows: list[Row]) -> Path:
+        path = self.folder / f"{rows[0].offset:020d}.log"
+        path.write_bytes(b"".join(map(batch, rows)))
+        return path
+
+    def checkpoint(self, end_offset: int, timestamp: int) -> Path:
+        path = self.folder / f"{end_offset:020d}-{1:010d}.checkpoint"
+        path.write_bytes(
+            control(0, SNAPSHOT_HEADER, {"lastContainedLogTimestamp": timestamp})
+            + batch(feature(1, timestamp, end_offset))
+            + control(2, SNAPSHOT_FOOTER, {})
+        )
+        return path
+
+    def replica(self) -> Replica:
+        (directory,) = find_controller_dirs([self.folder.parent]).directories
+        return Replica.of_directory(directory)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def level(image: Image) -> int | None:
+    value = image.tables.get(tables.FEATURES, ("f",))
+    return None if value is None else value.level
+
+
+def test_every_offset_of_a_whole_log(files):
+    files.segment(LOG[:2])
+    files.segment(LOG[2:])
+    replica = files.replica()
+    assert [level(replica.image_at(offset)) for offset in range(-1, 6)] == [None, 1, 2, 3, 4, 5, 6]
+    assert (replica.image_at().offset, replica.last_offset, replica.notes) == (5, 5, [])
+
+
+@pytest.mark.parametrize(
+    ("time", "offset"), [(99, -1), (100, 0), (299, 1), (300, 3), (399, 3), (400, 4), (10_000, 5)]
+)
+def test_a_time_is_read_off_a_clock_that_never_goes_back(files, time, offset):
+    files.segment(LOG)
+    assert files.replica().offset_at(time) == offset
+
+
+def test_an_offset_beyond_the_log_is_out_of_reach(files):
+    files.segment(LOG)
+    with pytest.raises(OutOfReachError, match="not written yet: the last one is 5"):
+        files.replica().image_at(6)
+
+
+def test_a_log_without_its_beginning_starts_at_the_checkpoint(files):
+    files.segment(LOG[2:])
+    files.checkpoint(3, 300)
+    replica = files.replica()
+    assert [level(replica.image_at(offset)) for offset in (2, 3, 5)] == [3, 4, 6]
+    with pytest.raises(
+        OutOfReachError, match="offset 1 is gone: the oldest state held is that after offset 2"
+    ):
+        replica.image_at(1)
+    assert replica.offset_at(300) == 3
+    with pytest.raises(OutOfReachError, match="before everything"):
+        replica.offset_at(99)
+
+
+def test_between_an_old_checkpoint_and_the_log_nothing_is_known(files):
+    files.checkpoint(1, 100)
+    files.segment(LOG[3:])
+    files.checkpoint(4, 250)
+    replica = files.replica()
+    assert [level(replica.image_at(offset)) for offset in (0, 3, 5)] == [1, 4, 6]
+    with pytest.raises(OutOfReachError, match="offset 2 is gone"):
+        replica.image_at(2)
+
+
+def test_a_log_without_beginning_and_checkpoint_says_so(files):
+    files.segment(LOG[4:])
+    replica = files.replica()
+    assert level(replica.image_at()) == 6
+    assert replica.notes == ["no checkpoint holds what was before offset 4"]
+
+
+def test_a_checkpoint_beyond_the_log_is_the_newest_state(files):
+    files.segment(LOG[:2])
+    files.checkpoint(6, 500)
+    replica = files.replica()
+    assert (replica.last_offset, level(replica.image_at()), replica.offset_at(450)) == (5, 6, 1)
+    with pytest.raises(OutOfReachError, match="offset 3 is not held: the one held before it is 1"):
+        replica.image_at(3)
+    assert [step.offset for step in replica.steps()] == [-1, 0, 1, 5]
+
+
+def test_only_checkpoints(files):
+    files.checkpoint(3, 300)
+    files.checkpoint(6, 500)
+    replica = files.replica()
+    assert [level(replica.image_at(offset)) for offset in (2, 5)] == [3, 6]
+    assert (replica.offset_at(350), replica.offset_at(500)) == (2, 5)
+    assert [step.offset for step in replica.steps()] == [2, 5]
+
+
+def test_an_unfinished_checkpoint_is_left_out_and_named(files):
+    files.segment(LOG)
+    path = files.checkpoint(3, 300)
+    path.write_bytes(path.read_bytes()[:-70])
+    replica = files.replica()
+    assert level(replica.image_at()) == 6
+    (note,) = replica.notes
+    assert note.startswith(f"{path.name} is no whole checkpoint: no footer last")
+
+
+def test_a_gap_is_named_and_history_goes_on_from_the_checkpoint_beyond_it(files):
+    files.segment(LOG[:2])
+    files.segment(LOG[4:])
+    files.checkpoint(4, 350)
+    replica = files.replica()
+    assert replica.notes == ["offsets 2 to 3 are missing"]
+    steps = list(replica.steps())
+    assert [(type(step) is Image, step.offset) for step in steps] == [
+        (True, -1),
+        (False, 0),
+        (False, 1),
+        (True, 3),
+        (False, 4),
+        (False, 5),
+    ]
+
+
+def test_segments_that_overlap_are_read_once(files):
+    files.segment(LOG[:4])
+    files.segment(LOG[2:])
+    replica = files.replica()
+    assert [step.offset for step in replica.steps() if isinstance(step, Record)] == [0, 1, 2, 3, 4, 5]
+    assert len(replica.notes) == 2
+    assert "offset 2 again, left out" in replica.notes[0]
+
+
+def test_damage_is_named_and_the_rest_is_read(files):
+    path = files.segment(LOG)
+    content = bytearray(path.read_bytes())
+    content[len(batch(LOG[0])) + 70] ^= 1
+    path.write_bytes(content)
+    replica = files.replica()
+    assert level(replica.image_at()) == 6
+    assert "cannot be read: bad_crc" in replica.notes[0]
+    assert "offsets 1 to 1 are missing" in replica.notes[1]
+
+
+def test_a_torn_tail_ends_the_log(files):
+    path = files.segment(LOG)
+    path.write_bytes(path.read_bytes()[:-5])
+    replica = files.replica()
+    assert replica.last_offset == 4
+    assert "torn_tail" in replica.notes[0]
+
+
+def test_an_empty_directory_and_an_empty_file_hold_nothing(files, tmp_path):
+    (files.folder / f"{0:020d}.log").touch()
+    assert files.replica().is_empty
+    other = tmp_path / "some.file"
+    other.touch()
+    assert Replica.of_file(other).is_empty
+
+
+def test_single_files(files):
+    segment, checkpoint = files.segment(LOG[:3]), files.checkpoint(3, 300)
+    assert level(Replica.of_file(segment).image_at()) == 3
+    assert (Replica.of_file(checkpoint).image_at().offset, level(Replica.of_file(checkpoint).image_at())) == (
+        2,
+        3,
+    )
+
+
+@pytest.mark.parametrize("node", ["dynamic-membership/node-3", "static-upgrade/node-4", "v4.4.0-mini/node-1"])
+def test_golden_at_every_fiftieth_offset(node):
+    """From the nearest checkpoint or along the steps from the oldest: the same."""
+    (directory,) = find_controller_dirs([GOLDEN / node]).directories
+    replica = Replica.of_directory(directory)
+    assert replica.notes == []
+    told = History()
+    for step in replica.steps():
+        if isinstance(step, Image):
+            told.load(step)
+        else:
+            told.apply(step)
+        if step.offset % 50 == 0 and step.offset > 0:
+            assert list(differences(replica.image_at(step.offset), told.image)) == []
+            assert replica.image_at(step.offset).offset == told.image.offset
+    assert told.image.offset == replica.last_offset
+
+
+def test_a_moved_copy_tells_the_same(tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(GOLDEN / "v4.4.0-mini/node-1", copy)
+    (one,) = find_controller_dirs([copy]).directories
+    (other,) = find_controller_dirs([GOLDEN / "v4.4.0-mini/node-1"]).directories
+    assert Replica.of_directory(one).image_at().tables == Replica.of_directory(other).image_at().tables
+
+
+def test_the_log_agrees_with_rows_made_by_hand():
+    assert level(replay(LOG)) == 6
