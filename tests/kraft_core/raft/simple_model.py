@@ -46,6 +46,13 @@ class SimpleLog:
         self.start, self.records = end, []
         self.snapshot, self.high_watermark = (end, epoch, voters), end
 
+    def restart(self) -> None:
+        """Nothing is known to be committed; a log that ends below its snapshot begins anew behind it."""
+        self.high_watermark = self.start
+        last_epoch = self.records[-1].epoch if self.records else 0
+        if self.snapshot and (self.snapshot[1], self.snapshot[0]) > (last_epoch, self.end):
+            self.install(*self.snapshot)
+
     def voters_in_force(self) -> tuple[VoterSet | None, int | None]:
         """The set in force and its offset: every record is asked, the last one that knows has it."""
         voters, at = self.static, None

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from kraft_core.raft import replay
 from kraft_core.raft.batches import Batch, ControlRecord
@@ -64,7 +72,8 @@ class LogAgainstModel(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 9))
     def truncate(self, back: int) -> None:
-        ends = self._batch_ends(self.log.high_watermark)
+        committed = self.model.snapshot[0] if self.model.snapshot else 0  # a restart forgets the rest
+        ends = self._batch_ends(max(committed, self.log.high_watermark))
         offset = ends[-1 - back % len(ends)]
         self.operate(replay.TruncateTo(offset))
         self.model.truncate(offset)
@@ -99,7 +108,7 @@ class LogAgainstModel(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.operate(replay.Restart())
-        self.model.high_watermark = self.model.start
+        self.model.restart()
         self.forgetful = False
 
     def _batch_ends(self, from_offset: int) -> list[int]:
@@ -134,8 +143,16 @@ class LogAgainstModel(RuleBasedStateMachine):
             assert voters_kafka_would_use(self.replica) == controls_of_log(self.log).voters.last
 
 
-LogAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
-TestLogAgainstModel = LogAgainstModel.TestCase
+def test_log() -> None:
+    short = settings(max_examples=60, stateful_step_count=30, deadline=None, derandomize=True)
+    run_state_machine_as_test(LogAgainstModel, settings=short)
+
+
+@pytest.mark.long
+def test_log_for_long() -> None:
+    run_state_machine_as_test(
+        LogAgainstModel, settings=settings(max_examples=3000, stateful_step_count=50, deadline=None)
+    )
 
 
 steps = st.lists(
