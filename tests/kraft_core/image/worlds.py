@@ -113,18 +113,25 @@ class Life:
         self.records: list[Row] = []
         self.in_transaction = False
 
+    def made(self, action: str, number: int) -> Made | None:
+        """The record that an action would write; None where it has nothing to act upon."""
+        return _ACTIONS[action](self, Random(number))
+
     def step(self, action: str, number: int) -> None:
-        made = _ACTIONS[action](self, Random(number))
-        if made is None:
-            return
+        made = self.made(action, number)
+        if made is not None:
+            self.add(*made)
+
+    def add(self, type_: str, value: Fields) -> None:
         offset = len(self.records)
-        record = Row(offset, 1 + offset // 40, 1_700_000_000_000 + 10 * offset, *made)
+        record = Row(offset, 1 + offset // 40, 1_700_000_000_000 + 10 * offset, type_, value)
         self.records.append(record)
-        if action == "abort":
+        if type_ == "ABORT_TRANSACTION_RECORD":
             self.image = replay(self.records)
-        elif action not in ("begin", "end"):
+        elif type_ not in ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD"):
             self.image.apply(record)
-        self.in_transaction = action == "begin" or (self.in_transaction and action not in ("end", "abort"))
+        opened, closed = "BEGIN_TRANSACTION_RECORD", ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
+        self.in_transaction = type_ == opened or (self.in_transaction and type_ not in closed)
 
     def some(self, kind: str, random: Random) -> Any | None:
         values = [value for _, value in self.image.tables.items(kind)]

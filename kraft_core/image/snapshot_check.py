@@ -1,0 +1,118 @@
+"""Whether a checkpoint holds what the log below it comes to, and what Kafka may leave out of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kraft_core.image.differences import Difference, differences
+from kraft_core.image.image import Image
+from kraft_core.image.tables import CONFIGS, SCRAM_USERS, ZK_MIGRATION
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A difference of a checkpoint (after) from the replay (before).
+
+    lawful: Kafka leaves it out by design. explanation: why it may be so, "" where no cause is known.
+    """
+
+    difference: Difference
+    lawful: bool
+    explanation: str
+
+
+# The configs that 4.3.1 knows: LogConfig, ClientMetricsConfigs, GroupConfig. Later releases know these too.
+# Those of a broker are kept, known or not.
+_TOPIC, _CLIENT_METRICS, _GROUP = 2, 16, 32
+_KNOWN_CONFIGS: dict[int, frozenset[str]] = {
+    _TOPIC: frozenset(
+        {
+            "cleanup.policy",
+            "compression.gzip.level",
+            "compression.lz4.level",
+            "compression.type",
+            "compression.zstd.level",
+            "delete.retention.ms",
+            "file.delete.delay.ms",
+            "flush.messages",
+            "flush.ms",
+            "follower.replication.throttled.replicas",
+            "index.interval.bytes",
+            "internal.segment.bytes",
+            "leader.replication.throttled.replicas",
+            "local.retention.bytes",
+            "local.retention.ms",
+            "max.compaction.lag.ms",
+            "max.message.bytes",
+            "message.timestamp.after.max.ms",
+            "message.timestamp.before.max.ms",
+            "message.timestamp.type",
+            "min.cleanable.dirty.ratio",
+            "min.compaction.lag.ms",
+            "min.insync.replicas",
+            "preallocate",
+            "remote.log.copy.disable",
+            "remote.log.delete.on.disable",
+            "remote.storage.enable",
+            "retention.bytes",
+            "retention.ms",
+            "segment.bytes",
+            "segment.index.bytes",
+            "segment.jitter.ms",
+            "segment.ms",
+            "unclean.leader.election.enable",
+        }
+    ),
+    _CLIENT_METRICS: frozenset({"interval.ms", "match", "metrics"}),
+    _GROUP: frozenset(
+        {
+            "consumer.assignment.interval.ms",
+            "consumer.heartbeat.interval.ms",
+            "consumer.session.timeout.ms",
+            "share.assignment.interval.ms",
+            "share.auto.offset.reset",
+            "share.delivery.count.limit",
+            "share.heartbeat.interval.ms",
+            "share.isolation.level",
+            "share.partition.max.record.locks",
+            "share.record.lock.duration.ms",
+            "share.renew.acknowledge.enable",
+            "share.session.timeout.ms",
+            "streams.assignment.interval.ms",
+            "streams.heartbeat.interval.ms",
+            "streams.initial.rebalance.delay.ms",
+            "streams.num.standby.replicas",
+            "streams.session.timeout.ms",
+        }
+    ),
+}
+
+
+def deviations(replayed: Image, checkpoint: Image) -> Iterator[Deviation]:
+    """Every difference of a checkpoint from the replay of the log up to its end offset."""
+    for difference in differences(replayed, checkpoint):
+        lawful, explanation = _judge(difference)
+        yield Deviation(difference, lawful, explanation)
+
+
+def _judge(difference: Difference) -> tuple[bool, str]:
+    if difference.before is None and difference.kind == CONFIGS and difference.key[0] == _TOPIC:
+        return False, (
+            "Kafka keeps the configs of a topic that was configured and removed within what it read in one go"
+            " (ConfigurationsDelta.replay); a new topic of that name inherits them"
+        )
+    if difference.after is not None:
+        return False, ""
+    if difference.kind == ZK_MIGRATION:
+        return True, "from release 4.0 on checkpoints hold no state of the move from ZooKeeper"
+    if difference.kind == CONFIGS:
+        resource_type, _, name = difference.key
+        if name not in _KNOWN_CONFIGS.get(resource_type, {name}):
+            return True, "from release 4.3 on configs whose names Kafka does not know are left out"
+    if difference.kind == SCRAM_USERS:
+        return False, (
+            "Kafka forgets credentials when it reads, in one go, the removal of the only other user of their"
+            " mechanism (ScramDelta.apply); a replica that restarted reads many records in one go"
+        )
+    return False, ""
