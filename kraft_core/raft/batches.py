@@ -66,9 +66,9 @@ class Batches:
         self._chunks = tuple(items[at : at + CHUNK_LENGTH] for at in range(0, len(items), CHUNK_LENGTH))
 
     @classmethod
-    def _of_chunks(cls, chunks: Iterable[tuple[Batch, ...]]) -> Batches:
+    def _of_chunks(cls, chunks: tuple[tuple[Batch, ...], ...]) -> Batches:
         made = cls()
-        made._chunks = tuple(chunk for chunk in chunks if chunk)
+        made._chunks = chunks
         return made
 
     def __iter__(self) -> Iterator[Batch]:
@@ -99,21 +99,20 @@ class Batches:
         if not self._chunks:
             return Batches(batches)
         tail = Batches(chain(self._chunks[-1], batches))
-        return Batches._of_chunks((*self._chunks[:-1], *tail._chunks))
+        return Batches._of_chunks(self._chunks[:-1] + tail._chunks)
 
     def truncated(self, end_offset: int) -> Batches:
         """The batches that lie wholly below `end_offset`; one that straddles it goes too."""
         chunk, index = self._position(end_offset)
-        return Batches._of_chunks(
-            (*self._chunks[:chunk], *(part[:index] for part in self._chunks[chunk : chunk + 1]))
-        )
+        cut = (self._chunks[chunk][:index],) if index else ()
+        return Batches._of_chunks(self._chunks[:chunk] + cut)
 
     def starting_at(self, offset: int) -> Batches:
         """The batches from the one that holds `offset` (or the next one) to the end."""
         chunk, index = self._position(offset)
-        return Batches._of_chunks(
-            (*(part[index:] for part in self._chunks[chunk : chunk + 1]), *self._chunks[chunk + 1 :])
-        )
+        if chunk == len(self._chunks):
+            return Batches()
+        return Batches._of_chunks((self._chunks[chunk][index:], *self._chunks[chunk + 1 :]))
 
     def holding(self, offset: int) -> Batch | None:
         """The batch that `offset` lies in, or None."""

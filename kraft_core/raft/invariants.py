@@ -82,13 +82,20 @@ def epochs_never_go_back(log: ReplicaLog) -> Iterator[Violation]:
 
 
 def epoch_cache_matches_batches(log: ReplicaLog) -> Iterator[Violation]:
-    """Rule 10, of the part of the log that is not deleted; a new leader's epoch may have no record yet."""
+    """Rule 10, of the part of the log that is not deleted; a new leader's epoch may have no record yet.
+
+    A restart finds batches below the oldest snapshot again, but not their epochs.
+    """
+    oldest = log.earliest_snapshot
+    start_offset = max(log.start_offset, oldest.end_offset if oldest else 0)
+    if start_offset >= log.end_offset:
+        return
     starts: dict[int, int] = {}
-    for batch in log.batches.starting_at(log.start_offset):
-        starts.setdefault(batch.leader_epoch, max(batch.base_offset, log.start_offset))
+    for batch in log.batches.starting_at(start_offset):
+        starts.setdefault(batch.leader_epoch, max(batch.base_offset, start_offset))
     cached = {
-        epoch: max(start, log.start_offset)
-        for epoch, start in log.epochs.truncate(log.end_offset).raise_start(log.start_offset).entries
+        epoch: max(start, start_offset)
+        for epoch, start in log.epochs.raise_start(start_offset).truncate(log.end_offset).entries
     }
     for epoch in sorted(starts.keys() | cached.keys()):
         if starts.get(epoch) != cached.get(epoch):
