@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from transforms.cluster_facts import gathered
 from transforms.frames import to_rows
 from transforms.lake import Lake, in_clusters
 from transforms.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, QUARANTINE, VOTER_SETS, Table
@@ -30,38 +31,55 @@ class Summary:
 def summary(lake: Lake, clusters: Sequence[str]) -> Summary:
     """What the tables say of the clusters now."""
     told = list(clusters)[:TOLD_CLUSTERS]
-    found = Found(lake, told)
+    found = Found(lake, clusters, told)
     lines = [line for cluster in told for line in found.cluster_lines(cluster)]
     if len(clusters) > len(told):
         lines.append(f"and {len(clusters) - len(told)} more clusters: kraftlake sql has them all")
-    lost = lake.read(QUARANTINE).where(in_clusters(clusters) & (F.col("reason") != "torn_tail"))
-    return Summary(lines, lost.count() if lake.exists(QUARANTINE) else 0)
+    return Summary(lines, found.lost_rows)
+
+
+# What is told of each cluster: the columns of its tables.
+TOLD = {
+    CAPTURES: ("node_id", "directory_id"),
+    VOTER_SETS: (
+        "offset",
+        "leader_epoch",
+        "source",
+        "voter_ids",
+        "commit_status",
+        "truncated_by_epoch",
+        "in_force_from",
+    ),
+    EPOCHS: ("leader_epoch", "leader_id"),
+    HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
+    LOG_RANGES: ("end_offset", "commit_status"),
+    QUARANTINE: ("file", "position", "size_bytes", "reason"),
+}
 
 
 class Found:
-    """The rows of a few clusters."""
+    """Rows of the told clusters, and what was lost of all of them: asked in one query."""
 
-    def __init__(self, lake: Lake, clusters: Sequence[str]) -> None:
-        self._lake = lake
-        self._clusters = clusters
-        self._captures = self._rows(CAPTURES, "node_id", "directory_id", "captured_at", "log_end_offset")
-        self._sets = self._rows(VOTER_SETS, "offset", "leader_epoch", "source", "voter_ids", "commit_status",
-                                "truncated_by_epoch", "in_force_from", "in_force_to_offset")  # fmt: skip
-        self._epochs = self._rows(EPOCHS, "leader_epoch", "leader_id")
-        self._marks = self._rows(HIGH_WATERMARKS, "evidence", "as_of", "lower_bound", "upper_bound")
-        self._ranges = self._rows(LOG_RANGES, "end_offset", "commit_status")
-        self._lost = self._rows(QUARANTINE, "file", "position", "size_bytes", "reason", "capture_id")
+    def __init__(self, lake: Lake, clusters: Sequence[str], told: Sequence[str]) -> None:
+        kinds = {
+            table.name: lake.read(table).where(in_clusters(told)).select("cluster_id", *columns)
+            for table, columns in TOLD.items()
+            if lake.exists(table)
+        }
+        if lake.exists(QUARANTINE):
+            lost = lake.read(QUARANTINE).where(in_clusters(clusters) & (F.col("reason") != "torn_tail"))
+            kinds["lost"] = lost.groupBy("cluster_id").agg(F.count("*").alias("rows"))
+        self._by_cluster = {row["cluster_id"]: row for row in to_rows(gathered(kinds))}
+        self.lost_rows = sum(
+            lost["rows"] for row in self._by_cluster.values() for lost in row.get("lost", ())
+        )
 
-    def _rows(self, table: Table, *columns: str) -> dict[str, list[Row]]:
-        frame = self._lake.read(table).where(in_clusters(self._clusters)).select("cluster_id", *columns)
-        by_cluster: dict[str, list[Row]] = {c: [] for c in self._clusters}
-        for row in to_rows(frame):
-            by_cluster[row["cluster_id"]].append(row)
-        return by_cluster
+    def of(self, table: Table, cluster: str) -> list[Row]:
+        return self._by_cluster.get(cluster, {}).get(table.name, [])
 
     def cluster_lines(self, cluster: str) -> list[str]:
         """What there is to say of one cluster."""
-        captures = self._captures[cluster]
+        captures = self.of(CAPTURES, cluster)
         replicas = {(c["node_id"], c["directory_id"]) for c in captures}
         nodes = ", ".join(map(str, sorted({node for node, _ in replicas})))
         lines = [f"cluster {cluster}: {len(captures)} captures of {len(replicas)} replicas (nodes {nodes})"]
@@ -72,14 +90,14 @@ class Found:
         return lines
 
     def _voter_lines(self, cluster: str) -> list[str]:
-        sets = sorted(self._sets[cluster], key=lambda s: (s["offset"], s["leader_epoch"]))
+        sets = sorted(self.of(VOTER_SETS, cluster), key=lambda s: (s["offset"], s["leader_epoch"]))
         lines = [f"  voters: {len(sets)} sets"]
         if len(sets) > TOLD_SETS:
             lines.append(f"    ... {len(sets) - TOLD_SETS} earlier")
         return lines + [voter_line(s) for s in sets[-TOLD_SETS:]]
 
     def _epoch_lines(self, cluster: str) -> list[str]:
-        epochs = sorted(self._epochs[cluster], key=lambda e: e["leader_epoch"])
+        epochs = sorted(self.of(EPOCHS, cluster), key=lambda e: e["leader_epoch"])
         if not epochs:
             return []
         last = epochs[-1]
@@ -87,12 +105,12 @@ class Found:
         return [f"  epochs: {len(epochs)}, the last {last['leader_epoch']} led by {leader}"]
 
     def _watermark_lines(self, cluster: str) -> list[str]:
-        marks = self._marks[cluster]
+        marks = self.of(HIGH_WATERMARKS, cluster)
         lower = max((m["lower_bound"] for m in marks if m["lower_bound"] is not None), default=None)
         upper = [m for m in marks if m["upper_bound"] is not None]
         newest = max(upper, key=lambda m: m["as_of"], default=None)
         committed = max(
-            (r["end_offset"] for r in self._ranges[cluster] if r["commit_status"] == "committed"),
+            (r["end_offset"] for r in self.of(LOG_RANGES, cluster) if r["commit_status"] == "committed"),
             default=None,
         )
         bound = f"at most {newest['upper_bound']} at {when(newest['as_of'])}" if newest else "no upper bound"
@@ -102,7 +120,7 @@ class Found:
         ]
 
     def _quarantine_lines(self, cluster: str) -> list[str]:
-        lost = self._lost[cluster]
+        lost = self.of(QUARANTINE, cluster)
         if not lost:
             return []
         size = sum(q["size_bytes"] for q in lost)

@@ -14,8 +14,7 @@ from transforms.cluster_facts import cluster_facts
 from transforms.derived import DERIVED, derive_clusters, rows_of
 from transforms.frames import to_frame, to_rows
 from transforms.lake import Lake, in_clusters
-from transforms.quarantined import quarantined
-from transforms.tables import BATCHES, CAPTURES, QUARANTINE, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
+from transforms.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
 
 Row = dict[str, Any]
 
@@ -37,12 +36,9 @@ def derive(lake: Lake, clusters: Sequence[str], uncommitted: list[Row], progress
         failed = {r["cluster_id"]: r["failure"] for r in to_rows(derived.where("failure IS NOT NULL"))}
     done = [c for c in clusters if c not in failed]
     if done:
-        with progress.stage("write conclusions"):
+        with progress.stage("write conclusions"), ThreadPoolExecutor(4) as threads:
             good = derived.where("failure IS NULL")
-            parts = [(t, rows_of(good, t)) for t in DERIVED]
-            parts.append((QUARANTINE, quarantined(captures, read["batches"], read["snapshots"])))
-            with ThreadPoolExecutor(4) as threads:
-                list(threads.map(lambda part: lake.replace(part[0], part[1], done), parts))
+            list(threads.map(lambda table: lake.replace(table, rows_of(good, table), done), DERIVED))
     derived.unpersist()
     return failed
 

@@ -23,10 +23,14 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Ingested:
-    """Rows of captures and segments still to be committed, the clusters they touch, and counts."""
+    """Rows of captures and segments still to be committed, and counts.
+
+    known: whether the lake holds a row of any of these captures already.
+    """
 
     captures: dict[str, Row] = field(default_factory=dict)
     segments: list[Row] = field(default_factory=list)
+    known: bool = False
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -39,6 +43,7 @@ class Ingested:
         best = better(other, row) if other else row
         if best != known:
             self.captures[row["capture_id"]] = best
+            self.known = self.known or known is not None
 
 
 def ingest(lake: Lake, plan: Plan, run: Run, progress: Progress) -> Ingested:
@@ -89,9 +94,17 @@ def distinct_segments(rows: Iterable[Row]) -> list[Row]:
     return list(best.values())
 
 
-def commit(lake: Lake, ingested: Ingested) -> None:
+def commit(lake: Lake, ingested: Ingested, run_id: str) -> None:
     """Write segments and, last of all, captures: from then on their content is known."""
     if ingested.segments:
-        lake.merge(SEGMENTS, to_frame(lake.spark, ingested.segments, SEGMENTS.schema))
+        segments = to_frame(lake.spark, ingested.segments, SEGMENTS.schema)
+        if lake.exists(SEGMENTS):
+            lake.merge(SEGMENTS, segments)
+        else:
+            lake.append(SEGMENTS, segments, run_id)
     if ingested.captures:
-        lake.merge(CAPTURES, to_frame(lake.spark, ingested.captures.values(), CAPTURES.schema))
+        captures = to_frame(lake.spark, ingested.captures.values(), CAPTURES.schema)
+        if ingested.known:
+            lake.merge(CAPTURES, captures)
+        else:
+            lake.append(CAPTURES, captures, run_id)

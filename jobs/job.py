@@ -19,8 +19,10 @@ from transforms.lake_files import NoLakeError, check_lake, prepare_lake
 
 
 @contextmanager
-def opened_job(args: argparse.Namespace, progress: Progress, make_lake: bool) -> Iterator[Job]:
-    """A job over args.lake. Raises Failure before Spark starts where that is no lake."""
+def opened_job(
+    args: argparse.Namespace, progress: Progress, make_lake: bool, quick: bool = False
+) -> Iterator[Job]:
+    """A job over args.lake; quick as in open_session. Raises Failure before Spark starts if it is no lake."""
     try:
         (prepare_lake if make_lake else check_lake)(args.lake)
     except NoLakeError as error:
@@ -29,7 +31,7 @@ def opened_job(args: argparse.Namespace, progress: Progress, make_lake: bool) ->
     from transforms.lake import existing_lake
 
     with progress.stage("session"):
-        spark = open_session(args.master, say=progress.say)
+        spark = open_session(args.master, say=progress.say, quick=quick)
     yield Job(existing_lake(spark, args.lake), progress, args.verb)
 
 
@@ -79,7 +81,7 @@ class Job:
         from jobs.ingesting import commit
 
         with self.progress.stage("commit"):
-            commit(self.lake, self.ingested)
+            commit(self.lake, self.ingested, self.run.run_id)
 
     def finish(self, clusters: Sequence[str]) -> int:
         """Print the summary of the clusters and one JSON line, note the run, and return the exit code."""

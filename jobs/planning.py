@@ -52,6 +52,11 @@ class Plan:
     def clusters(self) -> set[str]:
         return {c.who.cluster_id for c in self.captures}
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the segments and checkpoints, known ones included."""
+        return sum(f.size_bytes for c in self.captures for f in c.files)
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -71,12 +71,14 @@ class Reading:
         size = sum(f["size_bytes"] for f in (*segments, *snapshots))
         with self.progress.stage("scan", f"{len(segments) + len(snapshots):,} files, {size:,} bytes"):
             scanned = scanning.scan_segments(self.frame(segments)).persist(StorageLevel.MEMORY_AND_DISK)
-            held = to_rows(checkpoints.read_checkpoints(self.frame(snapshots)))
+            held = to_rows(checkpoints.read_checkpoints(self.frame(snapshots))) if snapshots else []
             pieces = to_rows(run_pieces(scanning.good_batches(scanned)))
             damage = to_rows(scanning.damages(scanned).select("copy", *DAMAGE))
         with self.progress.stage("write records"):
-            counts = self.write(scanning.good_batches(scanned), held)
-            damage += to_rows(self.lost_values(scanning.good_batches(scanned)))
+            batches = sum(p["batches"] for p in pieces)
+            counts = self.write(scanning.good_batches(scanned), held, batches)
+            if batches:
+                damage += to_rows(self.lost_values(scanning.good_batches(scanned)))
         scanned.unpersist()
         counts |= {"files": len(segments) + len(snapshots), "bytes": size}
         return Read(self.capture_rows(pieces, held, damage), self.segment_rows(pieces), counts)
@@ -96,58 +98,67 @@ class Reading:
 
     # --- big tables ---
 
-    def write(self, good: DataFrame, held: list[Row]) -> dict[str, int]:
-        """Append to the big tables, each from a thread of its own. Returns the rows written by table."""
-        parts: list[tuple[Table, Callable[[], DataFrame]]] = [
-            (RECORDS, lambda: self.new_records(good)),
-            (BATCHES, lambda: self.new_batches(good)),
-            (SNAPSHOT_RECORDS, lambda: self.new_snapshot_records(held)),
-            (SNAPSHOTS, lambda: self.new_snapshots(held)),
-        ]
-        with ThreadPoolExecutor(len(parts)) as threads:
-            written = threads.map(lambda part: self.append(part[0], part[1]()), parts)
-            return {table.name: rows for (table, _), rows in zip(parts, written, strict=True)}
+    def write(self, good: DataFrame, held: list[Row], batches: int) -> dict[str, int]:
+        """Append what is new to the big tables, each from a thread. Returns the rows written by table."""
+        fresh = self.new_checkpoints(held)
+        writes = {
+            RECORDS: lambda: self.new_records(good),
+            BATCHES: lambda: self.new_batches(good),
+            SNAPSHOT_RECORDS: lambda: self.new_snapshot_records(fresh),
+            SNAPSHOTS: lambda: to_frame(self.lake.spark, fresh, checkpoints.spark_schema()),
+        }
+        of_log, of_checkpoints = bool(batches), bool(fresh)
+        wanted = {
+            RECORDS: of_log,
+            BATCHES: of_log,
+            SNAPSHOT_RECORDS: of_checkpoints,
+            SNAPSHOTS: of_checkpoints,
+        }
+        with ThreadPoolExecutor(len(writes)) as threads:
+            counts = threads.map(
+                lambda table: self.append(table, writes[table]()) if wanted[table] else 0, writes
+            )
+            return {table.name: rows for table, rows in zip(writes, counts, strict=True)}
 
-    def append(self, table: Table, rows: DataFrame) -> int:
+    def append(self, table: Table, rows: DataFrame | None) -> int:
         """Append rows unless there are none. Returns how many there were."""
-        self.lake.create(table)
-        stamped = self.run.stamp(rows).persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            count = stamped.count()
-            if count:
-                self.lake.append(table, stamped, self.load_id)
-            return count
-        finally:
-            stamped.unpersist()
+        return 0 if rows is None else self.lake.append(table, self.run.stamp(rows), self.load_id)
 
-    def new_batches(self, good: DataFrame) -> DataFrame:
-        return self.lake.without_known(BATCHES, good.dropDuplicates(list(BATCHES.key)), self.clusters)
+    def new_batches(self, good: DataFrame) -> DataFrame | None:
+        """Batches that the replica had not shown before; None if there are none."""
+        distinct = good.dropDuplicates(list(BATCHES.key))
+        if not self.lake.exists(BATCHES):
+            return distinct
+        return unless_empty(self.lake.without_known(BATCHES, distinct, self.clusters))
 
-    def new_records(self, good: DataFrame) -> DataFrame:
-        """Records of the batches that no replica had shown before."""
-        chosen = decoding.one_copy(good)
+    def new_records(self, good: DataFrame) -> DataFrame | None:
+        """Records of the batches that no replica had shown before; None if there are none."""
+        chosen: DataFrame | None = decoding.one_copy(good)
         if self.lake.exists(RECORDS):
             names = {"batch_base_offset": "base_offset", "batch_crc": "crc"}
             known = self.lake.read(RECORDS).where(in_clusters(self.clusters)).withColumnsRenamed(names)
-            chosen = chosen.join(known.select(*BATCH), list(BATCH), "left_anti")
-        return decoding.decode_batches(chosen, self.cores)
+            chosen = unless_empty(chosen.join(known.select(*BATCH), list(BATCH), "left_anti"))
+        return None if chosen is None else decoding.decode_batches(chosen, self.cores)
 
-    def new_snapshots(self, held: list[Row]) -> DataFrame:
-        schema = checkpoints.spark_schema()
-        return self.lake.without_known(
-            SNAPSHOTS, to_frame(self.lake.spark, distinct_snapshots(held), schema), self.clusters
-        )
-
-    def new_snapshot_records(self, held: list[Row]) -> DataFrame:
-        """Records of the checkpoints whose content no capture had shown before."""
+    def new_checkpoints(self, held: list[Row]) -> list[Row]:
+        """Of the checkpoints read, one row each of those whose content no capture had shown before."""
+        rows = distinct_snapshots(held)
+        if not rows or not self.lake.exists(SNAPSHOTS):
+            return rows
         key = list(checkpoints.SNAPSHOT_KEY)
-        files = to_frame(self.lake.spark, distinct_snapshots(held), checkpoints.spark_schema()).select(
-            *key, "path"
-        )
+        asked = to_frame(self.lake.spark, rows, checkpoints.spark_schema()).select(*key)
+        stored = self.lake.read(SNAPSHOTS).where(in_clusters(self.clusters))
+        known = {tuple(r.values()) for r in to_rows(stored.select(*key).join(asked, key, "left_semi"))}
+        return [r for r in rows if tuple(r[k] for k in key) not in known]
+
+    def new_snapshot_records(self, fresh: list[Row]) -> DataFrame:
+        """Records of checkpoints; a load that was killed before it wrote SNAPSHOTS left some already."""
+        key = list(checkpoints.SNAPSHOT_KEY)
+        files = to_frame(self.lake.spark, fresh, checkpoints.spark_schema()).select(*key, "path")
         if self.lake.exists(SNAPSHOT_RECORDS):
             known = self.lake.read(SNAPSHOT_RECORDS).where(in_clusters(self.clusters))
             files = files.join(known.select(*key), key, "left_anti")
-        return checkpoints.decode_checkpoints(files.repartition(self.cores, "path"))
+        return checkpoints.decode_checkpoints(files.repartition(min(self.cores, len(fresh)), "path"))
 
     def lost_values(self, good: DataFrame) -> DataFrame:
         """Values that could not be decoded, as damage of every copy that holds their batch."""
@@ -220,6 +231,11 @@ class Reading:
             for number, copy in enumerate(self.copies)
             for file, digests in with_digests(copy)
         ]
+
+
+def unless_empty(frame: DataFrame) -> DataFrame | None:
+    """The frame, or None where it has no rows."""
+    return None if frame.isEmpty() else frame
 
 
 def owner(number: int, copy: PlannedCapture) -> Row:

@@ -16,6 +16,9 @@ EXAMPLES = """examples:
   kraftlake run --captures node-1 node-2 node-3 --lake .lake --dry-run
   kraftlake run --captures /mnt/copy --cluster-id rPoTXydvQsK3Nv6AA77Cqg --node-id 1 --lake .lake"""
 
+# Below this the JVM is better not left to optimise itself.
+QUICK_BYTES = 64 * 1024 * 1024
+
 add_arguments = arguments.add_captures
 
 
@@ -33,7 +36,7 @@ def read_captures(args: argparse.Namespace, derive: bool) -> int:
     if args.dry_run:
         print_plan(planned)
         return ExitCode.FINE
-    with opened_job(args, progress, make_lake=True) as job:
+    with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
         job.read(planned)
         if derive:
             job.derive(sorted(job.touched))

@@ -10,8 +10,7 @@ from jobs import shell_quorum
 from jobs.moment import FORMS, NoMomentError, image_at, iso, parse_moment
 from jobs.shell_columns import in_columns
 from kraft_core.image import tree, words
-from kraft_core.image.change import Key
-from kraft_core.image.differences import differences
+from kraft_core.image.events import events
 from kraft_core.image.glob import compile_glob
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
@@ -177,7 +176,7 @@ def log(session: Session, targets: Sequence[str]) -> Answer:
     patterns = [resolve(session, target) for target in targets or ["."]]
 
     def text() -> Iterator[str]:
-        for event in events(session, patterns):
+        for event in events(session.replica, patterns, session.image.offset):
             yield (
                 f"{event.offset:>8}  epoch {event.leader_epoch}  {iso(event.timestamp)}"
                 f"  {event.record_type}  {text_of(event.path)}  "
@@ -195,47 +194,10 @@ def log(session: Session, targets: Sequence[str]) -> Answer:
                 "before": None if event.before is None else BY_NAME[event.kind].row(event.before),
                 "after": None if event.after is None else BY_NAME[event.kind].row(event.after),
             }
-            for event in events(session, patterns)
+            for event in events(session.replica, patterns, session.image.offset)
         ]
 
     return Answer(text, data)
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A change of what a path shows; record_type "checkpoint" where only a checkpoint tells of it."""
-
-    offset: int
-    leader_epoch: int
-    timestamp: int
-    record_type: str
-    path: tree.Path
-    kind: str
-    key: Key
-    before: Any
-    after: Any
-
-
-def events(session: Session, patterns: Sequence[tree.Path]) -> Iterator[Event]:
-    """In the order of the log, of the things that show under a pattern."""
-    image = Image()
-    for step in session.replica.steps():
-        if step.offset > session.image.offset:
-            return
-        if isinstance(step, Image):
-            told = [("checkpoint", d.kind, d.key, d.before, d.after) for d in differences(image, step)]
-            image = step.copy()
-            epoch, time = step.leader_epoch, step.timestamp
-        else:
-            told = [
-                (made.record.type, made.change.kind, made.change.key, made.before, made.change.value)
-                for made in image.apply(step)
-            ]
-            epoch, time = step.leader_epoch, step.timestamp
-        for record_type, kind, key, before, after in told:
-            path = _path_under(patterns, kind, before if after is None else after)
-            if path is not None:
-                yield Event(step.offset, epoch, time, record_type, path, kind, key, before, after)
 
 
 def voters(session: Session, _: Sequence[str]) -> Answer:
@@ -357,14 +319,6 @@ def _below(path: str, node: tree.Node) -> Iterator[str]:
     if isinstance(node, tree.Directory):
         for name, child in node.children():
             yield from _below(f"{path.rstrip('/')}/{name}", child)
-
-
-def _path_under(patterns: Sequence[tree.Path], kind: str, value: Any) -> tree.Path | None:
-    """The path by which a thing shows under one of the patterns; by name rather than by id."""
-    for path in reversed(tree.paths(kind, value)):
-        if any(tree.touches(pattern, path) for pattern in patterns):
-            return path
-    return None
 
 
 def _newest(session: Session) -> int:

@@ -98,7 +98,7 @@ def open_catalog(path: Path) -> tuple[Any, type[Exception]]:
 
     # It prints a page of JSON for every wrong query; the one line below says what is wrong.
     logging.getLogger("SQLQueryContextLogger").disabled = True
-    spark = open_session()
+    spark = open_session(quick=True)
     open_lake(spark, path)
     return spark, PySparkException
 

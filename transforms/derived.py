@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -17,17 +17,27 @@ from kraft_core.evidence.derive import derive
 from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
 from kraft_core.messages.schema import Field
 from transforms.frames import arrow_schema, milliseconds, moment
+from transforms.quarantined import quarantined
 from transforms.tables import (
     EPOCHS,
     HIGH_WATERMARKS,
     LOG_RANGES,
+    QUARANTINE,
     REPLICA_RANGES,
     VOTER_CHANGES,
     VOTER_SETS,
     Table,
 )
 
-DERIVED: tuple[Table, ...] = (LOG_RANGES, REPLICA_RANGES, EPOCHS, VOTER_SETS, VOTER_CHANGES, HIGH_WATERMARKS)
+CONCLUSIONS: tuple[Table, ...] = (
+    LOG_RANGES,
+    REPLICA_RANGES,
+    EPOCHS,
+    VOTER_SETS,
+    VOTER_CHANGES,
+    HIGH_WATERMARKS,
+)
+DERIVED: tuple[Table, ...] = (*CONCLUSIONS, QUARANTINE)
 CONTROL_FIELDS = {m.type_name: (m.column, message_fields(m)) for m in message_columns()}
 Row = dict[str, Any]
 
@@ -65,10 +75,11 @@ def derived_row(facts: Mapping[str, Any]) -> Row:
     row: Row = {"cluster_id": facts["cluster_id"], "failure": None}
     try:
         evidence = derive(cluster_facts(facts))
-        for table in DERIVED:
+        for table in CONCLUSIONS:
             names = [c.name for c in table.columns if c.name != "cluster_id"]
             times = {c.name for c in table.columns if c.type == "TIMESTAMP"}
             row[table.name] = [conclusion(item, names, times) for item in getattr(evidence, table.name)]
+        row[QUARANTINE.name] = quarantined(facts["captures"], facts["snapshots"])
     except Exception as error:  # whatever is wrong with one cluster must not fail a thousand others
         at = traceback.extract_tb(error.__traceback__)[-1]
         row["failure"] = f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
@@ -90,14 +101,14 @@ def plain(value: Any) -> Any:
 
 def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
     """The facts of one cluster from its row (see transforms.cluster_facts)."""
-    controls = [control_record(r) for r in row["control_records"] or ()]
+    controls = control_records(row["control_records"])
     elections = {(r.leader_epoch, r.offset) for r in controls if r.type == "LeaderChange"}
     return ClusterFacts(
         cluster_id=row["cluster_id"],
         captures=tuple(capture(c, elections) for c in row["captures"]),
         control_records=tuple(controls),
-        snapshots=tuple(snapshot(s) for s in row["snapshots"] or ()),
-        feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"] or ()),
+        snapshots=tuple(snapshots(row)),
+        feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"]),
     )
 
 
@@ -140,13 +151,26 @@ def run(row: Mapping[str, Any], begins_epoch: bool) -> Run:
     )
 
 
-def control_record(row: Mapping[str, Any]) -> ControlRecord:
+def control_records(rows: Iterable[Mapping[str, Any]]) -> list[ControlRecord]:
+    """Control records; a batch of them ends after the last one it holds."""
+    rows = list(rows)
+    ends: dict[tuple[int, int, int], int] = {}
+    for row in rows:
+        batch = (row["batch_base_offset"], row["leader_epoch"], row["batch_crc"])
+        ends[batch] = max(ends.get(batch, 0), row["offset"] + 1)
+    return [
+        control_record(row, ends[row["batch_base_offset"], row["leader_epoch"], row["batch_crc"]])
+        for row in rows
+    ]
+
+
+def control_record(row: Mapping[str, Any], batch_end_offset: int) -> ControlRecord:
     column, facts = CONTROL_FIELDS[row["type"]]
     return ControlRecord(
         offset=row["offset"],
         leader_epoch=row["leader_epoch"],
         batch_base_offset=row["batch_base_offset"],
-        batch_end_offset=row["batch_end_offset"],
+        batch_end_offset=batch_end_offset,
         batch_crc=row["batch_crc"],
         appended_at=known_ms(row["appended_at"]),
         type=row["type"],
@@ -171,7 +195,31 @@ def message_value(row: Mapping[str, Any], facts: tuple[Field, ...]) -> Row:
     return value
 
 
-def snapshot(row: Mapping[str, Any]) -> SnapshotFacts:
+def snapshots(row: Mapping[str, Any]) -> Iterator[SnapshotFacts]:
+    """Checkpoints with who held them, the metadata.version they record and the end of the batch they cut."""
+    holders: dict[tuple[int, int, str], list[Mapping[str, Any]]] = {}
+    for capture_row in row["captures"]:
+        for held in capture_row["snapshots"]:
+            holders.setdefault(snapshot_key(held), []).append(capture_row)
+    levels = {snapshot_key(level): level["level"] for level in row["snapshot_levels"]}
+    ends: dict[tuple[int, int], int] = {}
+    for end in row["batch_ends"]:
+        key = (end["end_offset"], end["leader_epoch"])
+        ends[key] = min(end["batch_end"], ends.get(key, end["batch_end"]))
+    for known in row["snapshots"]:
+        key = snapshot_key(known)
+        if key in holders:
+            end = ends.get((known["end_offset"], known["leader_epoch"]))
+            yield snapshot(known, holders[key], levels.get(key), end)
+
+
+def snapshot_key(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    return row["end_offset"], row["leader_epoch"], row["content_digest"]
+
+
+def snapshot(
+    row: Mapping[str, Any], holders: list[Mapping[str, Any]], level: int | None, batch_end: int | None
+) -> SnapshotFacts:
     voters = row["voters"]
     return SnapshotFacts(
         end_offset=row["end_offset"],
@@ -183,10 +231,10 @@ def snapshot(row: Mapping[str, Any]) -> SnapshotFacts:
         last_contained_log_timestamp=milliseconds(row["last_contained_log_at"]),
         kraft_version=row["kraft_version"],
         voters=None if voters is None else [voter_value(v) for v in voters],
-        metadata_version=row["metadata_version"],
-        batch_end=row["batch_end"],
-        held_by=tuple(sorted((h["node_id"], h["directory_id"]) for h in row["held_by"])),
-        first_captured_at=known_ms(row["first_captured_at"]),
+        metadata_version=level,
+        batch_end=batch_end,
+        held_by=tuple(sorted({(c["node_id"], c["directory_id"]) for c in holders})),
+        first_captured_at=min(known_ms(c["captured_at"]) for c in holders),
     )
 
 

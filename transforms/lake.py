@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from delta.tables import DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from transforms.lake_files import check_lake
@@ -51,12 +51,18 @@ class Lake:
                 f"ALTER TABLE delta.`{self.location(table)}` ADD CONSTRAINT {name} CHECK ({condition})"
             )
 
-    def append(self, table: Table, rows: DataFrame, load_id: str) -> None:
-        """Append rows once: the same load repeated after a kill is dropped by Delta itself."""
+    def append(self, table: Table, rows: DataFrame, load_id: str) -> int:
+        """Append rows once: the same load repeated after a kill is dropped by Delta itself.
+
+        Returns how many rows there were. Not to be called where there are none: even an empty append makes a
+        new version.
+        """
         self.create(table)
         app = hashlib.sha256(f"{table.name}:{load_id}".encode()).hexdigest()
+        counted = Observation()
         (
             rows.select(table.names)
+            .observe(counted, F.count("*").alias("rows"))
             .write.format("delta")
             .mode("append")
             .option("txnAppId", app)
@@ -64,6 +70,7 @@ class Lake:
             .option("mergeSchema", "true")
             .save(self.location(table))
         )
+        return counted.get["rows"]
 
     def merge(self, table: Table, rows: DataFrame) -> None:
         """Insert or update rows of a small table by its key."""
@@ -76,15 +83,14 @@ class Lake:
 
     def replace(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:
         """Replace all rows of the named clusters."""
+        fresh = not self.exists(table)
         self.create(table)
+        writer = rows.select(table.names).write.format("delta")
+        if fresh:
+            writer.mode("append").save(self.location(table))
+            return
         names = ", ".join(f"'{escape(c)}'" for c in sorted(clusters))
-        (
-            rows.select(table.names)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", f"cluster_id IN ({names})")
-            .save(self.location(table))
-        )
+        writer.mode("overwrite").option("replaceWhere", f"cluster_id IN ({names})").save(self.location(table))
 
     def without_known(self, table: Table, rows: DataFrame, clusters: Iterable[str]) -> DataFrame:
         """The rows whose key the table does not hold yet; `clusters` limits what is looked at."""

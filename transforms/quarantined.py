@@ -1,16 +1,17 @@
-"""The bytes that no captured copy supplied.
+"""The bytes of a cluster's captures that no captured copy supplied.
 
-Damage of one capture is no loss where another capture of the same replica holds the offsets, or where a
-checkpoint of the same id could be read whole. Values that no decoder understood are in every copy.
+Damage of one capture is no loss where other captures of the same replica hold its offsets, or where one of
+them holds a whole copy of the damaged checkpoint. Values that no decoder understood are lost in every copy.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from transforms.tables import QUARANTINE
+from kraft_core.snapshot import parse_name
 
+Row = dict[str, Any]
 # Reasons of kraft_core.segment that speak of a file's bytes; the others speak of values inside good batches.
 FILE_REASONS = (
     "torn_tail",
@@ -22,71 +23,61 @@ FILE_REASONS = (
     "bad_length",
     "bad_offset",
 )
+Replica = tuple[int, str]
 
 
-def quarantined(captures: DataFrame, batches: DataFrame, snapshots: DataFrame) -> DataFrame:
-    """Rows of QUARANTINE for the clusters of `captures`."""
-    damage = captures.select(
-        "cluster_id", "capture_id", "node_id", "directory_id", F.explode("damage").alias("damage")
-    ).select("cluster_id", "capture_id", "node_id", "directory_id", "damage.*")
-    of_file = F.col("reason").isin(*FILE_REASONS) | F.col("reason").startswith("unreadable")
-    in_log = of_file & F.col("lost_from_offset").isNotNull()
-    in_checkpoint = of_file & F.col("lost_from_offset").isNull()
-    lost = (
-        without_supplied(damage.where(in_log), batches)
-        .unionByName(without_whole(damage.where(in_checkpoint), snapshots, captures))
-        .unionByName(damage.where(~of_file))
-        .unionByName(unopened(captures))
-    )
-    return lost.select(QUARANTINE.names).dropDuplicates(list(QUARANTINE.key))
+def quarantined(captures: Iterable[Mapping[str, Any]], snapshots: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Rows of table quarantine (but cluster_id), from rows of captures and snapshots of one cluster."""
+    captures = list(captures)
+    whole = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for s in snapshots if s["complete"]}
+    rows = [
+        {"capture_id": capture["capture_id"], **lost}
+        for capture in captures
+        for lost in [*capture["damage"], *unopened(capture)]
+        if not is_supplied(lost, [c for c in captures if replica(c) == replica(capture)], whole)
+    ]
+    return list({(r["capture_id"], r["file"], r["position"]): r for r in rows}.values())
 
 
-def without_supplied(damage: DataFrame, batches: DataFrame) -> DataFrame:
-    """Damage whose lost offsets no capture of the same replica holds in full."""
-    replica = ["cluster_id", "node_id", "directory_id"]
-    lost_to = F.coalesce(F.col("lost_to_offset"), F.col("lost_from_offset") + 1)
-    spans = batches.select(*replica, "base_offset", (F.col("last_offset") + 1).alias("end_offset")).distinct()
-    overlap = F.least("end_offset", "lost_to") - F.greatest("base_offset", "lost_from_offset")
-    key = ["capture_id", "file", "position"]
-    supplied = (
-        spans.join(F.broadcast(damage.withColumn("lost_to", lost_to)), replica)
-        .where((F.col("base_offset") < F.col("lost_to")) & (F.col("end_offset") > F.col("lost_from_offset")))
-        .groupBy(*key, "lost_from_offset", "lost_to")
-        .agg(F.sum(overlap).alias("held"))
-        .where(F.col("held") >= F.col("lost_to") - F.col("lost_from_offset"))
-    )
-    return damage.join(supplied.select(*key), key, "left_anti")
+def replica(capture: Mapping[str, Any]) -> Replica:
+    return capture["node_id"], capture["directory_id"]
 
 
-def without_whole(damage: DataFrame, snapshots: DataFrame, captures: DataFrame) -> DataFrame:
-    """Damage of checkpoints of which no capture of the same replica holds a whole copy."""
-    replica = ["cluster_id", "node_id", "directory_id"]
-    whole = snapshots.where("complete").select("cluster_id", "end_offset", "leader_epoch", "content_digest")
-    held = (
-        captures.select(*replica, F.explode("snapshots").alias("held"))
-        .select(*replica, "held.*")
-        .join(whole, ["cluster_id", "end_offset", "leader_epoch", "content_digest"])
-    )
-    name = F.format_string("__cluster_metadata-0/%020d-%010d.checkpoint", "end_offset", "leader_epoch")
-    names = held.select(*replica, name.alias("file")).distinct()
-    return damage.join(names, [*replica, "file"], "left_anti")
+def is_supplied(
+    lost: Mapping[str, Any], copies: list[Mapping[str, Any]], whole: set[tuple[Any, ...]]
+) -> bool:
+    """Whether the captures of the same replica hold what one of them lost."""
+    if lost["reason"] not in FILE_REASONS and not lost["reason"].startswith("unreadable"):
+        return False
+    if lost["lost_from_offset"] is not None:
+        return are_held(lost["lost_from_offset"], lost["lost_to_offset"], copies)
+    damaged = parse_name(lost["file"].rsplit("/", 1)[-1])
+    held = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for c in copies for s in c["snapshots"]}
+    return damaged is not None and any(damaged[:2] == (end, epoch) for end, epoch, _ in held & whole)
 
 
-def unopened(captures: DataFrame) -> DataFrame:
-    """Segments and checkpoints that could not be opened at all, whole."""
-    faults = captures.select(
-        "cluster_id", "capture_id", "node_id", "directory_id", F.explode("file_faults").alias("fault")
-    ).where(F.col("fault.file").rlike(r"\.(log|checkpoint)$"))
-    return faults.select(
-        "cluster_id",
-        "capture_id",
-        "node_id",
-        "directory_id",
-        F.col("fault.file").alias("file"),
-        F.lit(0).cast("long").alias("position"),
-        F.lit(0).cast("long").alias("size_bytes"),
-        F.lit(None).cast("string").alias("sha256"),
-        F.concat(F.lit("unreadable: "), F.col("fault.reason")).alias("reason"),
-        F.lit(None).cast("long").alias("lost_from_offset"),
-        F.lit(None).cast("long").alias("lost_to_offset"),
-    )
+def are_held(first: int, end: int | None, copies: list[Mapping[str, Any]]) -> bool:
+    """Whether runs of the captures cover the offsets; an unknown end stands for one batch."""
+    runs = sorted((r["first_offset"], r["end_offset"]) for c in copies for r in c["runs"])
+    reached = first
+    for run_first, run_end in runs:
+        if run_first <= reached < run_end:
+            reached = run_end
+    return reached >= (first + 1 if end is None else end)
+
+
+def unopened(capture: Mapping[str, Any]) -> list[Row]:
+    """Segments and checkpoints that could not be opened at all."""
+    return [
+        {
+            "file": fault["file"],
+            "position": 0,
+            "size_bytes": 0,
+            "sha256": None,
+            "reason": f"unreadable: {fault['reason']}",
+            "lost_from_offset": None,
+            "lost_to_offset": None,
+        }
+        for fault in capture["file_faults"]
+        if fault["file"].endswith((".log", ".checkpoint"))
+    ]

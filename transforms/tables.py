@@ -33,7 +33,7 @@ class Column:
         return f"`{self.name}` {self.type}{'' if self.nullable else ' NOT NULL'} COMMENT '{comment}'"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """A table: `key` names the non-null columns that identify a row, `clustering` those it is laid out by.
 

@@ -1,0 +1,104 @@
+"""What goes wrong on the command line: one clear line, the right exit code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def kraftlake(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command as a user calls it, in a process of its own."""
+    command = [sys.executable, "-m", "jobs.cli", *map(str, words)]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def refused(result: subprocess.CompletedProcess[str], code: int, *said: str) -> None:
+    """It exits with the code, says these words on stderr in few lines, and prints no traceback."""
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) <= 4, result.stderr
+    for words in said:
+        assert words in result.stderr
+
+
+def test_a_wrong_path(tmp_path: Path) -> None:
+    began = time.monotonic()
+    result = kraftlake("run", "--captures", tmp_path / "nowhere", "--lake", tmp_path / "lake")
+    assert time.monotonic() - began < 20  # Spark is not started for it
+    refused(result, 2, "nowhere does not exist")
+    assert not (tmp_path / "lake").exists()
+
+
+def test_an_empty_tree(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = kraftlake("run", "--captures", tmp_path / "empty", "--lake", tmp_path / "lake")
+    refused(result, 3, "no controller directory")
+
+
+def test_no_cluster_id(tmp_path: Path, golden: Path) -> None:
+    shutil.copytree(golden / "v4.4.0-mini/node-1/__cluster_metadata-0", tmp_path / "x/__cluster_metadata-0")
+    result = kraftlake("run", "--captures", tmp_path / "x", "--lake", tmp_path / "lake")
+    refused(result, 2, "no cluster id", "--cluster-id")
+
+
+def test_a_log_of_kafka_2_8(tmp_path: Path) -> None:
+    (tmp_path / "old/@metadata-0").mkdir(parents=True)
+    result = kraftlake("run", "--captures", tmp_path / "old", "--lake", tmp_path / "lake")
+    refused(result, 3, "2.8")
+
+
+def test_a_folder_that_is_no_lake(tmp_path: Path, golden: Path) -> None:
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers/letter.txt").write_text("not a lake")
+    refused(kraftlake("sql", "SELECT 1", "--lake", tmp_path / "papers"), 2, "is no lake")
+    result = kraftlake("run", "--captures", golden / "v4.4.0-mini", "--lake", tmp_path / "papers")
+    refused(result, 2, "is not empty and is no lake")
+    assert [p.name for p in (tmp_path / "papers").iterdir()] == ["letter.txt"]
+
+
+def test_a_lake_of_another_format(tmp_path: Path) -> None:
+    (tmp_path / "lake.json").write_text('{"format_version": 99}')
+    refused(kraftlake("derive", "--lake", tmp_path), 2, "lake format 99")
+
+
+def test_no_such_cluster(tmp_path: Path, golden: Path) -> None:
+    words = ("--captures", golden / "v4.4.0-mini", "--lake", tmp_path / "lake", "--cluster", "elsewhere")
+    refused(kraftlake("run", *words), 2, "elsewhere")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_unreadable_files(tmp_path: Path, golden: Path) -> None:
+    shutil.copytree(golden / "v4.4.0-mini/node-1", tmp_path / "x")
+    (tmp_path / "x/__cluster_metadata-0").chmod(0)
+    result = kraftlake("run", "--captures", tmp_path / "x", "--lake", tmp_path / "lake", "--dry-run")
+    refused(result, 3, "Permission denied")
+
+
+def test_dry_run_needs_no_spark_and_makes_no_lake(tmp_path: Path, golden: Path) -> None:
+    result = kraftlake("run", "--captures", golden / "v4.4.0-mini", "--lake", tmp_path / "lake", "--dry-run")
+    assert result.returncode == 0
+    assert len(result.stdout.splitlines()) == 2
+    assert "node 1" in result.stdout
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("words", [(), ("fly",), ("run",), ("sql", "--lake", ".")])
+def test_wrong_words(words: tuple[str, ...]) -> None:
+    result = kraftlake(*words)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["run", "ingest", "derive", "sql", "dump"])
+def test_every_verb_has_examples(verb: str) -> None:
+    result = kraftlake(verb, "--help")
+    assert result.returncode == 0
+    assert f"kraftlake {verb}" in result.stdout.split("examples:")[1]

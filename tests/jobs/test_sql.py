@@ -1,0 +1,93 @@
+"""kraftlake sql: answers in each format, and wrong queries in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.sql import split_statements
+from tests.jobs.lakes import run
+
+
+@pytest.fixture(scope="module")
+def lake_path(spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sql") / "lake"
+    assert spark is not None
+    assert run(path, golden / "v4.4.0-mini") == 0
+    return path
+
+
+def answer(capsys: pytest.CaptureFixture[str], lake: Path, *words: str) -> str:
+    capsys.readouterr()
+    assert main(["sql", "--lake", str(lake), *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_who_could_vote_when(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = answer(
+        capsys,
+        lake_path,
+        "SELECT `offset`, voter_ids, commit_status FROM voter_history WHERE source = 'record'",
+        "--format",
+        "json",
+    )
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"offset": 2, "voter_ids": [1], "commit_status": "committed"},
+        {"offset": 25, "voter_ids": [1, 2], "commit_status": "committed"},
+    ]
+
+
+def test_table_and_csv(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "SELECT leader_epoch, leader_id FROM leader_timeline ORDER BY 1"
+    table = answer(capsys, lake_path, query)
+    assert [line.split() for line in table.splitlines()] == [
+        ["leader_epoch", "leader_id"],
+        ["------------", "---------"],
+        ["1", "1"],
+        ["2", "2"],
+    ]
+    assert answer(capsys, lake_path, query, "--format", "csv") == "leader_epoch,leader_id\n1,1\n2,2\n"
+
+
+def test_every_view_answers(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    views = [
+        json.loads(line) for line in answer(capsys, lake_path, "SHOW VIEWS", "--format", "json").splitlines()
+    ]
+    assert len(views) >= 7
+    for view in views:
+        answer(capsys, lake_path, f"SELECT * FROM {view['viewName']} LIMIT 3", "--format", "json")
+
+
+def test_a_moved_lake_works(lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import shutil
+
+    shutil.copytree(lake_path, tmp_path / "moved")
+    out = answer(capsys, tmp_path / "moved", "SELECT COUNT(*) AS n FROM captures", "--format", "json")
+    assert json.loads(out) == {"n": 2}
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELEC 1", "PARSE_SYNTAX_ERROR"),
+        ("SELECT nothing FROM voter_sets", "UNRESOLVED_COLUMN"),
+        ("SELECT * FROM nowhere", "TABLE_OR_VIEW_NOT_FOUND"),
+    ],
+)
+def test_a_wrong_query_is_one_line(
+    lake_path: Path, capsys: pytest.CaptureFixture[str], query: str, said: str
+) -> None:
+    capsys.readouterr()
+    assert main(["sql", query, "--lake", str(lake_path)]) == 2
+    err = [line for line in capsys.readouterr().err.splitlines() if line]
+    assert len(err) == 1
+    assert said in err[0]
+
+
+def test_statements_are_split_outside_quotes_and_comments() -> None:
+    text = "SELECT ';' AS a; -- one; two\nSELECT `x;y` FROM t;\n"
+    assert split_statements(text) == ["SELECT ';' AS a", "SELECT `x;y` FROM t"]
