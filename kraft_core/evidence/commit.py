@@ -93,7 +93,7 @@ class CommitStatus:
         for truncation in reversed(self.truncations.get(leader_epoch, ())):
             if truncation.offset <= base_offset:
                 return _truncated(truncation)
-        if line is None:
+        if line is None or not line.covers(base_offset):
             return Verdict("undecided", "no captured log holds it", None)
         return self._open_verdict(line, base_offset, end_offset)
 

@@ -130,7 +130,7 @@ class LowerBounds:
                 yield self._bound("voters_record", epoch, record.offset, bound, at, words, commits)
 
     def _committed_before(self, record: ControlRecord, line: EpochLine) -> tuple[tuple[int, int], ...]:
-        """Its epoch's first batch, and the VotersRecord before it; a snapshot does not tell where that was."""
+        """Its epoch's first batch, and the VotersRecord before it, whose place a snapshot does not tell."""
         previous = self.in_force.at(record.leader_epoch, record.offset - 1).voters
         ends = [(record.leader_epoch, line.first_batch_end)] if line.first_batch_end is not None else []
         if previous is not None and previous.source == "record":

@@ -20,9 +20,9 @@ Kind = Literal["bootstrapped", "added", "removed", "updated"]
 
 
 def voter_changes(known: Conclusions, nodes: list[SetNode]) -> list[VoterChangeRow]:
-    """Every change, in the order of the sets that made them."""
+    """Every change, by the set that made it."""
     by_key = {node.key: node for node in nodes}
-    return [
+    rows = [
         VoterChangeRow(
             known.facts.cluster_id,
             node.voters.offset,
@@ -38,6 +38,8 @@ def voter_changes(known: Conclusions, nodes: list[SetNode]) -> list[VoterChangeR
         if node.source in ("record", "snapshot")
         for kind, voter, detail in _changes(node, by_key.get(node.before) if node.before else None)
     ]
+    # A record that names a voter twice changes it once.
+    return sorted(set(rows), key=lambda r: (r.offset, r.leader_epoch, r.kind, r.voter_id, r.directory_id))
 
 
 def _changes(node: SetNode, before: SetNode | None) -> Iterator[tuple[Kind, Voter, str | None]]:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from kraft_core.evidence.commit import Verdict
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import SnapshotFacts, labels
-from kraft_core.evidence.in_force import SetInForce, State, record_set, snapshot_set, static_set
+from kraft_core.evidence.in_force import UNKNOWN, SetInForce, State, record_set, snapshot_set, static_set
 from kraft_core.evidence.rows import EndpointRow, SetSource, VoterRow, VoterSetRow
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 from kraft_core.uuid_text import ZERO_UUID
@@ -147,6 +147,13 @@ class _Resolved:
             return self.known.in_force.below_epoch(place.leader_epoch)
         return self.known.in_force.at(place.leader_epoch, place.offset - 1)
 
+    def _state_in_log(self, place: SetInForce) -> State:
+        """What captured logs put in force where a snapshot ends; UNKNOWN where none reaches that far."""
+        line = self.known.lineage.lines.get(place.leader_epoch)
+        if line is None or not line.covers(place.offset):
+            return UNKNOWN
+        return self.known.in_force.at(place.leader_epoch, place.offset)
+
     def _key_of(self, place: SetInForce | None) -> Key | None:
         if place is None:
             return None
@@ -165,7 +172,7 @@ class _Resolved:
             place = snapshot_set(snapshot) if snapshot.proves else None
             if place is None:
                 continue
-            by_log = self.known.in_force.at(place.leader_epoch, place.offset)
+            by_log = self._state_in_log(place)
             below = max((entry for entry in history if entry[0] <= place.offset), default=None, key=_place)
             if by_log.is_static or (by_log.voters and by_log.voters.source == "record"):
                 key = self._key_of(by_log.voters)

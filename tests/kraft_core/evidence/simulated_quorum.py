@@ -1,8 +1,8 @@
 """A quorum in memory that keeps KRaft's rules, to draw captures from whose truth is known.
 
-Replicas elect, append, fetch, truncate, snapshot, change voters, lose disks and crash at random; one clock ticks
-at every step. What the leaders committed is noted, and at the end everything settles into one log, so that
-every verdict drawn from captures on the way can be held against what became of the batch.
+Replicas elect, append, fetch, truncate, snapshot, change voters, lose disks and crash at random; one clock
+ticks at every step. What the leaders committed is noted, and at the end everything settles into one log, so
+that every verdict drawn from captures on the way can be held against what became of the batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Batch:
     end: int
     epoch: int
     at: int
-    records: tuple[ControlRecord, ...] = ()
+    records: tuple[ControlRecord, ...] = field(default=(), compare=False)
     metadata_version: int | None = None
 
 
@@ -91,7 +91,12 @@ class Quorum:
         self.configured: VoterIds = tuple(sorted(self.replicas))[:voters]
         # How often each step is taken: calm, or with many elections, changes of voters, snapshots.
         self.weights = random.choice(
-            [(2, 6, 20, 2, 1, 0.5, 0.3), (10, 5, 10, 2, 0, 1, 0), (3, 3, 15, 12, 0, 1, 0.5), (1, 8, 20, 4, 8, 0, 1)]
+            [
+                (2, 6, 20, 2, 1, 0.5, 0.3),
+                (10, 5, 10, 2, 0, 1, 0),
+                (3, 3, 15, 12, 0, 1, 0.5),
+                (1, 8, 20, 4, 8, 0, 1),
+            ]
         )
         # (ms, high watermark) whenever a leader raised it.
         self.committed: list[tuple[int, int]] = [(0, 0)]
@@ -192,7 +197,9 @@ class Quorum:
     def _record(
         self, leader: Replica, offset: int, base: int, end: int, kind: Any, value: dict[str, Any]
     ) -> ControlRecord:
-        return ControlRecord(offset, leader.epoch, base, end, hash((base, leader.epoch)), self.now, kind, value)
+        return ControlRecord(
+            offset, leader.epoch, base, end, hash((base, leader.epoch)), self.now, kind, value
+        )
 
     def _leader(self) -> Replica | None:
         leaders = [replica for replica in self.replicas.values() if replica.leads_from is not None]
@@ -293,9 +300,8 @@ class Quorum:
             leader.leader_high_watermark = offset
             leader.high_watermark = max(leader.high_watermark, offset)
             self.committed.append((self.now, offset))
-            if leader.name not in voters:
-                if offset > self._changed_at(leader):
-                    leader.leads_from = leader.leader_high_watermark = None
+            if leader.name not in voters and offset > self._changed_at(leader):
+                leader.leads_from = leader.leader_high_watermark = None
 
     def snapshot(self) -> None:
         replica = self._any()

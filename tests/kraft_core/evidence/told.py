@@ -44,7 +44,7 @@ class Story:
     def leader(
         self, epoch: int, at: int, node: int, ids: str, granted: str | None = None, sets: str = ""
     ) -> Story:
-        """LEADER_CHANGE at an offset, 10 ms an offset; `sets`: with KRAFT_VERSION 1 and these KRAFT_VOTERS."""
+        """LEADER_CHANGE at an offset, 10 ms an offset; `sets`: with KRAFT_VERSION 1 and KRAFT_VOTERS."""
         end = at + (3 if sets else 1)
         self.first_batches[epoch] = (at, end, 10 * at)
         value = {

@@ -1,0 +1,101 @@
+"""What counts as truncated, and what does not."""
+
+from __future__ import annotations
+
+from tests.kraft_core.evidence.told import Story
+
+THREE = "1 2 3"
+
+
+def two_epochs() -> Story:
+    """Leader 1 in epoch 1; leader 2 in epoch 3 from offset 20 on, of which only one capture is told."""
+    return Story().leader(1, 0, 1, THREE, sets=THREE).leader(3, 20, 2, THREE)
+
+
+def test_a_replica_that_held_it_and_then_a_higher_epoch() -> None:
+    story = two_epochs().capture("1", 500, "1:0-30", 1).capture("1", 900, "1:0-20 3:20-22", 3)
+    assert story.ranges() == ["1: 0-20 undecided", "1: 20-30 truncated by 3", "3: 20-22 undecided"]
+    row = story.evidence().log_ranges[1]
+    assert row.as_of == 900
+    assert "then epoch 3 from 20" in row.evidence
+
+
+def test_no_clock_is_needed() -> None:
+    """The clock of the second capture was wrong: a lower epoch never overwrites a higher one."""
+    story = two_epochs().capture("1", 900, "1:0-30", 1).capture("1", 500, "1:0-20 3:20-22", 3)
+    assert story.ranges()[1] == "1: 20-30 truncated by 3"
+
+
+def test_what_another_replica_holds_is_no_truncation() -> None:
+    story = two_epochs().capture("1", 500, "1:0-30", 1).capture("2", 900, "1:0-20 3:20-22", 3)
+    assert story.ranges() == ["1: 0-30 undecided", "3: 20-22 undecided"]
+
+
+def test_what_another_directory_of_the_node_holds_is_no_truncation() -> None:
+    story = two_epochs().capture("1", 500, "1:0-30", 1).capture("1b", 900, "1:0-20 3:20-22", 3)
+    assert "truncated" not in " ".join(story.ranges())
+
+
+def test_a_deleted_prefix_is_no_truncation() -> None:
+    story = two_epochs().capture("1", 500, "1:0-20", 1).capture("1", 900, "3:25-40", 3)
+    assert story.ranges() == ["1: 0-20 undecided", "3: 25-40 undecided"]
+
+
+def test_a_missing_segment_is_no_truncation() -> None:
+    story = two_epochs().capture("1", 500, "1:0-20", 1).capture("1", 900, "1:0-10 3:20-40", 3)
+    assert story.ranges() == ["1: 0-20 undecided", "3: 20-40 undecided"]
+
+
+def test_a_fetched_snapshot_is_no_truncation_below_its_end() -> None:
+    story = two_epochs().capture("1", 500, "1:0-30", 1).capture("1", 900, "3:28-40", 3)
+    story.snapshot(28, 3, "1", at=800, sets=THREE)
+    # The snapshot shows that the record at 27 is of epoch 3.
+    assert story.ranges() == ["1: 0-27 undecided", "1: 27-30 truncated by 3", "3: 28-40 undecided"]
+
+
+def test_a_shorter_log_is_no_truncation() -> None:
+    story = two_epochs().capture("1", 900, "1:0-10", 1).capture("1", 500, "1:0-20", 1)
+    assert "truncated" not in " ".join(story.ranges())
+
+
+def test_a_committed_batch_of_a_higher_epoch_supersedes() -> None:
+    story = two_epochs().capture("1", 500, "1:0-30", 1)
+    story.capture("2", 900, "1:0-20 3:20-25", 3).capture("3", 950, "1:0-20 3:20-24", 3)
+    assert story.ranges() == [
+        "1: 0-20 committed",
+        "1: 20-30 truncated by 3",
+        "3: 20-24 committed",
+        "3: 24-25 uncommitted",
+    ]
+    row = story.evidence().log_ranges[1]
+    assert row.as_of == 950
+    assert row.evidence.startswith("a committed batch of epoch 3 lies at 20: a majority of {1,2,3}")
+
+
+def test_a_snapshot_alone_supersedes_too() -> None:
+    story = two_epochs().capture("1", 500, "1:0-30", 1).snapshot(25, 3, "2", at=700, sets=THREE)
+    assert story.ranges() == ["1: 0-24 undecided", "1: 24-30 truncated by 3"]
+
+
+def test_a_batch_that_a_later_leader_brought_back_is_not_truncated() -> None:
+    """Figure 8 with a replica that lost the batch in between: epoch 4's log holds it again."""
+    story = Story().leader(1, 0, 1, THREE, sets=THREE).leader(3, 20, 3, THREE).leader(4, 30, 1, THREE)
+    story.capture("2", 500, "1:0-30", 2).capture("2", 600, "1:0-20 3:20-22", 3)
+    assert "1: 20-30 truncated by 3" in story.ranges()
+    story.capture("1", 700, "1:0-30 4:30-31", 4)
+    assert story.ranges() == ["1: 0-30 undecided", "3: 20-22 undecided", "4: 30-31 undecided"]
+    story.capture("2", 800, "1:0-30 4:30-31", 4)
+    assert story.ranges() == ["1: 0-30 committed", "3: 20-22 truncated by 1", "4: 30-31 committed"]
+
+
+def test_a_lost_voter_set() -> None:
+    story = two_epochs().voters(1, 25, "1 2 3 4").capture("1", 500, "1:0-30", 1)
+    story.capture("2", 900, "1:0-20 3:20-25", 3).capture("3", 950, "1:0-20 3:20-24", 3)
+    assert story.sets() == ["record 2/1: 1 2 3 committed", "record 25/1: 1 2 3 4 truncated"]
+    first, lost = story.evidence().voter_sets
+    assert (first.in_force_to_offset, first.in_force_to) == (None, None)
+    assert (lost.in_force_from_offset, lost.in_force_to_offset, lost.truncated_by_epoch) == (25, 30, 3)
+    assert (lost.in_force_from, lost.in_force_to) == (250, 200)
+    assert [(c.kind, c.voter_id, c.commit_status) for c in story.evidence().voter_changes][3:] == [
+        ("added", 4, "truncated")
+    ]

@@ -1,0 +1,99 @@
+"""When a batch is known not to be committed as of a moment, and when that is not known."""
+
+from __future__ import annotations
+
+from tests.kraft_core.evidence.told import Story
+
+THREE = "1 2 3"
+FOUR = "1 2 3 4"
+
+
+def three() -> Story:
+    return Story().leader(1, 0, 1, THREE, sets=THREE)
+
+
+def statuses(story: Story) -> list[str]:
+    return [row.split(": ")[1] for row in story.ranges()]
+
+
+def test_two_of_three_lack_it() -> None:
+    story = (
+        three()
+        .capture("1", 1000, "1:0-30", 1)
+        .capture("2", 1010, "1:0-20", 1)
+        .capture("3", 1020, "1:0-10", 1)
+    )
+    assert statuses(story) == ["0-20 committed", "20-30 uncommitted"]
+    row = story.evidence().log_ranges[1]
+    assert row.as_of == 1010
+    assert "2@" in row.evidence
+    assert "3@" in row.evidence
+
+
+def test_a_capture_from_before_the_record_says_nothing() -> None:
+    """The batches up to 30 were appended by 290; node 2 was captured before, so it may hold them by now."""
+    story = (
+        three().capture("1", 1000, "1:0-30", 1).capture("2", 280, "1:0-20", 1).capture("3", 1020, "1:0-20", 1)
+    )
+    assert statuses(story) == ["0-20 committed", "20-30 undecided"]
+
+
+def test_only_the_newest_capture_of_a_voter_counts() -> None:
+    story = (
+        three()
+        .capture("1", 1000, "1:0-30", 1)
+        .capture("2", 1010, "1:0-20", 1)
+        .capture("3", 1020, "1:0-20", 1)
+    )
+    story.capture("2", 2000, "1:0-30", 9)
+    assert statuses(story) == ["0-20 committed", "20-30 undecided"]
+
+
+def test_a_voter_with_another_batch_there_lacks_it() -> None:
+    story = three().leader(2, 20, 3, THREE)
+    story.capture("1", 1000, "1:0-30", 1).capture("2", 1000, "1:0-20", 2).capture(
+        "3", 1000, "1:0-20 2:20-40", 2
+    )
+    assert statuses(story) == ["0-20 undecided", "20-30 uncommitted", "20-40 uncommitted"]
+
+
+def test_a_deleted_prefix_a_hole_or_a_damaged_tail_may_have_held_it() -> None:
+    for log, more in (("1:40-50", {}), ("1:0-20 1:35-40", {}), ("1:0-20", {"tail_damaged": True})):
+        story = three().capture("1", 1000, "1:0-30", 1).capture("2", 1000, "1:0-20", 1)
+        story.capture("3", 1000, log, 9, **more)
+        assert "uncommitted" not in " ".join(statuses(story)), log
+
+
+def test_a_set_needs_a_majority_of_its_own() -> None:
+    """Voter 4 is being added: two of four hold the record, and no third one does."""
+    story = three().voters(1, 20, FOUR)
+    story.capture("1", 1000, "1:0-30", 1).capture("4", 1000, "1:0-30", 1)
+    assert story.sets()[-1] == "record 20/1: 1 2 3 4 undecided"
+    story.capture("2", 1000, "1:0-20", 1).capture("3", 1000, "1:0-20", 1)
+    assert story.sets()[-1] == "record 20/1: 1 2 3 4 uncommitted"
+    assert statuses(story) == ["0-20 committed", "20-30 uncommitted"]
+
+
+def test_half_of_an_even_set_may_have_committed_it_by_a_set_that_was_not_captured() -> None:
+    """Leader 1 may have removed 3 or 4 after 20 and counted by the remaining three, of which it is one."""
+    story = Story().leader(1, 0, 1, FOUR, sets=FOUR)
+    story.capture("2", 1000, "1:0-30", 1)
+    story.capture("3", 1000, "1:0-20", 1).capture("4", 1000, "1:0-20", 1)
+    assert statuses(story) == ["0-20 committed", "20-30 undecided"]
+    story.capture("1", 1000, "1:0-30", 1)
+    assert statuses(story) == ["0-20 committed", "20-30 uncommitted"]
+
+
+def test_a_captured_next_set_counts_too() -> None:
+    story = Story().leader(1, 0, 1, FOUR, sets=FOUR).voters(1, 25, THREE)
+    story.capture("1", 1000, "1:0-30", 1).capture("2", 1000, "1:0-30", 9)
+    story.capture("3", 1000, "1:0-20", 1).capture("4", 1000, "1:0-20", 1)
+    assert statuses(story) == ["0-20 committed", "20-30 undecided"]
+
+
+def test_a_dead_replica_with_a_diverged_tail() -> None:
+    """Node 1 died with a tail of its own; the others went on, and the tail is gone for good."""
+    story = three().leader(2, 20, 2, THREE)
+    story.capture("1", 500, "1:0-30", 1)
+    story.capture("2", 1000, "1:0-20 2:20-30", 2).capture("3", 1000, "1:0-20 2:20-30", 2)
+    assert story.ranges() == ["1: 0-20 committed", "1: 20-30 truncated by 2", "2: 20-30 committed"]
