@@ -1,0 +1,71 @@
+"""What happened to the things under a path of the tree, in the order of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_core.image import tree
+from kraft_core.image.differences import differences
+from kraft_core.image.image import Image
+from kraft_core.image.replica import Replica
+from kraft_core.record import Record
+
+CHECKPOINT = "checkpoint"
+"""Stands for a record type where only a checkpoint tells that something changed at or before its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of what a path shows: the thing's values before and after, None for its absence.
+
+    offset, leader_epoch, timestamp (ms): of the record that made it visible, or of the checkpoint's end;
+    record_type: of the record that made it, or CHECKPOINT.
+    """
+
+    offset: int
+    leader_epoch: int
+    timestamp: int
+    record_type: str
+    path: tree.Path
+    kind: str
+    before: Any
+    after: Any
+
+
+def events(replica: Replica, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
+    """Up to an offset (inclusive), of the things that show under one of the patterns."""
+    image = Image()
+    for step in replica.steps():
+        if step.offset > last_offset:
+            return
+        changes = _of_checkpoint(image, step) if isinstance(step, Image) else _of_record(image, step)
+        if isinstance(step, Image):
+            image = step.copy()
+        for record_type, kind, before, after in changes:
+            path = _path_under(patterns, kind, before if after is None else after)
+            if path is not None:
+                where = (step.offset, step.leader_epoch, step.timestamp)
+                yield Event(*where, record_type, path, kind, before, after)
+
+
+_Changes = list[tuple[str, str, Any, Any]]
+
+
+def _of_checkpoint(image: Image, checkpoint: Image) -> _Changes:
+    return [(CHECKPOINT, each.kind, each.before, each.after) for each in differences(image, checkpoint)]
+
+
+def _of_record(image: Image, record: Record) -> _Changes:
+    return [
+        (made.record.type, made.change.kind, made.before, made.change.value) for made in image.apply(record)
+    ]
+
+
+def _path_under(patterns: Sequence[tree.Path], kind: str, value: Any) -> tree.Path | None:
+    """The path by which a thing shows under one of the patterns; by name rather than by id."""
+    for path in reversed(tree.paths(kind, value)):
+        if any(tree.touches(pattern, path) for pattern in patterns):
+            return path
+    return None
