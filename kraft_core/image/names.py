@@ -2,7 +2,7 @@
 
 Sources: ConfigResource.Type, ResourceType, PatternType, AclOperation, AclPermissionType, SecurityProtocol,
 ScramMechanism, LeaderRecoveryState, ZkMigrationState and MetadataVersion of kafka-clients and
-kafka-server-common 4.4.0.
+kafka-server-common, 3.9.2 to 4.4.0.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 LEADER_RECOVERY_STATES = {0: "RECOVERED", 1: "RECOVERING"}
 
-ZK_MIGRATION_STATES = {0: "NONE", 1: "PRE_MIGRATION", 2: "MIGRATION", 3: "POST_MIGRATION", 4: "ZK"}
+ZK_MIGRATION_STATES = {0: "NONE", 1: "MIGRATION", 2: "PRE_MIGRATION", 3: "POST_MIGRATION", 4: "ZK"}
 
 METADATA_VERSIONS = {
     1: "3.0-IV1",

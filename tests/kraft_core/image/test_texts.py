@@ -7,6 +7,7 @@ import pytest
 from kraft_core.image import kafka_text, tables, words
 from kraft_core.image.configs import Config
 from kraft_core.image.glob import compile_glob
+from kraft_core.image.names import ZK_MIGRATION_STATES
 from kraft_core.image.scram_users import ScramUser
 from kraft_core.image.topics import Topic
 from kraft_core.image.tree import touches
@@ -129,3 +130,12 @@ def test_a_new_secret_is_told_without_it():
     before, after = (Config(4, "", "ssl.key.password", value) for value in ("hush", "hush hush"))
     assert words.what_changed(tables.CONFIGS, before, after) == words.UNSEEN
     assert "hush" not in words.what_changed(tables.CONFIGS, None, after)
+
+
+def test_numbers_of_the_move_from_zookeeper_are_not_in_the_order_of_its_stages():
+    """ZkMigrationState of kafka-metadata 3.9.2: a pre-migration came to be numbered after the migration."""
+    assert [ZK_MIGRATION_STATES[number] for number in (2, 1, 3)] == [
+        "PRE_MIGRATION",
+        "MIGRATION",
+        "POST_MIGRATION",
+    ]
