@@ -29,3 +29,11 @@ class ProtocolFault(ValueError):
 
     Two leaders of one epoch, a truncation below the high watermark, a leader that fetches from itself.
     """
+
+
+class UnknownEndpoints(ProtocolFault):
+    """A replica is told of a leader whose endpoints nobody told it.
+
+    Kafka's resigning leader leaves its endpoints out of EndQuorumEpoch (KIP-853 has them in), so a voter's
+    replaced disk, which has no voter set yet, ends when it is the first thing that it hears.
+    """

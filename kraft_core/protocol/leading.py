@@ -124,11 +124,11 @@ def _advance(replica: Replica, progress: LeaderProgress) -> Step:
     if watermark is None or watermark == state.progress.high_watermark:
         return step
     step = step.then(operate, UpdateHighWatermark(watermark))
-    return step.then(_complete_change, watermark).then(_wake, None)
+    return step.then(_complete_change, watermark).then(_ask_to_resign, watermark).then(_wake, None)
 
 
 def _complete_change(replica: Replica, high_watermark: int) -> Step:
-    """The VotersRecord has committed: answer who asked for it. A leader that removed itself resigns."""
+    """The VotersRecord has committed: answer who asked for it."""
     state = leader_of(replica)
     pending = state.pending
     if pending is None or pending.offset is None or pending.offset >= high_watermark:
@@ -139,10 +139,19 @@ def _complete_change(replica: Replica, high_watermark: int) -> Step:
             return step
         response = AddVoterResponse(ErrorCode.NONE)
         return step.then(answer, pending.requester, pending.correlation_id, response)
-    if not replica.is_voter:
-        step = Step(replace(replica, state=replace(state, pending=None, resign_requested=True)))
     response = RemoveVoterResponse(ErrorCode.NONE)
     return step.then(answer, pending.requester, pending.correlation_id, response)
+
+
+def _ask_to_resign(replica: Replica, high_watermark: int) -> Step:
+    """KIP-853, RemoveVoter: a leader whose own removal has committed resigns.
+
+    Kafka's code forgets it where the request timed out before the commit; the leader then goes on leading.
+    """
+    offset = replica.voters_offset
+    if replica.is_voter or offset is None or offset >= high_watermark:
+        return Step(replica)
+    return Step(replace(replica, state=replace(leader_of(replica), resign_requested=True)))
 
 
 def _wake(replica: Replica, end_offset: int | None) -> Step:

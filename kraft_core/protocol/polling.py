@@ -134,9 +134,9 @@ def _join_request(replica: Replica) -> AddVoterRequest | RemoveVoterRequest:
 
 
 def _poll_leader(replica: Replica, state: Leader) -> Step:
-    """A leader that was removed, or that no majority hears, resigns. A sole voter needs nobody."""
+    """A leader that no majority fetches from resigns. A sole voter needs nobody."""
     is_alone = len(replica.voters) == 1 and replica.is_voter
-    if state.resign_requested or (not is_alone and replica.now >= state.check_quorum_deadline):
+    if not is_alone and replica.now >= state.check_quorum_deadline:
         return to_resigned(replica)
     step = expire_change(replica).then(_expire_fetches)
     if replica.now < state.begin_epoch_deadline:
@@ -170,6 +170,13 @@ def _poll_resigned(replica: Replica, state: Resigned) -> Step:
     if replica.now >= state.election_deadline:
         return to_unattached(replica, state.epoch + 1)
     return bid_farewell(replica, state)
+
+
+def resign_if_asked(replica: Replica) -> Step:
+    """A leader whose own removal has committed handles nothing more."""
+    if isinstance(replica.state, Leader) and replica.state.resign_requested:
+        return to_resigned(replica)
+    return Step(replica)
 
 
 def shut_down(replica: Replica) -> Step:

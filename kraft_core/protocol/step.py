@@ -12,7 +12,7 @@ from typing import Any
 from kraft_core.protocol import epochs, features, fetching, membership, messages, snapshots, voting
 from kraft_core.protocol.leading import append
 from kraft_core.protocol.messages import Message
-from kraft_core.protocol.polling import poll, shut_down
+from kraft_core.protocol.polling import poll, resign_if_asked, shut_down
 from kraft_core.protocol.records import data_batch
 from kraft_core.protocol.replica import Leader, Replica, Step
 
@@ -93,6 +93,10 @@ RESPONSES = (
 
 def step(replica: Replica, event: Event) -> Step:
     """What the event makes of the replica. Raises ProtocolFault (see errors), RefusedError as replay.step."""
+    return _handle(replica, event).then(resign_if_asked)
+
+
+def _handle(replica: Replica, event: Event) -> Step:
     match event:
         case Tick():
             return poll(replica, event.now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft_core.protocol.errors import ErrorCode, ProtocolFault
+from kraft_core.protocol.errors import ErrorCode, ProtocolFault, UnknownEndpoints
 from kraft_core.protocol.messages import AddVoterResponse, Endpoints, FetchResponse, RemoveVoterResponse
 from kraft_core.protocol.replica import (
     Candidate,
@@ -57,7 +57,7 @@ def _unattached_deadline(replica: Replica) -> tuple[Replica, int]:
 def to_follower(replica: Replica, epoch: int, leader_id: int, endpoints: Endpoints) -> Step:
     """Raises ProtocolFault where no correct quorum can lead: behind its epoch, or to follow itself."""
     if not endpoints:
-        raise ProtocolFault(f"the endpoints of leader {leader_id} in epoch {epoch} are not known")
+        raise UnknownEndpoints(f"the endpoints of leader {leader_id} in epoch {epoch} are not known")
     if leader_id == replica.key.id:
         raise ProtocolFault(f"{leader_id} is told to follow itself in epoch {epoch}")
     if epoch < replica.epoch or (epoch == replica.epoch and isinstance(replica.state, Leader)):
