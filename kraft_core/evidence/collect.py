@@ -214,7 +214,7 @@ def _records(buf: Buffer, header: BatchHeader, found: _Found) -> list[Record]:
 
 def _control_records(records: Iterable[Record]) -> Iterator[ControlRecord]:
     for record in records:
-        if record.type in _CONTROL_TYPES and record.value is not None:
+        if record.type in _CONTROL_TYPES:
             yield ControlRecord(
                 record.offset,
                 record.leader_epoch,

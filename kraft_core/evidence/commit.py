@@ -16,10 +16,11 @@ from typing import Literal
 
 from kraft_core.evidence.facts import Capture, labels
 from kraft_core.evidence.holdings import Holdings, lacks
-from kraft_core.evidence.in_force import InForce, SetInForce
+from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
 from kraft_core.evidence.next_sets import NextSets
 from kraft_core.evidence.proofs import CommittedPrefix, Proof, committed_prefix
+from kraft_core.evidence.states import SetInForce
 from kraft_core.evidence.truncation import Truncation, truncations
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 

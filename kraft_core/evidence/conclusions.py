@@ -8,7 +8,7 @@ from kraft_core.evidence.commit import CommitStatus, committed_prefixes
 from kraft_core.evidence.elections import Election, elections_of
 from kraft_core.evidence.facts import ClusterFacts, distinct
 from kraft_core.evidence.holdings import Holdings, holdings_of
-from kraft_core.evidence.in_force import InForce, in_force
+from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import Lineage, lineage_of
 from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
 from kraft_core.evidence.majority import MajorityRule
@@ -32,7 +32,7 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     facts = distinct(facts)
     lineage = lineage_of(facts)
     elections = elections_of(facts.control_records)
-    states = in_force(facts, lineage, elections)
+    states = InForce(facts, lineage, elections)
     holdings = holdings_of(facts.captures)
     bounds = LowerBounds(facts, lineage, states).all()
     rule = MajorityRule(states, holdings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 from kraft_core.evidence.facts import ControlRecord
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
@@ -36,13 +37,12 @@ def elections_of(records: tuple[ControlRecord, ...]) -> dict[int, Election]:
     """The election of each epoch; none where two records of one epoch differ, for then neither is known."""
     found: defaultdict[int, set[Election]] = defaultdict(set)
     for record in records:
-        if record.type == "LeaderChange":
-            found[record.leader_epoch].add(_election(record))
+        if record.type == "LeaderChange" and record.value is not None:
+            found[record.leader_epoch].add(_election(record, record.value))
     return {epoch: next(iter(found[epoch])) for epoch in sorted(found) if len(found[epoch]) == 1}
 
 
-def _election(record: ControlRecord) -> Election:
-    value = record.value
+def _election(record: ControlRecord, value: dict[str, Any]) -> Election:
     return Election(
         record.leader_epoch,
         value["leaderId"],

@@ -21,7 +21,7 @@ ControlType = Literal["LeaderChange", "KRaftVersion", "KRaftVoters"]
 class Run:
     """A maximal stretch of one epoch in one captured log, without a gap.
 
-    digest: SHA-256 over its batches' (base_offset, leader_epoch, crc, size_bytes).
+    digest: of its batches' (base_offset, leader_epoch, crc, size_bytes); equal batches give equal digests.
     first_appended_at, last_appended_at: of its first and last batch, by the leader's clock.
     first_batch_end: end of the epoch's first batch; None unless the run begins with the LEADER_CHANGE batch.
     first_data_end, first_data_appended_at: of the epoch's first batch that is no control batch; None if the
@@ -31,7 +31,7 @@ class Run:
     leader_epoch: int
     first_offset: int
     end_offset: int
-    digest: str
+    digest: str | int
     first_appended_at: int
     last_appended_at: int
     first_batch_end: int | None = None
@@ -92,7 +92,10 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class ControlRecord:
-    """A control record of a captured log; value as the codec reads it, appended_at the record's timestamp."""
+    """A control record of a captured log.
+
+    value: as the codec reads it, None if it cannot be read. appended_at: the record's timestamp.
+    """
 
     offset: int
     leader_epoch: int
@@ -101,7 +104,7 @@ class ControlRecord:
     batch_crc: int
     appended_at: int
     type: ControlType
-    value: dict[str, Any]
+    value: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.facts import Capture, Run
 from kraft_core.raft.voters import ReplicaKey, Voter
 
 
@@ -54,26 +54,26 @@ def holdings_of(captures: tuple[Capture, ...]) -> Holdings:
     by_epoch: defaultdict[int, dict[ReplicaKey, EpochHolding]] = defaultdict(dict)
     by_replica: defaultdict[ReplicaKey, list[Capture]] = defaultdict(list)
     for capture in captures:
-        by_replica[capture.replica].append(capture)
+        replica, at, in_epoch = capture.replica, capture.captured_at, capture.in_epoch
+        by_replica[replica].append(capture)
         for run in capture.runs:
-            _add(by_epoch[run.leader_epoch], capture, run.first_offset, run.end_offset, run.leader_epoch)
+            of_epoch = by_epoch[run.leader_epoch]
+            holding = of_epoch.get(replica)
+            if holding is None:
+                holding = of_epoch[replica] = EpochHolding(run.first_offset, at, at, run.end_offset)
+            _add(holding, run, at, in_epoch)
     return Holdings(dict(by_epoch), {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)})
 
 
-def _add(
-    of_epoch: dict[ReplicaKey, EpochHolding], capture: Capture, first: int, end: int, leader_epoch: int
-) -> None:
-    at = capture.captured_at
-    holding = of_epoch.get(capture.replica)
-    if holding is None:
-        holding = of_epoch[capture.replica] = EpochHolding(first, at, at, end)
-    holding.first_offset = min(holding.first_offset, first)
-    holding.end_offset = max(holding.end_offset, end)
+def _add(holding: EpochHolding, run: Run, at: int, in_epoch: int | None) -> None:
+    stretch = (run.first_offset, run.end_offset)
+    holding.first_offset = min(holding.first_offset, run.first_offset)
+    holding.end_offset = max(holding.end_offset, run.end_offset)
     holding.last_captured_at = at
-    holding.stretches[first, end] = (holding.stretches.get((first, end), (at, at))[0], at)
-    _raise_to(holding.held, at, end)
-    if capture.in_epoch == leader_epoch:
-        _raise_to(holding.held_in_epoch, at, end)
+    holding.stretches[stretch] = (holding.stretches.get(stretch, (at, at))[0], at)
+    _raise_to(holding.held, at, run.end_offset)
+    if in_epoch == run.leader_epoch:
+        _raise_to(holding.held_in_epoch, at, run.end_offset)
         holding.last_in_epoch_at = at
 
 

@@ -79,7 +79,7 @@ class Lineage:
 @dataclass(slots=True)
 class _Line:
     stretches: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    digests: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    digests: dict[tuple[int, int], str | int] = field(default_factory=dict[tuple[int, int], str | int])
     links: set[Link] = field(default_factory=set[Link])
     starts: set[int] = field(default_factory=set[int])
     first_batches: set[int] = field(default_factory=set[int])

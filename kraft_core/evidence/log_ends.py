@@ -18,7 +18,7 @@ from math import inf
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
-from kraft_core.evidence.in_force import SetInForce
+from kraft_core.evidence.states import SetInForce
 from kraft_core.raft.voters import ReplicaKey, Voter
 
 

@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kraft_core.evidence.elections import agrees_with
 from kraft_core.evidence.facts import ClusterFacts, ControlRecord, SnapshotFacts, labels
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
@@ -61,12 +60,6 @@ class LowerBounds:
         bounds = [*self._snapshots(), *self._first_data_batches(), *self._voters_records()]
         return sorted(bounds, key=lambda b: (b.leader_epoch, b.offset, b.kind))
 
-    def is_unlawful(self, leader_epoch: int) -> bool:
-        """Whether the epoch's LEADER_CHANGE is known to disagree with the voter set in force below it."""
-        election = self.in_force.elections.get(leader_epoch)
-        below = self.in_force.below_epoch(leader_epoch).voters
-        return election is not None and below is not None and not agrees_with(election, below.voters)
-
     def _bound(
         self,
         kind: BoundKind,
@@ -77,7 +70,7 @@ class LowerBounds:
         words: str,
         commits: tuple[tuple[int, int], ...],
     ) -> LowerBound:
-        believed = self.is_unlawful(leader_epoch)
+        believed = self.in_force.is_unlawful(leader_epoch)
         return LowerBound(
             kind, leader_epoch, offset, bound, as_of, words, believed, () if believed else commits
         )
@@ -113,35 +106,29 @@ class LowerBounds:
         return (version or 0) >= 1 or (level or 0) >= ACTIVE_AFTER_OWN_EPOCH
 
     def _voters_records(self) -> Iterator[LowerBound]:
-        batches = _types_by_batch(self.facts.control_records)
         for record in self.facts.control_records:
             line = self.lineage.lines.get(record.leader_epoch)
-            if record.type != "KRaftVoters" or line is None or line.contested:
-                continue
-            if batches[record.leader_epoch, record.batch_base_offset] != {"KRaftVoters"}:
-                continue
-            commits = self._committed_before(record, line)
-            if commits:
-                epoch, at = record.leader_epoch, record.appended_at
-                words = (
-                    f"VotersRecord {record.offset}/e{epoch} follows a committed {self._before(record, line)}"
-                )
-                bound = max(end for _, end in commits)
-                yield self._bound("voters_record", epoch, record.offset, bound, at, words, commits)
+            # One that shares its batch belongs to an election or to the upgrade of kraft.version.
+            alone = record.batch_end_offset - record.batch_base_offset == 1
+            if record.type == "KRaftVoters" and alone and line is not None and not line.contested:
+                yield from self._before_record(record, line)
 
-    def _committed_before(self, record: ControlRecord, line: EpochLine) -> tuple[tuple[int, int], ...]:
+    def _before_record(self, record: ControlRecord, line: EpochLine) -> Iterator[LowerBound]:
         """Its epoch's first batch, and the VotersRecord before it, whose place a snapshot does not tell."""
-        previous = self.in_force.at(record.leader_epoch, record.offset - 1).voters
-        ends = [(record.leader_epoch, line.first_batch_end)] if line.first_batch_end is not None else []
+        epoch, previous = record.leader_epoch, self.in_force.at(record.leader_epoch, record.offset - 1).voters
+        commits: list[tuple[int, int]] = []
+        before = ""
+        if line.first_batch_end is not None:
+            commits.append((epoch, line.first_batch_end))
+            before = f"LEADER_CHANGE {line.start}/e{epoch}"
         if previous is not None and previous.source == "record":
-            ends.append((previous.leader_epoch, previous.batch_end_offset))
-        return tuple(ends)
-
-    def _before(self, record: ControlRecord, line: EpochLine) -> str:
-        previous = self.in_force.at(record.leader_epoch, record.offset - 1).voters
-        if previous is None or previous.source != "record":
-            return f"LEADER_CHANGE {line.start}/e{line.leader_epoch}"
-        return previous.words
+            commits.append((previous.leader_epoch, previous.batch_end_offset))
+            before = previous.words
+        if commits:
+            words = f"VotersRecord {record.offset}/e{epoch} follows a committed {before}"
+            bound = max(end for _, end in commits)
+            at = record.appended_at
+            yield self._bound("voters_record", epoch, record.offset, bound, at, words, tuple(commits))
 
     def _contested(self, leader_epoch: int) -> bool:
         line = self.lineage.lines.get(leader_epoch)
@@ -154,11 +141,3 @@ def _by_name(snapshots: tuple[SnapshotFacts, ...]) -> dict[tuple[int, int], list
         if snapshot.proves:
             named[snapshot.end_offset, snapshot.leader_epoch].append(snapshot)
     return named
-
-
-def _types_by_batch(records: tuple[ControlRecord, ...]) -> dict[tuple[int, int], set[str]]:
-    """The control types that share a batch, by (epoch, base offset)."""
-    types: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
-    for record in records:
-        types[record.leader_epoch, record.batch_base_offset].add(record.type)
-    return types

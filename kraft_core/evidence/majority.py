@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from kraft_core.evidence.facts import label
 from kraft_core.evidence.holdings import Holdings
-from kraft_core.evidence.in_force import InForce, SetInForce, Stretch
+from kraft_core.evidence.in_force import InForce, Stretch
 from kraft_core.evidence.lineage import EpochLine
 from kraft_core.evidence.proofs import Proof
+from kraft_core.evidence.states import SetInForce
 from kraft_core.raft.voters import Voter, change_between
 
 

@@ -7,8 +7,9 @@ line.
 
 from __future__ import annotations
 
-from kraft_core.evidence.in_force import InForce, SetInForce
+from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
+from kraft_core.evidence.states import SetInForce
 
 
 class NextSets:

@@ -117,6 +117,8 @@ def _overwritten(lineage: Lineage, holdings: Holdings) -> defaultdict[int, list[
     lowest: dict[ReplicaKey, tuple[int, int, int]] = {}
     for epoch in sorted(holdings.by_epoch, reverse=True):
         for replica, holding in holdings.by_epoch[epoch].items():
+            if replica.directory_id is None:  # it may have been another disk of the node each time
+                continue
             if replica in lowest and lowest[replica][0] < holding.end_offset:
                 first, by_epoch, as_of = lowest[replica]
                 survives = [

@@ -15,7 +15,7 @@ from math import inf
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.log_ends import LogEnds
 from kraft_core.evidence.rows import HighWatermarkRow
-from kraft_core.evidence.voter_sets import SetNode
+from kraft_core.evidence.set_history import SetNode
 
 
 def high_watermarks(known: Conclusions, sets: list[SetNode]) -> list[HighWatermarkRow]:

@@ -55,7 +55,7 @@ def check_group(name: str, chosen: list[int]) -> None:
             assert all(bound <= row.upper_bound for at, bound in lower if at <= row.as_of)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(group=GROUPS)
 def test_a_group_never_says_otherwise_than_all(group: tuple[str, list[int]]) -> None:
     check_group(*group)

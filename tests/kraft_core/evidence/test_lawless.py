@@ -110,7 +110,7 @@ FACTS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(facts=FACTS, random=st.randoms(use_true_random=False))
 def test_whatever_the_facts_are(facts: ClusterFacts, random: Random) -> None:
     expected = derive(facts)

@@ -107,7 +107,7 @@ def check_life(seed: int) -> None:
         before = found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
 def test_verdicts_and_bounds_agree_with_what_happened(seed: int) -> None:
     check_life(seed)
@@ -120,7 +120,7 @@ def test_verdicts_and_bounds_agree_with_what_happened_many_times(seed: int) -> N
     check_life(seed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
 def test_the_rows_are_one_whole(seed: int) -> None:
     """Ranges cover what the captures hold, status by status as single batches; keys are unique."""
@@ -163,7 +163,7 @@ def check_keys(facts: ClusterFacts) -> None:
         assert rows == sorted(rows), table
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
 def test_neither_order_nor_repetition_counts(seed: int) -> None:
     life = Life(seed)

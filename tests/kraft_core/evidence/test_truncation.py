@@ -36,6 +36,11 @@ def test_what_another_directory_of_the_node_holds_is_no_truncation() -> None:
     assert "truncated" not in " ".join(story.ranges())
 
 
+def test_unknown_directories_may_be_different_ones() -> None:
+    story = two_epochs().capture("1?", 500, "1:0-30", 1).capture("1?", 900, "1:0-20 3:20-22", 3)
+    assert "truncated" not in " ".join(story.ranges())
+
+
 def test_a_deleted_prefix_is_no_truncation() -> None:
     story = two_epochs().capture("1", 500, "1:0-20", 1).capture("1", 900, "3:25-40", 3)
     assert story.ranges() == ["1: 0-20 undecided", "3: 25-40 undecided"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.kraft_core.evidence.told import Story, voters
+from dataclasses import replace
+
+from tests.kraft_core.evidence.told import Story
 
 THREE = "1 2 3"
 
@@ -129,11 +131,15 @@ def test_an_updated_endpoint() -> None:
     ]
 
 
-def test_an_empty_voters_record_is_told_and_counts_for_nothing() -> None:
-    story = Story().leader(1, 0, 1, THREE, sets=THREE).voters(1, 20, "")
+def test_after_a_voters_record_that_cannot_be_read_the_set_is_not_known() -> None:
+    story = Story().leader(1, 0, 1, THREE, sets=THREE).voters(1, 20, "1 2 3 4")
     story.capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
-    assert story.sets() == ["record 2/1: 1 2 3 committed", "record 20/1:  undecided"]
-    assert voters("") == []
+    story.control_records[-1] = replace(story.control_records[-1], value=None)
+    assert story.sets() == ["record 2/1: 1 2 3 committed"]
+    assert story.ranges() == ["1: 0-20 committed", "1: 20-50 undecided"]
+    # Nor after one that names nobody.
+    story.control_records[-1] = replace(story.control_records[-1], value={"voters": []})
+    assert story.ranges() == ["1: 0-20 committed", "1: 20-50 undecided"]
 
 
 def test_both_sets_of_two_first_leaders_are_told() -> None:
