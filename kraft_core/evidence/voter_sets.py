@@ -58,7 +58,11 @@ def _row(known: Conclusions, node: SetNode, successor: SetNode | None) -> VoterS
 
 
 def _until(known: Conclusions, node: SetNode, successor: SetNode | None) -> tuple[int | None, int | None]:
-    """Until which offset and time a set was in force."""
+    """Until which offset and time a set was in force.
+
+    A truncated one was until the epoch that overruled it was elected, as far as files tell; a leader that did
+    not know of that election may have appended it later.
+    """
     if successor is not None:
         return successor.voters.offset, successor.since
     verdict = node.verdict
@@ -66,7 +70,11 @@ def _until(known: Conclusions, node: SetNode, successor: SetNode | None) -> tupl
         return None, None
     line = known.lineage.lines.get(node.voters.leader_epoch)
     election = known.elections.get(verdict.truncated_by_epoch)
-    return (line.end_offset if line else None), (election.elected_at if election else verdict.as_of)
+    overruled = election is not None and election.leader_epoch > node.voters.leader_epoch
+    ended = election.elected_at if election is not None and overruled else verdict.as_of
+    return (line.end_offset if line else None), max(
+        (t for t in (ended, node.since) if t is not None), default=None
+    )
 
 
 def _voter_row(voter: Voter, source: SetSource) -> VoterRow:
