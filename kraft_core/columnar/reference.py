@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 ROWS = 8192
 WHOLE_FILE: tuple[tuple[int, int | None], ...] = ((0, None),)
 # The years 1 to 9999: what Spark and Python can hold.
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def scan_headers(
@@ -55,7 +55,7 @@ def decode(
     """
     with mapped(path) as buf:
         for records in _chunks(_records(buf, ranges)):
-            yield _to_columns(records, redact)
+            yield to_columns(records, redact)
 
 
 def _records(buf: Buffer, ranges: Sequence[tuple[int, int | None]]) -> Generator[Record]:
@@ -93,7 +93,8 @@ def _header_row(header: BatchHeader) -> tuple[Any, ...]:
     )
 
 
-def _to_columns(records: list[Record], redact: bool) -> Any:
+def to_columns(records: list[Record], redact: bool) -> Any:
+    """Records, at least one, as a pyarrow.RecordBatch in schema.RECORDS."""
     structs: dict[str, list[dict[str, Any] | None]] = {}
     rows: list[tuple[Any, ...]] = []
     for number, record in enumerate(records):
@@ -145,7 +146,7 @@ def _from_rows(rows: list[tuple[Any, ...]], schema: Any) -> Any:
 
 
 def _moment(ms: int) -> int | None:
-    return ms if _FIRST_MS <= ms <= _LAST_MS else None
+    return ms if FIRST_MS <= ms <= LAST_MS else None
 
 
 def _count_unknown(fields: tuple[Field, ...], value: dict[str, Any]) -> int:

@@ -1,0 +1,173 @@
+"""The memory of one record batch in the making.
+
+Every chunk has memory of its own, which the Arrow arrays made of it then hold: nothing is copied, and nothing
+that was handed out is written again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kraft_core.columnar import task as words
+from kraft_core.columnar.layout import CAPACITY, LENGTH, NODE_BYTES, SPACE, VALIDITY, Layout, Node, Places
+from kraft_core.columnar.program import Program
+
+ROWS = 65536
+# A chunk takes no further batch after this many bytes of them.
+_BYTES = 16 * 1024 * 1024
+_LEFT_BATCHES = 1024
+_LEAST_CAPACITY = 4096
+_ALIGNMENT = 64
+
+# The columns of the envelope that the kernel writes: the task's word, the column's name, the type of an item.
+ENVELOPE: tuple[tuple[int, str, Any], ...] = (
+    (words.OFFSET, "offset", np.int64),
+    (words.LEADER_EPOCH, "leader_epoch", np.int32),
+    (words.BATCH_CRC, "batch_crc", np.int64),
+    (words.POSITION_IN_BATCH, "position_in_batch", np.int32),
+    (words.APPENDED_AT, "appended_at", np.int64),
+    (words.TYPES, "type", np.uint8),
+    (words.VERSION, "version", np.int16),
+    (words.IS_CONTROL, "is_control", np.bool_),
+    (words.BATCH_BASE_OFFSET, "batch_base_offset", np.int64),
+    (words.KEY_SIZE, "key_size_bytes", np.int32),
+    (words.VALUE_SIZE, "value_size_bytes", np.int32),
+    (words.UNKNOWN_TAGGED_FIELDS, "unknown_tagged_fields", np.int32),
+    (words.WAS_REDACTED, "redacted", np.bool_),
+)
+
+
+@dataclass(slots=True)
+class Sizes:
+    """What the last chunk came to, by index of the node: the next one begins with a quarter more."""
+
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def unknown(cls, layout: Layout) -> Sizes:
+        return cls(np.zeros(len(layout.nodes), dtype=np.int64))
+
+    def capacities(self, rows: int) -> NDArray[np.int64]:
+        capacities = np.maximum(self.lengths + self.lengths // 4, _LEAST_CAPACITY)
+        capacities[0] = rows
+        return capacities
+
+
+class Chunk:
+    """The kernel's task with memory for `rows` records."""
+
+    def __init__(self, layout: Layout, program: Program, sizes: Sizes, rows: int = ROWS) -> None:
+        self.layout = layout
+        self.program = program
+        self.envelope: dict[str, NDArray[Any]] = {name: np.empty(rows, dtype) for _, name, dtype in ENVELOPE}
+        self._rows = rows
+        self._capacities = sizes.capacities(rows)
+        # By place: the memory it is in, and where in that it begins and ends.
+        self._pieces: list[Any] = [None] * len(layout.places)
+        self._bounds = np.zeros((len(layout.places), 2), dtype=np.int64)
+        self._nodes = np.zeros((len(layout.nodes), NODE_BYTES // 8), dtype=np.int64)
+        # Structs and tagged fields, each a frame, cannot be nested deeper than there are nodes.
+        self._stack = np.zeros((2 * len(layout.nodes), 4), dtype=np.int64)
+        self._left = np.zeros((_LEFT_BATCHES, 2), dtype=np.int64)
+        self._task = np.zeros(words.TASK_WORDS, dtype=np.int64)
+        self._nodes[:, SPACE // 8] = [node.space * NODE_BYTES for node in layout.nodes]
+        self._write_task()
+
+    def _write_task(self) -> None:
+        metadata, control = self.program.metadata, self.program.control
+        given = {
+            words.PROGRAM: self.program.words.ctypes.data,
+            words.NODES: self._nodes.ctypes.data,
+            words.NODE_COUNT: len(self._nodes),
+            words.STACK: self._stack.ctypes.data,
+            words.METADATA: metadata.ctypes.data,
+            words.METADATA_KEYS: metadata.shape[0],
+            words.METADATA_VERSIONS: metadata.shape[1],
+            words.CONTROL: control.ctypes.data,
+            words.CONTROL_TYPES: control.shape[0],
+            words.CONTROL_VERSIONS: control.shape[1],
+            words.ROW_CAPACITY: self._rows,
+            words.BYTE_CAPACITY: _BYTES,
+            words.LEFT: self._left.ctypes.data,
+            words.LEFT_CAPACITY: _LEFT_BATCHES,
+        }
+        given |= {word: self.envelope[name].ctypes.data for word, name, _ in ENVELOPE}
+        for word, value in given.items():
+            self[word] = value
+
+    def __getitem__(self, word: int) -> int:
+        """A word of the task."""
+        return int(self._task[word // 8])
+
+    def __setitem__(self, word: int, value: int) -> None:
+        self._task[word // 8] = value
+
+    @property
+    def address(self) -> int:
+        """Of the task, for the kernel."""
+        return self._task.ctypes.data
+
+    @property
+    def left(self) -> NDArray[np.int64]:
+        """Batches left to the reference codec: address, and the rows written before it."""
+        return self._left[: self[words.LEFT_COUNT]]
+
+    def address_of(self, node: Node) -> int:
+        return self._nodes.ctypes.data + NODE_BYTES * node.index
+
+    def length_of(self, node: Node) -> int:
+        """Bytes of a text, elements of a list."""
+        return int(self._nodes[node.index, LENGTH // 8])
+
+    def sizes(self) -> Sizes:
+        """What this chunk came to."""
+        return Sizes(self._nodes[:, LENGTH // 8].copy())
+
+    def holds(self, column: Node) -> bool:
+        """Whether there are records of that type."""
+        return self._pieces[column.places[VALIDITY]] is not None
+
+    def memory(self, node: Node, word: int) -> NDArray[np.uint8] | None:
+        """The bytes behind an address of a node; None where it has none."""
+        place = node.places.get(word)
+        if place is None:
+            return None
+        start, end = self._bounds[place]
+        return self._pieces[place][start:end]
+
+    def make_room(self) -> None:
+        """Gives the node for which the kernel stopped the memory that it asked for."""
+        index = (self[words.NODE] - self._nodes.ctypes.data) // NODE_BYTES
+        needed = self[words.NEEDED]
+        if needed == 0:
+            self._add_column(self.layout.places_of[index])
+        else:
+            self._grow(index, 2 * needed)
+
+    def _add_column(self, places: Places) -> None:
+        """Memory for all nodes of a record type, in one piece."""
+        sizes = (self._capacities[places.counts] * places.bits + 7) // 8 + places.extra
+        aligned = (sizes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+        starts = np.cumsum(aligned) - aligned
+        piece = np.zeros(int(aligned.sum()), dtype=np.uint8)
+        self._nodes.reshape(-1)[places.address_at] = piece.ctypes.data + starts
+        self._nodes[places.counts, CAPACITY // 8] = self._capacities[places.counts]
+        held = slice(places.first, places.first + len(places))
+        self._bounds[held] = np.stack([starts, starts + sizes], axis=1)
+        self._pieces[held] = [piece] * len(places)
+
+    def _grow(self, index: int, capacity: int) -> None:
+        """Room for so many bytes of a text, or elements of a list, keeping those that are there."""
+        self._capacities[index] = self._nodes[index, CAPACITY // 8] = capacity
+        for number, place in enumerate(self.layout.places):
+            if place.counts == index:
+                start, end = self._bounds[number]
+                piece = np.zeros((capacity * place.bits + 7) // 8 + place.extra, dtype=np.uint8)
+                piece[: end - start] = self._pieces[number][start:end]
+                self._pieces[number] = piece
+                self._bounds[number] = 0, len(piece)
+                self._nodes[place.node, place.word // 8] = piece.ctypes.data

@@ -1,0 +1,129 @@
+"""Numba behind two decorators, with a cache of machine code that any process may share and none needs.
+
+Numba's own cache knows neither wheels nor changes in another module, and fails where no folder can be
+written. Here machine code is kept per content of this package in the first folder that serves:
+$NUMBA_CACHE_DIR, the package's __pycache__, the user's cache folder, a private one for temporary files.
+Without any, or when it fails, the functions are compiled anew in each process (about ten seconds).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import caching
+
+_njit = cast(Any, numba).njit
+_caching = cast(Any, caching)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """A function that compiled ones call; its machine code is part of theirs."""
+    return _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def inlined(function: Function) -> Function:
+    """A compiled function whose machine code stands wherever it is called."""
+    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _njit(forceinline=True, **options)(function)
+
+
+def entry(function: Function) -> Function:
+    """A compiled function that Python calls: compiled at the first call or taken from the cache."""
+    dispatcher = _njit(error_model="numpy", no_cfunc_wrapper=True)(function)
+    if cache_folder() is not None:
+        dispatcher._cache = _Cache(function)
+    return dispatcher
+
+
+@cache
+def cache_folder() -> Path | None:
+    """The folder for the machine code of this package as it stands; None where nothing can be written."""
+    name = f"kraftlake-{_sources_digest()[:16]}"
+    for parent in _parents():
+        try:
+            folder = parent() / name
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError:
+            continue
+    return None
+
+
+def _parents() -> Iterator[Callable[[], Path]]:
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        yield lambda: Path(chosen)
+    yield lambda: Path(__file__).parent / "__pycache__"
+    yield lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    yield _private_temporary
+
+
+def _private_temporary() -> Path:
+    """Our folder among those of all users; OSError unless it is ours alone: its content is executed."""
+    folder = Path(tempfile.gettempdir(), f"kraftlake-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
+        raise PermissionError(f"{folder} is open to others")
+    return folder
+
+
+@cache
+def _sources_digest() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(resources.files(__package__ or "").iterdir(), key=lambda found: found.name):
+        if source.name.endswith(".py"):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+class _Locator(_caching._CacheLocator):  # pyright: ignore[reportUntypedBaseClass]
+    def __init__(self, line: int) -> None:
+        self._line = line
+
+    def get_cache_path(self) -> str:
+        return str(cache_folder())
+
+    def get_source_stamp(self) -> str:
+        return _sources_digest()
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator:  # noqa: ARG003 (Numba's signature)
+        return cls(py_func.__code__.co_firstlineno)
+
+
+class _CacheImpl(_caching.CompileResultCacheImpl):  # pyright: ignore[reportUntypedBaseClass]
+    _locator_classes = (_Locator,)
+
+
+class _Cache(_caching.FunctionCache):  # pyright: ignore[reportUntypedBaseClass]
+    """Numba's cache, but a failure to read or write it only costs the compilation."""
+
+    _impl_class = _CacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)  # pyright: ignore[reportUnknownVariableType]
+        except Exception:
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            self.disable()

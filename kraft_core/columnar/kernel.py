@@ -1,0 +1,401 @@
+"""The compiled reader: batches, their checksums and records, into the columns of schema.RECORDS or HEADERS.
+
+Python gives it a task (task.py) and memory, and calls it again where it stopped.
+"""
+
+from __future__ import annotations
+
+from kraft_core.columnar.columns import clear_bits, forget_sizes, sizes_to_offsets
+from kraft_core.columnar.compiled import compiled, entry, inlined
+from kraft_core.columnar.crc import crc32c
+from kraft_core.columnar.layout import LENGTH, NODE_BYTES, OFFSETS, ROW, SPACE, VALIDITY
+from kraft_core.columnar.machine import run
+from kraft_core.columnar.memory import (
+    get,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u32,
+    put,
+    store_8,
+    store_16,
+    store_32,
+    word,
+)
+from kraft_core.columnar.program import NO_ENTRY
+from kraft_core.columnar.task import (
+    APPENDED_AT,
+    AT,
+    BATCH_BASE_OFFSET,
+    BATCH_BYTES,
+    BATCH_CRC,
+    BYTE_CAPACITY,
+    BYTES,
+    CONTROL,
+    CONTROL_TYPES,
+    CONTROL_VERSIONS,
+    DAMAGED,
+    DONE,
+    FULL,
+    IS_CONTROL,
+    KEY_SIZE,
+    LAST_DELTA,
+    LEADER_EPOCH,
+    LEFT,
+    LEFT_CAPACITY,
+    LEFT_COUNT,
+    MALFORMED,
+    METADATA,
+    METADATA_KEYS,
+    METADATA_VERSIONS,
+    NO_ROOM,
+    NODE_COUNT,
+    NODES,
+    OFFSET,
+    PENDING_ROWS,
+    POSITION_IN_BATCH,
+    READABLE,
+    RECORD_AT,
+    RECORD_INDEX,
+    REDACTED,
+    ROW_CAPACITY,
+    ROWS,
+    STOP,
+    TYPE,
+    TYPES,
+    UNKNOWN_TAGGED_FIELDS,
+    UNKNOWN_TAGS,
+    VALUE_SIZE,
+    VERSION,
+    WAS_REDACTED,
+)
+from kraft_core.columnar.text import copy
+from kraft_core.columnar.wire import read_unsigned_varint, read_varint, read_varlong
+
+# Where a batch's fields stand (batch.HEADER); the checksum covers everything from the attributes on.
+_LENGTH, _EPOCH, _MAGIC, _CRC, _ATTRIBUTES, _LAST_DELTA = 8, 12, 16, 17, 21, 23
+_BASE_TIMESTAMP, _MAX_TIMESTAMP, _COUNT = 27, 35, 57
+_HEADER_BYTES = 61
+_PREFIX_BYTES = 12
+_MAGIC_2 = 2
+_CODEC_BITS, _LOG_APPEND_TIME, CONTROL_BIT = 0x07, 0x08, 0x20
+_FRAME_VERSION = 1
+# Length, attributes, both deltas, key, value and headers take a byte each at least.
+_LEAST_RECORD_BYTES = 7
+# What a batch may measure to be read here, with room above the 8 MiB of Kafka's largest: memory is bounded.
+_MOST_BYTES = 64 * 1024 * 1024
+_MOST_RECORDS = 1 << 20
+_MAX_OFFSET = (1 << 63) - 1
+NO_TIME = -(1 << 63)
+HEADER_COLUMNS = 10
+
+
+@inlined
+def _batch_bytes(at: int, stop: int) -> int:
+    """The size of the batch at an address; 0 if there is no good one (segment.scan says what is wrong)."""
+    if stop - at < _HEADER_BYTES or load_u8(at + _MAGIC) != _MAGIC_2:
+        return 0
+    size = load_i32(at + _LENGTH) + _PREFIX_BYTES
+    if size < _HEADER_BYTES or size > stop - at:
+        return 0
+    last_delta = load_i32(at + _LAST_DELTA)
+    if last_delta < 0 or load_i32(at + _COUNT) < 0 or not 0 <= load_i64(at) < _MAX_OFFSET - last_delta:
+        return 0
+    if crc32c(at + _ATTRIBUTES, size - _ATTRIBUTES) != load_u32(at + _CRC):
+        return 0
+    return size
+
+
+@entry
+def scan_batches(at: int, stop: int, columns: int, capacity: int) -> int:
+    """Writes the headers of good batches until bytes that are none, `stop`, or `capacity` of them: how many.
+
+    columns: address of HEADER_COLUMNS columns of `capacity` int64 each, in the order written here; the first
+    holds addresses.
+    """
+    rows = 0
+    while rows < capacity:
+        size = _batch_bytes(at, stop)
+        if size == 0:
+            break
+        cell = columns + 8 * rows
+        step = 8 * capacity
+        put(cell, at)
+        put(cell + step, size)
+        put(cell + 2 * step, load_i64(at))
+        put(cell + 3 * step, load_i64(at) + load_i32(at + _LAST_DELTA))
+        put(cell + 4 * step, load_i32(at + _EPOCH))
+        put(cell + 5 * step, load_u32(at + _CRC))
+        put(cell + 6 * step, load_i16(at + _ATTRIBUTES))
+        put(cell + 7 * step, load_i32(at + _COUNT))
+        put(cell + 8 * step, load_i64(at + _BASE_TIMESTAMP))
+        put(cell + 9 * step, load_i64(at + _MAX_TIMESTAMP))
+        rows += 1
+        at += size
+    return rows
+
+
+@entry
+def decode_batches(task: int) -> int:
+    """Decodes batches from AT on: DONE, FULL, DAMAGED or NO_ROOM, with AT where it stopped.
+
+    After NO_ROOM and more memory it goes on with the record it stopped at. A batch that is packed, or holds
+    anything that the program does not read, is noted in LEFT, none of its records written.
+    """
+    stop = get(task + STOP)
+    while get(task + AT) < stop:
+        at = get(task + AT)
+        if get(task + BATCH_BYTES) == 0:
+            outcome = _begin_batch(task, at, stop)
+            if outcome != READABLE:
+                return outcome
+        outcome = _decode_batch(task, at)
+        if outcome == NO_ROOM:
+            return NO_ROOM
+        if outcome == MALFORMED:
+            _leave(task, at)
+        else:
+            put(task + ROWS, get(task + ROWS) + load_i32(at + _COUNT))
+        put(task + AT, at + get(task + BATCH_BYTES))
+        put(task + BATCH_BYTES, 0)
+    return DONE
+
+
+@compiled
+def _begin_batch(task: int, at: int, stop: int) -> int:
+    """READABLE if the batch is good and may be taken on, otherwise FULL or DAMAGED."""
+    size = _batch_bytes(at, stop)
+    if size == 0:
+        return DAMAGED
+    count = load_i32(at + _COUNT)
+    if not _fits(at, size):
+        # How many records the reference codec finds there is not known: no more than are welcome.
+        count = min(count, get(task + ROW_CAPACITY))
+    pending = get(task + PENDING_ROWS) + count
+    if (
+        pending > get(task + ROW_CAPACITY)
+        or get(task + LEFT_COUNT) == get(task + LEFT_CAPACITY)
+        or get(task + BYTES) >= get(task + BYTE_CAPACITY)
+    ):
+        return FULL
+    put(task + PENDING_ROWS, pending)
+    put(task + BYTES, get(task + BYTES) + size)
+    put(task + BATCH_BYTES, size)
+    put(task + RECORD_INDEX, 0)
+    put(task + RECORD_AT, at + _HEADER_BYTES)
+    put(task + LAST_DELTA, -1)
+    return READABLE
+
+
+@inlined
+def _fits(batch: int, size: int) -> bool:
+    """Whether the batch can be one that is read here."""
+    count = load_i32(batch + _COUNT)
+    is_packed = load_i16(batch + _ATTRIBUTES) & _CODEC_BITS != 0
+    may_hold = count <= _MOST_RECORDS and count * _LEAST_RECORD_BYTES <= size
+    return not is_packed and size <= _MOST_BYTES and may_hold
+
+
+@compiled
+def _leave(task: int, at: int) -> None:
+    count = get(task + LEFT_COUNT)
+    left = get(task + LEFT) + 16 * count
+    put(left, at)
+    put(left + 8, get(task + ROWS))
+    put(task + LEFT_COUNT, count + 1)
+
+
+@compiled
+def _decode_batch(task: int, batch: int) -> int:
+    """Writes the records of a batch: 0, MALFORMED with none of them kept, or NO_ROOM for the next one."""
+    size = get(task + BATCH_BYTES)
+    if not _fits(batch, size):
+        return MALFORMED
+    end = batch + size
+    rows = get(task + ROWS)
+    at = get(task + RECORD_AT)
+    delta = get(task + LAST_DELTA)
+    for index in range(get(task + RECORD_INDEX), load_i32(batch + _COUNT)):
+        put(get(task + NODES) + ROW, rows + index)
+        next_delta, after = _decode_record(task, batch, index, delta, at, end)
+        if after == NO_ROOM:
+            put(task + RECORD_INDEX, index)
+            put(task + RECORD_AT, at)
+            put(task + LAST_DELTA, delta)
+            _roll_back(task, rows + index, rows + index + 1)
+            return NO_ROOM
+        if after < 0:
+            _roll_back(task, rows, rows + index + 1)
+            return MALFORMED
+        delta, at = next_delta, after
+    if at != end:
+        _roll_back(task, rows, rows + load_i32(batch + _COUNT))
+        return MALFORMED
+    return 0
+
+
+@inlined
+def _decode_record(task: int, batch: int, index: int, last_delta: int, at: int, end: int) -> tuple[int, int]:
+    """The record's offset delta, and the address after it, MALFORMED or NO_ROOM."""
+    length, at = read_varint(at, end)
+    if length <= 0 or length > end - at:
+        return 0, MALFORMED
+    end = at + length
+    timestamp_delta, at = read_varlong(at + 1, end)
+    offset_delta, at = read_varint(at, end)
+    key_size, key = read_varint(at, end)
+    if key_size > end - key or not last_delta < offset_delta <= load_i32(batch + _LAST_DELTA):
+        return 0, MALFORMED
+    value_size, value = read_varint(key + max(key_size, 0), end)
+    if value_size > end - value:
+        return 0, MALFORMED
+    value_end = value + max(value_size, 0)
+    if _skip_headers(value_end, end) != end:
+        return 0, MALFORMED
+    outcome = _decode_value(task, load_i16(batch + _ATTRIBUTES), key, key_size, value, value_end)
+    if outcome < 0:
+        return 0, outcome
+    _write_envelope(task, batch, index, offset_delta, timestamp_delta, key_size, value_size)
+    return offset_delta, end
+
+
+@compiled
+def _skip_headers(at: int, end: int) -> int:
+    """The address after a record's headers; any other than `end` if they cannot be read."""
+    count, at = read_varint(at, end)
+    if not 0 <= count <= end - at:
+        return MALFORMED
+    for _ in range(count):
+        key_size, at = read_varint(at, end)
+        if not 0 <= key_size <= end - at:
+            return MALFORMED
+        value_size, at = read_varint(at + key_size, end)
+        if value_size > end - at:
+            return MALFORMED
+        at += max(value_size, 0)
+    return at
+
+
+@inlined
+def _decode_value(task: int, attributes: int, key: int, key_size: int, value: int, end: int) -> int:
+    """Writes a record's value: 0, MALFORMED or NO_ROOM."""
+    if attributes & CONTROL_BIT != 0:
+        if key_size < 4 or end - value < 2:
+            return MALFORMED
+        piece = _control_piece(task, load_i16(key + 2), load_i16(value))
+        version = load_i16(value)
+    else:
+        frame_version, value = read_unsigned_varint(value, end)
+        api_key, value = read_unsigned_varint(value, end)
+        version, value = read_unsigned_varint(value, end)
+        if value > end or frame_version != _FRAME_VERSION:
+            return MALFORMED
+        piece = _metadata_piece(task, api_key, version)
+    if piece == NO_ENTRY:
+        return MALFORMED
+    put(task + REDACTED, 0)
+    put(task + UNKNOWN_TAGS, 0)
+    after = run(task, piece, value, end)
+    if after < 0:
+        return after
+    row = get(get(task + NODES) + ROW)
+    store_16(get(task + VERSION) + 2 * row, version)
+    return 0 if after == end else MALFORMED
+
+
+@inlined
+def _control_piece(task: int, control_type: int, version: int) -> int:
+    versions = get(task + CONTROL_VERSIONS)
+    if not (0 <= control_type < get(task + CONTROL_TYPES) and 0 <= version < versions):
+        return NO_ENTRY
+    return word(get(task + CONTROL) + 4 * (control_type * versions + version))
+
+
+@inlined
+def _metadata_piece(task: int, api_key: int, version: int) -> int:
+    versions = get(task + METADATA_VERSIONS)
+    if not (0 <= api_key < get(task + METADATA_KEYS) and 0 <= version < versions):
+        return NO_ENTRY
+    return word(get(task + METADATA) + 4 * (api_key * versions + version))
+
+
+@inlined
+def _write_envelope(
+    task: int, batch: int, index: int, offset_delta: int, timestamp_delta: int, key_size: int, value_size: int
+) -> None:
+    row = get(get(task + NODES) + ROW)
+    attributes = load_i16(batch + _ATTRIBUTES)
+    base_offset = load_i64(batch)
+    put(get(task + OFFSET) + 8 * row, base_offset + offset_delta)
+    store_32(get(task + LEADER_EPOCH) + 4 * row, load_i32(batch + _EPOCH))
+    put(get(task + BATCH_CRC) + 8 * row, load_u32(batch + _CRC))
+    store_32(get(task + POSITION_IN_BATCH) + 4 * row, index)
+    put(get(task + APPENDED_AT) + 8 * row, _timestamp(batch, attributes, timestamp_delta))
+    store_8(get(task + TYPES) + row, get(task + TYPE))
+    store_8(get(task + IS_CONTROL) + row, int(attributes & CONTROL_BIT != 0))
+    put(get(task + BATCH_BASE_OFFSET) + 8 * row, base_offset)
+    store_32(get(task + KEY_SIZE) + 4 * row, max(key_size, -1))
+    store_32(get(task + VALUE_SIZE) + 4 * row, max(value_size, -1))
+    store_32(get(task + UNKNOWN_TAGGED_FIELDS) + 4 * row, get(task + UNKNOWN_TAGS))
+    store_8(get(task + WAS_REDACTED) + row, get(task + REDACTED))
+
+
+@inlined
+def _timestamp(batch: int, attributes: int, delta: int) -> int:
+    """In ms; NO_TIME where the sum is none of 64 bits."""
+    if attributes & _LOG_APPEND_TIME != 0:
+        return load_i64(batch + _MAX_TIMESTAMP)
+    base = load_i64(batch + _BASE_TIMESTAMP)
+    if base > 0 and delta > _MAX_OFFSET - base:
+        return NO_TIME
+    if base < 0 and delta < NO_TIME - base:
+        return NO_TIME
+    return base + delta
+
+
+@compiled
+def _roll_back(task: int, kept: int, rows: int) -> None:
+    """Forgets what was written of rows from `kept` to `rows` (exclusive).
+
+    In the list of nodes each comes after the one whose space it is in. LENGTH of a space says how many of its
+    rows are kept, ROW how many there were.
+    """
+    nodes = get(task + NODES)
+    put(nodes + LENGTH, kept)
+    put(nodes + ROW, rows)
+    for index in range(1, get(task + NODE_COUNT)):
+        node = nodes + NODE_BYTES * index
+        space = nodes + get(node + SPACE)
+        if get(node + VALIDITY) != 0:
+            clear_bits(get(node + VALIDITY), get(space + LENGTH), get(space + ROW))
+        if get(node + OFFSETS) != 0:
+            put(node + ROW, get(node + LENGTH))
+            forget_sizes(node, get(space + LENGTH), get(space + ROW))
+
+
+@entry
+def close_offsets(node: int, rows: int) -> None:
+    """Makes offsets of the sizes of a node when all its rows are there."""
+    sizes_to_offsets(node, rows)
+
+
+@entry
+def spell(numbers: int, rows: int, words_of: int, offsets: int, values: int) -> None:
+    """Texts by their numbers, a byte each. words_of: address and size of each text, int64."""
+    end = 0
+    store_32(offsets, 0)
+    for row in range(rows):
+        text = words_of + 16 * load_u8(numbers + row)
+        copy(values + end, get(text), get(text + 8))
+        end += get(text + 8)
+        store_32(offsets + 4 * (row + 1), end)
+
+
+@entry
+def place_texts(places: int, rows: int, count: int, offsets: int, values: int) -> None:
+    """Copies noted texts (GUARDED) to where their offsets say; rows: int64, those to be copied."""
+    for index in range(count):
+        row = get(rows + 8 * index)
+        place = places + 16 * row
+        copy(values + word(offsets + 4 * row), get(place), get(place + 8))

@@ -1,0 +1,196 @@
+"""The machine that runs a piece of program (program.py) over the bytes of a record's value.
+
+What the declarations do not fit is MALFORMED and nothing else: the reference codec finds out what it is.
+"""
+
+from __future__ import annotations
+
+from kraft_core.columnar.columns import append_list, append_text, has_room, mark_present
+from kraft_core.columnar.compiled import compiled, inlined
+from kraft_core.columnar.layout import ROW, VALIDITY
+from kraft_core.columnar.memory import get, load_u8, put, word
+from kraft_core.columnar.program import (
+    DEFAULT_LIST,
+    DEFAULT_NUMBER,
+    DEFAULT_TEXT,
+    JUMP,
+    LAST_VALUE,
+    LIST,
+    NEXT,
+    NEXT_TAG,
+    NO_ENTRY,
+    NULLABLE_STRUCT,
+    PRESENT,
+    RECORD,
+    RETURN,
+    STRUCTS,
+    TAGS,
+    WORDS,
+)
+from kraft_core.columnar.task import MALFORMED, NODES, PROGRAM, STACK, TYPE, UNKNOWN_TAGS
+from kraft_core.columnar.values import begin_list, no_room, read_list, read_value, write_number
+from kraft_core.columnar.wire import read_unsigned_varint
+
+# A frame of the stack: elements or tagged fields still to come; of tagged fields also the last tag, which of
+# the known ones were met, and where the one being read ends.
+FRAME_BYTES = 32
+_REMAINING, _LAST_TAG, _MET, _TAG_END = range(0, FRAME_BYTES, 8)
+
+
+@compiled
+def run(task: int, pc: int, at: int, end: int) -> int:
+    """Runs the piece at pc over the bytes from `at`: the address after what it read, MALFORMED or NO_ROOM."""
+    program = get(task + PROGRAM)
+    nodes = get(task + NODES)
+    frame = get(task + STACK)
+    met = 0
+    record_row = get(nodes + ROW)
+    while at >= 0:
+        instruction = program + 4 * pc
+        pc += WORDS
+        opcode = word(instruction)
+        node = nodes + word(instruction + 4)
+        space = word(instruction + 8)
+        row = record_row if space == 0 else get(nodes + space + ROW)
+        operand = word(instruction + 12)
+        if opcode <= LAST_VALUE:
+            at = read_value(opcode, operand, task, node, row, at, end)
+        elif opcode == LIST:
+            element = nodes + word(instruction + 16)
+            at = read_list(word(instruction + 20), operand, task, node, element, row, at, end)
+        elif opcode == STRUCTS:
+            count, first, at = begin_list(operand, task, node, row, at, end)
+            if count == 0:
+                pc = word(instruction + 16)
+            else:
+                frame += FRAME_BYTES
+                put(frame + _REMAINING, count)
+                put(node + ROW, first)
+        elif opcode == NEXT:
+            remaining = get(frame + _REMAINING) - 1
+            if remaining == 0:
+                frame -= FRAME_BYTES
+            else:
+                put(frame + _REMAINING, remaining)
+                put(node + ROW, get(node + ROW) + 1)
+                pc = operand
+        elif opcode == TAGS:
+            count, at = read_unsigned_varint(at, end)
+            if at > end:
+                return MALFORMED
+            if count == 0:
+                met = 0
+                pc = word(instruction + 20)
+            else:
+                frame += FRAME_BYTES
+                _begin_tags(frame, count, at)
+        elif opcode == NEXT_TAG:
+            pc, at = _read_tags(task, frame, instruction, pc - WORDS, row, at, end)
+            if pc == word(instruction + 20):
+                met = get(frame + _MET)
+                frame -= FRAME_BYTES
+        elif opcode == JUMP:
+            pc = operand
+        elif opcode == RECORD:
+            at = _begin_record(task, node, row, operand, at)
+        elif opcode == PRESENT:
+            mark_present(node, row)
+        elif opcode == NULLABLE_STRUCT:
+            if at >= end:
+                return MALFORMED
+            if load_u8(at) >= 0x80:
+                pc = operand
+            at += 1
+        elif opcode == RETURN:
+            return at
+        elif met >> operand & 1 == 0:
+            at = _write_default(opcode, task, node, row, instruction, at)
+    return at
+
+
+@inlined
+def _begin_record(task: int, node: int, row: int, type_number: int, at: int) -> int:
+    if get(node + VALIDITY) == 0:
+        return no_room(task, node, 0)
+    mark_present(node, row)
+    put(task + TYPE, type_number)
+    return at
+
+
+@inlined
+def _begin_tags(frame: int, count: int, at: int) -> None:
+    put(frame + _REMAINING, count)
+    put(frame + _LAST_TAG, -1)
+    put(frame + _MET, 0)
+    put(frame + _TAG_END, at)
+
+
+@inlined
+def _read_tags(
+    task: int, frame: int, instruction: int, pc: int, row: int, at: int, end: int
+) -> tuple[int, int]:
+    """Reads tagged fields one after the other; where the program goes on, and at which byte.
+
+    That is after the tagged fields, or at the program of one that is more than a value or an array of values,
+    which leads back here.
+    """
+    program = get(task + PROGRAM)
+    nodes = get(task + NODES)
+    while get(frame + _REMAINING) != 0:
+        if at != get(frame + _TAG_END):
+            return pc, MALFORMED
+        field, at = _next_tag(task, frame, instruction, at, end)
+        if at < 0:
+            return pc, at
+        if field != NO_ENTRY:
+            piece = program + 4 * field
+            opcode = word(piece)
+            node = nodes + word(piece + 4)
+            if opcode <= LAST_VALUE:
+                at = read_value(opcode, word(piece + 12), task, node, row, at, end)
+            elif opcode == LIST:
+                element = nodes + word(piece + 16)
+                at = read_list(word(piece + 20), word(piece + 12), task, node, element, row, at, end)
+            else:
+                return field, at
+            if at < 0:
+                return pc, at
+    return word(instruction + 20), at if at == get(frame + _TAG_END) else MALFORMED
+
+
+@inlined
+def _next_tag(task: int, frame: int, instruction: int, at: int, end: int) -> tuple[int, int]:
+    """Where the program of the next tagged field begins, and its first byte; an unknown one is skipped."""
+    tag, at = read_unsigned_varint(at, end)
+    size, at = read_unsigned_varint(at, end)
+    if at > end or size > end - at or tag <= get(frame + _LAST_TAG):
+        return NO_ENTRY, MALFORMED
+    put(frame + _REMAINING, get(frame + _REMAINING) - 1)
+    put(frame + _LAST_TAG, tag)
+    put(frame + _TAG_END, at + size)
+    field = NO_ENTRY
+    if tag < word(instruction + 12):
+        field = word(get(task + PROGRAM) + 4 * (word(instruction + 16) + tag))
+    if field == NO_ENTRY:
+        put(task + UNKNOWN_TAGS, get(task + UNKNOWN_TAGS) + 1)
+        return NO_ENTRY, at + size
+    put(frame + _MET, get(frame + _MET) | 1 << tag)
+    return field, at
+
+
+@compiled
+def _write_default(opcode: int, task: int, node: int, row: int, instruction: int, at: int) -> int:
+    """Returns `at`, or NO_ROOM."""
+    if opcode == DEFAULT_TEXT:
+        size = word(instruction + 20)
+        if not has_room(node, size):
+            return no_room(task, node, size)
+        append_text(node, row, get(task + PROGRAM) + 4 * word(instruction + 16), size)
+        return at
+    if opcode == DEFAULT_LIST:
+        append_list(node, row, 0)
+        return at
+    if opcode == DEFAULT_NUMBER:
+        write_number(word(instruction + 16), node, row, word(instruction + 20))
+    mark_present(node, row)
+    return at

@@ -1,0 +1,230 @@
+"""Message declarations compiled to the kernel's program: rows of int32 words, an instruction each.
+
+Every metadata record type at every version, and every control record, is a piece of program that begins with
+RECORD and ends with RETURN. The kernel knows instructions, never messages.
+
+An instruction has WORDS words: the opcode, the node it writes to, the space whose current row it writes at
+(both as byte offsets into the kernel's table of nodes, see layout.py), then three operands. Positions in the
+program count words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kraft_core.columnar.layout import NODE_BYTES, Layout, Node
+from kraft_core.messages.schema import Field, FieldType, Message
+
+WORDS = 6
+
+# One value of a field. Those from STRING on take the operand: whether null is allowed.
+INT32, INT64, INT16, INT8, BOOL, UINT16, UINT32, UUID, STRING, BYTES = range(10)
+GUARDED = 10  # a string: its place is noted, its bytes stay where they are
+SECRET_STRING = 11  # skipped, and the record marked as redacted
+SECRET_BYTES = 12
+LAST_VALUE = SECRET_BYTES
+# An array of single values. Operands: whether null is allowed, the element's node, its instruction.
+LIST = 13
+# An array of structs: their program follows, up to NEXT. Operands: whether null is allowed, where it goes on.
+STRUCTS = 14
+NEXT = 15  # operand: where the program of an element begins
+NULLABLE_STRUCT = 16  # operand: where it goes on after a null
+PRESENT = 17  # marks a struct as not null
+RECORD = 18  # operand: the number of the record's type
+# The tagged fields of a struct. Operands: size of the table by tag of where each field's program begins,
+# where that table is, where it goes on after the tagged fields. NEXT_TAG follows.
+TAGS = 19
+NEXT_TAG = 20  # operands as TAGS
+JUMP = 21  # operand: position
+# What a tagged field holds that was not on the wire. First operand: its tag.
+DEFAULT_NUMBER = 22  # then the value's instruction, the value (32 bits, sign extended)
+DEFAULT_TEXT = 23  # then the text's position in the program, its size in bytes
+DEFAULT_LIST = 24  # empty
+DEFAULT_STRUCT = 25
+RETURN = 26
+
+NO_ENTRY = 0
+
+_VALUES: dict[FieldType, int] = {
+    "int32": INT32,
+    "int64": INT64,
+    "int16": INT16,
+    "int8": INT8,
+    "bool": BOOL,
+    "uint16": UINT16,
+    "uint32": UINT32,
+    "float64": INT64,  # the same eight bytes
+    "uuid": UUID,
+    "string": STRING,
+    "bytes": BYTES,
+}
+# Which tags were met is kept in the bits of an int64. Kafka numbers them from 0 without a gap.
+_MOST_TAGS = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """words: the instructions. metadata[api key, version], control[type, version]: where a piece begins,
+    NO_ENTRY where there is none. types: the name of each record type, by the number in RECORD.
+    """
+
+    words: NDArray[np.int32]
+    metadata: NDArray[np.int32]
+    control: NDArray[np.int32]
+    types: tuple[str, ...]
+
+
+def compile_program(
+    layout: Layout, metadata: Mapping[int, Message], control: Mapping[int, Message]
+) -> Program:
+    """The program that reads records into the layout's nodes: metadata by api key, control by type."""
+    words: list[int] = [RETURN] * WORDS  # so that no piece begins at NO_ENTRY
+    numbers = {message: number for number, message in enumerate(layout.columns)}
+    metadata_table = _compile_table(metadata, layout, numbers, words)
+    control_table = _compile_table(control, layout, numbers, words)
+    types = tuple(message.type_name for message in numbers)
+    return Program(np.array(words, dtype=np.int32), metadata_table, control_table, types)
+
+
+def _compile_table(
+    by_id: Mapping[int, Message], layout: Layout, numbers: Mapping[Message, int], words: list[int]
+) -> NDArray[np.int32]:
+    highest = max(version for message in by_id.values() for version in message.versions)
+    table = np.full((max(by_id) + 1, highest + 1), NO_ENTRY, dtype=np.int32)
+    for identity, message in by_id.items():
+        for version in message.versions:
+            table[identity, version] = len(words)
+            column = layout.columns[message]
+            _Compiler(words, version, message.flexible).record(column, message.fields, numbers[message])
+    return table
+
+
+class _Compiler:
+    """Appends the piece of one message at one version to the program."""
+
+    def __init__(self, words: list[int], version: int, flexible: bool) -> None:
+        self._words = words
+        self._version = version
+        self._flexible = flexible
+
+    def record(self, column: Node, fields: tuple[Field, ...], number: int) -> None:
+        self._emit(RECORD, column, number)
+        self._struct(column, fields)
+        self._emit(RETURN)
+
+    def _struct(self, node: Node, fields: tuple[Field, ...]) -> None:
+        present = [field for field in fields if self._version in field.versions]
+        for field in present:
+            if not field.is_tagged(self._version):
+                self._field(node, field)
+        if self._flexible:
+            self._tagged(node, [field for field in present if field.is_tagged(self._version)])
+
+    def _field(self, parent: Node, field: Field) -> None:
+        node = parent.children.get(field.column)
+        nullable = int(field.is_nullable(self._version))
+        if node is None:
+            self._secret(field, nullable)
+        elif field.array:
+            self._array(node, field, nullable)
+        elif field.type == "struct":
+            self._nested(node, field, nullable)
+        else:
+            self._emit(GUARDED if node.kind == "guarded" else _VALUES[field.type], node, nullable)
+
+    def _secret(self, field: Field, nullable: int) -> None:
+        if field.array or field.type not in ("string", "bytes"):
+            raise ValueError(f"no instruction for the secret {field.name}: {field.type}")
+        self._emit(SECRET_STRING if field.type == "string" else SECRET_BYTES, None, nullable)
+
+    def _array(self, node: Node, field: Field, nullable: int) -> None:
+        element = node.children["item"]
+        if field.type != "struct":
+            self._emit(LIST, node, nullable, element.index * NODE_BYTES, _VALUES[field.type])
+            return
+        begin = self._emit(STRUCTS, node, nullable)
+        self._struct(element, field.fields)
+        self._emit(NEXT, node, begin + WORDS)
+        self._set(begin, 4, len(self._words))
+
+    def _nested(self, node: Node, field: Field, nullable: int) -> None:
+        begin = self._emit(NULLABLE_STRUCT, node) if nullable else None
+        if node.nullable:
+            self._emit(PRESENT, node)
+        self._struct(node, field.fields)
+        if begin is not None:
+            self._set(begin, 3, len(self._words))
+
+    def _tagged(self, node: Node, fields: list[Field]) -> None:
+        by_tag = {field.tag or 0: field for field in fields}
+        size = max(by_tag, default=-1) + 1
+        if size > _MOST_TAGS:
+            raise ValueError(f"tag {size - 1} is beyond {_MOST_TAGS - 1}")
+        tags = self._emit(TAGS, node, size)
+        next_tag = self._emit(NEXT_TAG, node, size)
+        table = [NO_ENTRY] * size
+        for tag, field in by_tag.items():
+            table[tag] = len(self._words)
+            self._field(node, field)
+            # The kernel reads single values and arrays of them without leaving the tags.
+            if len(self._words) > table[tag] + WORDS:
+                self._emit(JUMP, None, next_tag)
+        table_at = self._append(np.array(table, dtype=np.int32))
+        for instruction in (tags, next_tag):
+            self._set(instruction, 4, table_at)
+            self._set(instruction, 5, len(self._words))
+        for tag, field in by_tag.items():
+            self._default(node, field, tag)
+
+    def _default(self, parent: Node, field: Field, tag: int) -> None:
+        """What the field holds when its tag is not met: nothing to do for null."""
+        value = field.default_value(self._version)
+        node = parent.children.get(field.column)
+        if value is None:
+            return
+        if node is None or (field.array and value != []):
+            raise ValueError(f"no instruction for the default of {field.name}: {value!r}")
+        if field.array:
+            self._emit(DEFAULT_LIST, node, tag)
+        elif field.type == "struct":
+            if node.nullable:
+                self._emit(DEFAULT_STRUCT, node, tag)
+            for inner in field.fields:
+                if self._version in inner.versions:
+                    self._default(node, inner, tag)
+        elif field.type in ("string", "bytes", "uuid"):
+            self._default_text(node, value, tag)
+        else:
+            self._default_number(node, field, int(value), tag)
+
+    def _default_number(self, node: Node, field: Field, value: int, tag: int) -> None:
+        if not -(1 << 31) <= value < 1 << 31 or (field.type == "float64" and value != 0):
+            raise ValueError(f"no instruction for the default of {field.name}: {value}")
+        self._emit(DEFAULT_NUMBER, node, tag, _VALUES[field.type], value)
+
+    def _default_text(self, node: Node, value: str | bytes, tag: int) -> None:
+        text = value.encode() if isinstance(value, str) else value
+        jump = self._emit(JUMP)
+        text_at = self._append(np.frombuffer(text.ljust(-(-len(text) // 4) * 4, b"\0"), dtype=np.int32))
+        self._set(jump, 3, len(self._words))
+        self._emit(DEFAULT_TEXT, node, tag, text_at, len(text))
+
+    def _append(self, data: NDArray[np.int32]) -> int:
+        """Appends what is no instruction; its position."""
+        position = len(self._words)
+        self._words.extend(data.tolist())
+        return position
+
+    def _emit(self, opcode: int, node: Node | None = None, *operands: int) -> int:
+        """Appends an instruction; its position."""
+        position = len(self._words)
+        where = (0, 0) if node is None else (node.index * NODE_BYTES, node.space * NODE_BYTES)
+        self._words.extend((opcode, *where, *operands, *[0] * (WORDS - 3 - len(operands))))
+        return position
+
+    def _set(self, position: int, word: int, operand: int) -> None:
+        self._words[position + word] = operand

@@ -1,0 +1,83 @@
+"""Text in compiled code: whether bytes are UTF-8, copying, and the text form of a uuid."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from kraft_core.columnar.compiled import compiled, inlined
+from kraft_core.columnar.memory import get, load_i64, load_u8, put, store_8, store_16
+
+UUID_BYTES = 16
+UUID_TEXT_BYTES = 22
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+# For each 12 bits the two characters, as they lie in memory.
+_PAIRS = np.array(
+    [np.frombuffer(bytes(pair), dtype=np.uint16)[0] for pair in product(_ALPHABET, repeat=2)],
+    dtype=np.uint16,
+)
+_HIGH_BITS = -0x7F7F7F7F7F7F7F80  # 0x80 in every byte
+
+
+@inlined
+def copy(target: int, source: int, size: int) -> None:
+    """Copies bytes that do not overlap, eight at a time; the last eight may be written twice."""
+    if size < 8:
+        for index in range(size):
+            store_8(target + index, load_u8(source + index))
+        return
+    last = size - 8
+    index = 0
+    while index < last:
+        put(target + index, get(source + index))
+        index += 8
+    put(target + last, get(source + last))
+
+
+@compiled
+def is_utf8(address: int, size: int) -> bool:
+    """Whether the bytes are UTF-8 as Python decodes it: no surrogates, nothing longer than needed."""
+    end = address + size
+    while address + 8 <= end and get(address) & _HIGH_BITS == 0:
+        address += 8
+    while address < end:
+        lead = load_u8(address)
+        address += 1
+        if lead < 0x80:
+            continue
+        following, lowest, highest = _continuation(lead)
+        if following < 0 or address + following > end:
+            return False
+        for index in range(following):
+            byte = load_u8(address + index)
+            if byte < lowest or byte > highest:
+                return False
+            lowest, highest = 0x80, 0xBF
+        address += following
+    return True
+
+
+@compiled
+def _continuation(lead: int) -> tuple[int, int, int]:
+    """How many bytes follow a lead byte, -1 if it is none, and the range of the first of them."""
+    if 0xC2 <= lead <= 0xDF:
+        return 1, 0x80, 0xBF
+    if 0xE0 <= lead <= 0xEF:
+        return 2, 0xA0 if lead == 0xE0 else 0x80, 0x9F if lead == 0xED else 0xBF
+    if 0xF0 <= lead <= 0xF4:
+        return 3, 0x90 if lead == 0xF0 else 0x80, 0x8F if lead == 0xF4 else 0xBF
+    return -1, 0, 0
+
+
+@inlined
+def write_uuid(target: int, source: int) -> None:
+    """The 22 characters of 16 bytes, twelve bits at a time; the last two stand for eight."""
+    high = load_i64(source)
+    low = load_i64(source + 8)
+    for pair in range(5):
+        store_16(target + 2 * pair, _PAIRS[high >> 52 - 12 * pair & 0xFFF])
+    store_16(target + 10, _PAIRS[(high & 0xF) << 8 | low >> 56 & 0xFF])
+    for pair in range(4):
+        store_16(target + 12 + 2 * pair, _PAIRS[low >> 44 - 12 * pair & 0xFFF])
+    store_16(target + 20, _PAIRS[(low & 0xFF) << 4])

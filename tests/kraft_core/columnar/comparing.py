@@ -1,0 +1,39 @@
+"""Rows of the compiled kernel held against rows of the reference codec, contents compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from kraft_core.columnar import fast, reference
+from kraft_core.columnar.schema import HEADERS, RECORDS
+
+
+def decoded(reader, path: Path, **options) -> pa.Table:
+    table = pa.Table.from_batches(list(reader.decode(path, **options)), schema=RECORDS)
+    table.validate(full=True)
+    return table
+
+
+def scanned(reader, path: Path, *position) -> pa.Table:
+    table = pa.Table.from_batches(list(reader.scan_headers(path, *position)), schema=HEADERS)
+    table.validate(full=True)
+    return table
+
+
+def differing(found: pa.Table, expected: pa.Table) -> list[str]:
+    """The columns that are not equal; a NaN is equal to itself."""
+    if found.num_rows != expected.num_rows:
+        return [f"{found.num_rows} rows, not {expected.num_rows}"]
+    return [name for name in expected.schema.names if not found[name].equals(expected[name])]
+
+
+def assert_same(path: Path, next_offset: int | None = None) -> pa.Table:
+    """Both readers give the same headers and records, with secrets and without. The records, redacted."""
+    expected = decoded(reference, path)
+    assert differing(decoded(fast, path), expected) == []
+    assert differing(decoded(fast, path, redact=False), decoded(reference, path, redact=False)) == []
+    headers = scanned(reference, path, 0, None, next_offset)
+    assert differing(scanned(fast, path, 0, None, next_offset), headers) == []
+    return expected
