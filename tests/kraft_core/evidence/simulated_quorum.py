@@ -256,32 +256,33 @@ class Quorum:
     def fetch_from(self, leader: Replica, follower: Replica, batches: int) -> None:
         follower.follow(leader.epoch)
         follower.leader = leader.name
-        if follower.end < leader.start or (follower.start > follower.end):
+        if self._cut(leader, follower):
+            return
+        if not self._meets(leader, follower):
             self._install(leader, follower)
             return
-        if not self._diverges(leader, follower):
-            leader.fetched[follower.name] = follower.end
-            self._advance(leader)
-            new = [batch for batch in leader.log if batch.base >= follower.end][:batches]
-            follower.log += new
-            known = leader.leader_high_watermark or 0
-            follower.high_watermark = max(follower.high_watermark, min(known, follower.end))
+        leader.fetched[follower.name] = follower.end
+        self._advance(leader)
+        follower.log += [batch for batch in leader.log if batch.base >= follower.end][:batches]
+        known = leader.leader_high_watermark or 0
+        follower.high_watermark = max(follower.high_watermark, min(known, follower.end))
 
-    def _diverges(self, leader: Replica, follower: Replica) -> bool:
-        """Cuts one batch that the leader's log has not, as far as one exchange goes."""
-        if follower.end == leader.start and not follower.log:
-            return False
-        last = follower.end - 1
-        if last < 0 or (follower.end <= leader.end and leader.epoch_at(last) == follower.epoch_at(last)):
-            return False
-        if not follower.log:
-            return False
-        while follower.log and (
-            follower.log[-1].base >= leader.end
-            or leader.epoch_at(follower.log[-1].base) != follower.log[-1].epoch
-        ):
+    def _cut(self, leader: Replica, follower: Replica) -> bool:
+        """Takes off the batches that the leader's log has not, as far as its log goes down; if any."""
+        held = len(follower.log)
+        while follower.log and follower.log[-1].base >= leader.start:
+            last = follower.log[-1]
+            if last.end <= leader.end and leader.epoch_at(last.base) == last.epoch:
+                break
             follower.log.pop()
-        return True
+        return len(follower.log) < held
+
+    def _meets(self, leader: Replica, follower: Replica) -> bool:
+        """Whether the leader's log goes on where the follower's ends."""
+        if follower.end == 0 or follower.end < leader.start:
+            return follower.end == leader.start
+        epoch = leader.epoch_at(follower.end - 1)
+        return epoch is not None and epoch == follower.epoch_at(follower.end - 1)
 
     def _install(self, leader: Replica, follower: Replica) -> None:
         assert leader.checkpoint is not None

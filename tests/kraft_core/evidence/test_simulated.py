@@ -136,6 +136,7 @@ def test_the_rows_are_one_whole(seed: int) -> None:
         for offset in range(row.first_offset, row.end_offset):
             assert status.setdefault((row.leader_epoch, offset), row.commit_status) == row.commit_status
     assert set(status) == offsets
+    assert not any("disagree" in row.evidence for row in evidence.log_ranges)
     for batch, verdict in verdicts(conclude(facts), sorted(held, key=lambda b: (b.base, b.epoch))).items():
         assert {status[batch.epoch, offset] for offset in range(batch.base, batch.end)} == {verdict.status}
     for neighbour, row in zip(evidence.log_ranges, evidence.log_ranges[1:], strict=False):
