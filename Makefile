@@ -45,3 +45,10 @@ TRACES ?= tests/traces
 .PHONY: conformance
 conformance: setup
 	$(BIN)/python -m tests.conformance $(TRACES)
+
+# Random operations on the log classes of a real release of Kafka, compared with the engine.
+KAFKA_SCRIPTS ?= ../shared/kafka
+RELEASE ?= 4.3.1
+.PHONY: drift
+drift: setup
+	$(BIN)/python -m tests.long.drift $(KAFKA_SCRIPTS) --release $(RELEASE)

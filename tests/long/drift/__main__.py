@@ -1,0 +1,69 @@
+"""Has Kafka changed? Random operations on a release's real log classes, compared with the engine.
+
+`make drift` fetches the release with the scripts in KAFKA_SCRIPTS, compiles ReplayLog.java against it, has it
+carry out a new plan, and compares the trace as `make conformance` does. The trace stays in the lab's folder
+drift/RELEASE. Exit code 1 on a mismatch, 2 if something could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conformance import __main__ as conformance
+from tests.long.drift.plan import plan
+
+CASES, STEPS = 60, 60
+TIMEOUT_S = 600
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.long.drift", description=__doc__)
+    parser.add_argument(
+        "scripts", type=Path, help="the folder with bin/get, which fetches a release of Kafka"
+    )
+    parser.add_argument("--release", default="4.3.1")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    options = parser.parse_args(arguments)
+    try:
+        traces = record(options.scripts, options.release, options.seed)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"drift: {error}", file=sys.stderr)
+        return 2
+    print(f"Kafka {options.release}, seed {options.seed}, {traces}")
+    return conformance.main([str(traces)])
+
+
+def record(scripts: Path, release: str, seed: int) -> Path:
+    """Carries out a new plan on the release's classes; the folder with the trace."""
+    lab = Path(os.environ.get("KAFKA_LAB", ".kafka-lab")).resolve()
+    jars = lab / f"kafka-{release}" / "libs"
+    if not jars.is_dir():
+        fetch = [scripts.resolve() / "bin" / "get", release]
+        subprocess.run(fetch, check=True, timeout=TIMEOUT_S, env=os.environ | {"KAFKA_LAB": str(lab)})
+    work = lab / "drift" / release
+    shutil.rmtree(work, ignore_errors=True)
+    traces = work / "traces"
+    traces.mkdir(parents=True)
+    source = Path(__file__).with_name("ReplayLog.java")
+    compiler = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", work / "classes", source]
+    subprocess.run(compiler, check=True, timeout=TIMEOUT_S)
+    lines = "\n".join(json.dumps(line) for line in plan(seed, CASES, STEPS))
+    replay = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{work}/classes:{jars}/*"]
+    replay += ["org.apache.kafka.raft.internals.ReplayLog", work / "logs"]
+    with (traces / "log-replay.jsonl").open("w") as trace, (work / "stderr.txt").open("w") as errors:
+        subprocess.run(
+            replay, input=lines, text=True, stdout=trace, stderr=errors, check=True, timeout=TIMEOUT_S
+        )
+    shutil.rmtree(work / "logs")
+    return traces
+
+
+if __name__ == "__main__":
+    sys.exit(main())
