@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kraft_core.raft.batches import Batch
 from kraft_core.raft.log import Controls, ReplicaLog, Snapshot, voters_of_log
 from kraft_core.raft.replay import CreateSnapshot, Operation, Restart, TruncateTo, TruncateToDivergence, step
 from kraft_core.raft.voters import VoterHistory, VoterSet
@@ -32,19 +33,24 @@ class ControlReader:
     rewinds: bool = False
 
 
-class ControlReaderError(ValueError):
-    """Kafka's reader met a control record at or below one that it remembers, and the process ends.
-
-    It happens where a fetched snapshot cut the log without the reader forgetting what lay above.
-    """
-
-
 @dataclass(frozen=True, slots=True)
 class EmulatedReplica:
     """A log, and what a running Kafka has read of it."""
 
     log: ReplicaLog
     reader: ControlReader
+
+
+class ControlReaderError(ValueError):
+    """Kafka's reader met a control record at or below one that it remembers, and the process ends.
+
+    It happens where a fetched snapshot cut the log without the reader forgetting what lay above. `replica` is
+    the log, and how far the reader had come.
+    """
+
+    def __init__(self, detail: str, replica: EmulatedReplica) -> None:
+        super().__init__(detail)
+        self.replica = replica
 
 
 def start(log: ReplicaLog, *, rewinds: bool = False) -> EmulatedReplica:
@@ -56,7 +62,7 @@ def start(log: ReplicaLog, *, rewinds: bool = False) -> EmulatedReplica:
 def emulate(replica: EmulatedReplica, operation: Operation) -> EmulatedReplica:
     """The log and Kafka's reading of it after one operation. Raises RefusedError as replay.step does.
 
-    Raises ControlReaderError where the running Kafka ends; the log has changed as `step` says.
+    Raises ControlReaderError where the running Kafka ends.
     """
     log = step(replica.log, operation)
     if isinstance(operation, Restart):
@@ -106,10 +112,15 @@ def _read_on(reader: ControlReader, log: ReplicaLog) -> ControlReader:
         reader = replace(reader, controls=controls, next_offset=latest.end_offset)
     if log.end_offset <= reader.next_offset:
         return reader
-    controls = reader.controls
-    try:
-        for record in log.control_records(reader.next_offset):
-            controls = controls.read(record)
-    except ValueError as error:
-        raise ControlReaderError(f"reading on from {reader.next_offset}: {error}") from error
-    return replace(reader, controls=controls, next_offset=log.end_offset)
+    for batch in log.batches.starting_at(reader.next_offset):
+        reader = _read_batch(reader, batch, log)
+    return replace(reader, next_offset=log.end_offset)
+
+
+def _read_batch(reader: ControlReader, batch: Batch, log: ReplicaLog) -> ControlReader:
+    for record in batch.control_records:
+        try:
+            reader = replace(reader, controls=reader.controls.read(record))
+        except ValueError as error:
+            raise ControlReaderError(str(error), EmulatedReplica(log, reader)) from error
+    return replace(reader, next_offset=batch.end_offset)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from kraft_core.raft import replay
-from kraft_core.raft.emulation import EmulatedReplica, emulate, snapshot_kafka_would_write, start
-from kraft_core.raft.log import ReplicaLog, controls_of_log
+from kraft_core.raft.emulation import (
+    ControlReaderError,
+    EmulatedReplica,
+    emulate,
+    snapshot_kafka_would_write,
+    start,
+)
+from kraft_core.raft.log import BrokenLogError, ReplicaLog, controls_of_log
 from kraft_core.raft.reading import read_snapshot
 from tests.conformance.tally import Tally
 from tests.conformance.trace import (
@@ -28,6 +35,7 @@ from tests.conformance.trace import (
 # The driver's internal.segment.bytes: when a segment rolls shows after a restart.
 SEGMENT_BYTES = 2048
 
+BROKEN = "KafkaException"
 EXCEPTIONS = {
     replay.BELOW_LOG_END: "UnexpectedAppendOffsetException",
     replay.NEWER_EPOCH: "CorruptRecordException",
@@ -72,6 +80,10 @@ def _apply(replica: EmulatedReplica, line: Line) -> tuple[EmulatedReplica, str |
         return replica, None
     try:
         return emulate(replica, operation), None
+    except ControlReaderError as ended:
+        return ended.replica, "IllegalArgumentException"
+    except BrokenLogError:
+        return replica, BROKEN
     except replay.RefusedError as refused:
         if refused.reason == replay.ABOVE_HIGH_WATERMARK:
             deletes = isinstance(operation, replay.DeleteBefore)
@@ -145,7 +157,7 @@ def _state(replica: EmulatedReplica, probes: Line) -> dict[str, Any]:
         "leo": log.end_offset,
         "start": log.start_offset,
         "hwm": log.high_watermark,
-        "last_epoch": log.last_epoch,
+        "last_epoch": _answer(lambda: log.last_epoch),
         "snap_first": snapshot_id(log.earliest_snapshot),
         "snap_last": snapshot_id(log.latest_snapshot),
         "epochs": [list(entry) for entry in log.epochs.entries],
@@ -156,15 +168,30 @@ def _state(replica: EmulatedReplica, probes: Line) -> dict[str, Any]:
         "vh": sizes(live.voters.sets),
         "kvh": pairs(live.kraft_versions),
         "uncommitted": live.voters.is_uncommitted(log.high_watermark),
-        "eoe": [offset_and_epoch(log.end_offset_for_epoch(epoch)) for epoch in range(len(probes["eoe"]))],
+        "eoe": [_answer(partial(_end_of_epoch, log, epoch)) for epoch in range(len(probes["eoe"]))],
         "valid": [_validated(log, offset, epoch) for offset, epoch, *_ in probes["valid"]],
         "vat": [_as_of(replica, offset) for offset, *_ in probes["vat"]],
     }
     return state | fresh(live, controls_of_log(log))
 
 
+def _answer(ask: Callable[[], Any]) -> Any:
+    """The answer, or the name of what Kafka throws."""
+    try:
+        return ask()
+    except BrokenLogError:
+        return BROKEN
+
+
+def _end_of_epoch(log: ReplicaLog, epoch: int) -> list[int]:
+    return offset_and_epoch(log.end_offset_for_epoch(epoch))
+
+
 def _validated(log: ReplicaLog, offset: int, epoch: int) -> list[Any]:
-    validity, answer = log.validate(offset, epoch)
+    try:
+        validity, answer = log.validate(offset, epoch)
+    except BrokenLogError:
+        return [offset, epoch, BROKEN]
     return [offset, epoch, validity.value, *offset_and_epoch(answer)]
 
 
