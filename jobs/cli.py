@@ -16,6 +16,8 @@ VERBS = {
     "ingest": ("jobs.ingest", "read captures into the lake, without deriving"),
     "derive": ("jobs.derive", "derive the history of the lake's clusters again"),
     "sql": ("jobs.sql", "ask the lake by SQL"),
+    "shell": ("jobs.shell", "walk through the cluster's metadata at any offset or time"),
+    "diff": ("jobs.diff", "what changed between two moments or two replicas"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
 }
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from jobs.planning import Plan, PlannedCapture
 from jobs.progress import Progress
 from jobs.reading import Reading, Run
@@ -68,9 +70,8 @@ def known_captures(lake: Lake, plan: Plan) -> dict[str, Row]:
     """The rows of the planned captures that the lake holds, by capture_id."""
     if not lake.exists(CAPTURES):
         return {}
-    ids = [(i,) for i in sorted({c.capture_id for c in plan.captures})]
-    asked = lake.spark.createDataFrame(ids, "capture_id STRING")
-    rows = lake.read(CAPTURES).where(in_clusters(plan.clusters)).join(asked, "capture_id", "left_semi")
+    ids = sorted({c.capture_id for c in plan.captures})
+    rows = lake.read(CAPTURES).where(in_clusters(plan.clusters) & F.col("capture_id").isin(ids))
     return {row["capture_id"]: row for row in to_rows(rows)}
 
 

@@ -89,14 +89,24 @@ class Job:
 
         with self.progress.stage("summary"):
             found = summary(self.lake, clusters)
-        code = self.exit_code(found.lost_rows)
+        return self.end(clusters, found.lines, found.lost_rows)
+
+    def finish_unchanged(self, clusters: Sequence[str]) -> int:
+        """End a run that found nothing new: nothing is asked of the tables, so that it is over at once."""
+        known = self.ingested.counts["captures"]
+        line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"
+        return self.end(clusters, [line], 0)
+
+    def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
+        """Print, note the run and say how it ended."""
+        code = self.exit_code(lost_rows)
         self.note(code)
         self.progress.done()
-        for line in found.lines:
+        for line in lines:
             print(line)
         for cluster, reason in sorted(self.failed.items()):
             print(f"kraftlake {self.verb}: cluster {cluster} could not be derived: {reason}", file=sys.stderr)
-        print(json.dumps(self.report(code, clusters, found.lost_rows)))
+        print(json.dumps(self.report(code, clusters, lost_rows)))
         return code
 
     def exit_code(self, lost_rows: int) -> ExitCode:

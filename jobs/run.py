@@ -38,6 +38,8 @@ def read_captures(args: argparse.Namespace, derive: bool) -> int:
         return ExitCode.FINE
     with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
         job.read(planned)
+        if not job.touched:
+            return job.finish_unchanged(sorted(planned.clusters))
         if derive:
             job.derive(sorted(job.touched))
         job.commit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,14 @@ import pytest
 
 from jobs.cli import main
 from jobs.sql import split_statements
-from tests.jobs.lakes import run
+
+# The cluster of golden/v4.4.0-mini.
+MINI = "roWi3HLRRCuDirielH5nnw"
 
 
-@pytest.fixture(scope="module")
-def lake_path(spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sql") / "lake"
-    assert spark is not None
-    assert run(path, golden / "v4.4.0-mini") == 0
-    return path
+@pytest.fixture
+def lake_path(lake: Any) -> Path:
+    return lake.path
 
 
 def answer(capsys: pytest.CaptureFixture[str], lake: Path, *words: str) -> str:
@@ -31,7 +31,8 @@ def test_who_could_vote_when(lake_path: Path, capsys: pytest.CaptureFixture[str]
     out = answer(
         capsys,
         lake_path,
-        "SELECT `offset`, voter_ids, commit_status FROM voter_history WHERE source = 'record'",
+        "SELECT `offset`, voter_ids, commit_status FROM voter_history "
+        f"WHERE source = 'record' AND cluster_id = '{MINI}'",
         "--format",
         "json",
     )
@@ -42,7 +43,7 @@ def test_who_could_vote_when(lake_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_table_and_csv(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    query = "SELECT leader_epoch, leader_id FROM leader_timeline ORDER BY 1"
+    query = f"SELECT leader_epoch, leader_id FROM leader_timeline WHERE cluster_id = '{MINI}' ORDER BY 1"
     table = answer(capsys, lake_path, query)
     assert [line.split() for line in table.splitlines()] == [
         ["leader_epoch", "leader_id"],
@@ -63,11 +64,9 @@ def test_every_view_answers(lake_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_moved_lake_works(lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import shutil
-
     shutil.copytree(lake_path, tmp_path / "moved")
     out = answer(capsys, tmp_path / "moved", "SELECT COUNT(*) AS n FROM captures", "--format", "json")
-    assert json.loads(out) == {"n": 2}
+    assert json.loads(out) == {"n": 55}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""One lake of all golden captures, made once for all tests that only read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.jobs.lakes import opened, run
+
+SCENARIOS = (
+    "disk-failure",
+    "dynamic-membership",
+    "election-storm",
+    "old-mv-3.3-IV0-fatal-on-4.3.1",
+    "static-upgrade",
+    "uncommitted-removal",
+    "uncommitted-then-committed",
+    "uncommitted-truncation",
+    "v4.4.0-mini",
+)
+
+
+@pytest.fixture(scope="session")
+def golden_captures(golden: Path) -> list[Path]:
+    """The folders that the golden lake was read from."""
+    return [golden / scenario for scenario in SCENARIOS]
+
+
+@pytest.fixture(scope="session")
+def lake(spark: Any, golden_captures: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The golden lake, written by one run."""
+    path = tmp_path_factory.mktemp("golden") / "lake"
+    assert run(path, *golden_captures) == 0
+    return opened(spark, path)
