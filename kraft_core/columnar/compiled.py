@@ -13,6 +13,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -119,11 +120,11 @@ class _Cache(_caching.FunctionCache):  # pyright: ignore[reportUntypedBaseClass]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)  # pyright: ignore[reportUnknownVariableType]
-        except Exception:
+        except Exception:  # a damaged file can raise anything when it is unpickled
+            with suppress(OSError):
+                self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        try:
+        with suppress(OSError):
             super().save_overload(sig, data)
-        except OSError:
-            self.disable()

@@ -135,32 +135,35 @@ def _read_tags(
     which leads back here.
     """
     program = get(task + PROGRAM)
-    nodes = get(task + NODES)
     while get(frame + _REMAINING) != 0:
         if at != get(frame + _TAG_END):
             return pc, MALFORMED
         field, at = _next_tag(task, frame, instruction, at, end)
         if at < 0:
             return pc, at
+        if field < 0:
+            return -field, at
         if field != NO_ENTRY:
-            piece = program + 4 * field
-            opcode = word(piece)
-            node = nodes + word(piece + 4)
-            if opcode <= LAST_VALUE:
-                at = read_value(opcode, word(piece + 12), task, node, row, at, end)
-            elif opcode == LIST:
-                element = nodes + word(piece + 16)
-                at = read_list(word(piece + 20), word(piece + 12), task, node, element, row, at, end)
-            else:
-                return field, at
+            at = _read_field(task, program + 4 * field, row, at, end)
             if at < 0:
                 return pc, at
     return word(instruction + 20), at if at == get(frame + _TAG_END) else MALFORMED
 
 
 @inlined
+def _read_field(task: int, instruction: int, row: int, at: int, end: int) -> int:
+    """Reads what one instruction says: a value or an array of values."""
+    nodes = get(task + NODES)
+    node = nodes + word(instruction + 4)
+    if word(instruction) == LIST:
+        element = nodes + word(instruction + 16)
+        return read_list(word(instruction + 20), word(instruction + 12), task, node, element, row, at, end)
+    return read_value(word(instruction), word(instruction + 12), task, node, row, at, end)
+
+
+@inlined
 def _next_tag(task: int, frame: int, instruction: int, at: int, end: int) -> tuple[int, int]:
-    """Where the program of the next tagged field begins, and its first byte; an unknown one is skipped."""
+    """What the table says of the next tagged field, and its first byte; an unknown one is skipped."""
     tag, at = read_unsigned_varint(at, end)
     size, at = read_unsigned_varint(at, end)
     if at > end or size > end - at or tag <= get(frame + _LAST_TAG):

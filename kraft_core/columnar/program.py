@@ -36,7 +36,8 @@ NULLABLE_STRUCT = 16  # operand: where it goes on after a null
 PRESENT = 17  # marks a struct as not null
 RECORD = 18  # operand: the number of the record's type
 # The tagged fields of a struct. Operands: size of the table by tag of where each field's program begins,
-# where that table is, where it goes on after the tagged fields. NEXT_TAG follows.
+# where that table is, where it goes on after the tagged fields. NEXT_TAG follows. A field that is more than a
+# value or an array of values stands in the table as a negative number; its program jumps to NEXT_TAG.
 TAGS = 19
 NEXT_TAG = 20  # operands as TAGS
 JUMP = 21  # operand: position
@@ -93,8 +94,8 @@ def compile_program(
 def _compile_table(
     by_id: Mapping[int, Message], layout: Layout, numbers: Mapping[Message, int], words: list[int]
 ) -> NDArray[np.int32]:
-    highest = max(version for message in by_id.values() for version in message.versions)
-    table = np.full((max(by_id) + 1, highest + 1), NO_ENTRY, dtype=np.int32)
+    highest = max((version for message in by_id.values() for version in message.versions), default=0)
+    table = np.full((max(by_id, default=0) + 1, highest + 1), NO_ENTRY, dtype=np.int32)
     for identity, message in by_id.items():
         for version in message.versions:
             table[identity, version] = len(words)
@@ -168,10 +169,11 @@ class _Compiler:
         next_tag = self._emit(NEXT_TAG, node, size)
         table = [NO_ENTRY] * size
         for tag, field in by_tag.items():
-            table[tag] = len(self._words)
+            begin = len(self._words)
             self._field(node, field)
-            # The kernel reads single values and arrays of them without leaving the tags.
-            if len(self._words) > table[tag] + WORDS:
+            table[tag] = begin
+            if len(self._words) > begin + WORDS:
+                table[tag] = -begin
                 self._emit(JUMP, None, next_tag)
         table_at = self._append(np.array(table, dtype=np.int32))
         for instruction in (tags, next_tag):
