@@ -7,11 +7,14 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Base64;
+import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.Optional;
@@ -36,6 +39,7 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.raft.ExternalKRaftMetrics;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.MetadataLogConfig;
 import org.apache.kafka.raft.ValidOffsetAndEpoch;
@@ -106,10 +110,17 @@ public final class ReplayLog {
         reader.updateState();
     }
 
-    private KRaftControlRecordStateMachine readerOver(KafkaRaftLog log) {
-        return new KRaftControlRecordStateMachine(
+    /** The constructor's arguments are found by their types: releases differ in them. */
+    private KRaftControlRecordStateMachine readerOver(KafkaRaftLog log) throws ReflectiveOperationException {
+        ExternalKRaftMetrics external = ignored -> { };
+        List<Object> known = List.of(
             staticVoters, log, new Bytes(), BufferSupplier.NO_CACHING, MAX_BATCH_BYTES, new LogContext(),
-            new KafkaRaftMetrics(new Metrics(), "raft"), ignored -> { });
+            new KafkaRaftMetrics(new Metrics(), "raft"), external);
+        Constructor<?> only = KRaftControlRecordStateMachine.class.getConstructors()[0];
+        Object[] arguments = Arrays.stream(only.getParameterTypes()).map(type -> known.stream()
+            .filter(value -> type.isInstance(value) || (type == int.class && value instanceof Integer))
+            .findFirst().orElseThrow()).toArray();
+        return (KRaftControlRecordStateMachine) only.newInstance(arguments);
     }
 
     private void carryOut(ObjectNode line) throws Exception {
@@ -251,7 +262,7 @@ public final class ReplayLog {
         compareWithRebuilt(state, at);
     }
 
-    private void compareWithRebuilt(ObjectNode state, OptionalLong at) {
+    private void compareWithRebuilt(ObjectNode state, OptionalLong at) throws ReflectiveOperationException {
         KRaftControlRecordStateMachine rebuilt = readerOver(log);
         rebuilt.updateState();
         OptionalLong truth = rebuilt.lastVoterSetOffset();

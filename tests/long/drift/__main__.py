@@ -11,9 +11,11 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 from tests.conformance import __main__ as conformance
@@ -51,7 +53,8 @@ def record(scripts: Path, release: str, seed: int) -> Path:
     shutil.rmtree(work, ignore_errors=True)
     traces = work / "traces"
     traces.mkdir(parents=True)
-    source = Path(__file__).with_name("ReplayLog.java")
+    source = work / "ReplayLog.java"
+    source.write_text(fitted(Path(__file__).with_name("ReplayLog.java").read_text(), jars))
     compiler = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", work / "classes", source]
     subprocess.run(compiler, check=True, timeout=TIMEOUT_S)
     lines = "\n".join(json.dumps(line) for line in plan(seed, CASES, STEPS))
@@ -63,6 +66,22 @@ def record(scripts: Path, release: str, seed: int) -> Path:
         )
     shutil.rmtree(work / "logs")
     return traces
+
+
+def fitted(source: str, jars: Path) -> str:
+    """The source with its imports of Kafka's classes as this release has them: some move between packages."""
+    names = {
+        name.removesuffix(".class").replace("/", ".")
+        for jar in jars.glob("kafka-*.jar")
+        for name in zipfile.ZipFile(jar).namelist()
+        if name.endswith(".class")
+    }
+
+    def found(match: re.Match[str]) -> str:
+        moved = [name for name in names if name.endswith("." + match[1].rsplit(".", 1)[1])]
+        return match[0] if match[1] in names or len(moved) != 1 else f"import {moved[0]};"
+
+    return re.sub(r"import (org\.apache\.kafka\.[\w.]+);", found, source)
 
 
 if __name__ == "__main__":
