@@ -46,9 +46,10 @@ TIMESTAMP = 1_700_000_000_000  # ms
 
 
 def plan(seed: int, cases: int, steps: int) -> Iterator[Line]:
-    """The lines of a plan: each case's head, then its operations."""
+    """The lines of a plan: each case's head, then its operations. The last case is not random."""
     for case in range(cases):
         yield from Case(random.Random(f"{seed}/{case}"), case, steps).lines()
+    yield from Case(random.Random(seed), cases, 6).reader_that_ends()
 
 
 class Case:
@@ -71,6 +72,28 @@ class Case:
     def _last_epoch(self) -> int:
         return self.log.epochs.last_epoch or 0
 
+    def reader_that_ends(self) -> Iterator[Line]:
+        """A fetched snapshot cuts the log below a set that the reader remembers, and another set follows."""
+        yield self._bootstrapped(VoterSet.of(self.pool[:3]))
+        data = [RawRecord(at, TIMESTAMP, None, b"data") for at in range(10)]
+        added = [(control.KRAFT_VOTERS, VoterSet.of(self.pool[:4]).to_record())]
+        later = [
+            (control.KRAFT_VOTERS, VoterSet.of(self.pool[:2]).to_record()),
+            (control.KRAFT_VERSION, {"kRaftVersion": 1}),
+        ]
+        content = {"snap_kv": 1, "snap_voters": voter_rows(VoterSet.of(self.pool[:2]))}
+        checkpoint = _text(_checkpoint(3, 1, VoterSet.of(self.pool[:2])))
+        lines: list[Line] = [
+            {"op": "append_follower", "epoch": 1, "raw": _text(write_batch(0, 1, data))},
+            {"op": "append_follower", "epoch": 1, "raw": _text(_control_batch(10, 1, added))},
+            {"op": "install_snapshot", "id": [5, 3], "raw": checkpoint} | content,
+            {"op": "append_follower", "epoch": 3, "raw": _text(write_batch(5, 3, data[5:]))},
+            {"op": "append_follower", "epoch": 3, "raw": _text(_control_batch(10, 3, later))},
+        ]
+        for step, line in enumerate([{"op": "start"}, *lines]):
+            self._run_along(line)
+            yield self._line(line, step)
+
     def lines(self) -> Iterator[Line]:
         yield self._head()
         yield self._line({"op": "start"}, 0)
@@ -90,12 +113,14 @@ class Case:
             self.replica = start(ReplicaLog(static_voters=static, segment_bytes=SEGMENT_BYTES))
             raw = write_message(control.CONTROL_RECORDS[control.KRAFT_VOTERS], 0, static.to_record())
             head = {"kind": "static-voters", "static_voters": voter_rows(static), "static_raw": _text(raw)}
-        else:
-            raw = _checkpoint(0, 1, voters)
-            log = ReplicaLog(snapshots=(read_snapshot(0, 0, raw),), segment_bytes=SEGMENT_BYTES)
-            self.replica = start(log)
-            head = {"kind": "bootstrap-checkpoint", "bootstrap_raw": _text(raw)}
-        return {"case": self.case, "segment_bytes": SEGMENT_BYTES} | head
+            return {"case": self.case, "segment_bytes": SEGMENT_BYTES} | head
+        return self._bootstrapped(voters)
+
+    def _bootstrapped(self, voters: VoterSet) -> Line:
+        raw = _checkpoint(0, 1, voters)
+        self.replica = start(ReplicaLog(snapshots=(read_snapshot(0, 0, raw),), segment_bytes=SEGMENT_BYTES))
+        head = {"case": self.case, "segment_bytes": SEGMENT_BYTES, "kind": "bootstrap-checkpoint"}
+        return head | {"bootstrap_raw": _text(raw)}
 
     def _line(self, line: Line, step: int) -> Line:
         newest = max(self._last_epoch, self.epoch)
@@ -245,6 +270,8 @@ def _operation(line: Line, replica: EmulatedReplica) -> replay.Operation | None:
             return replay.InstallSnapshot(read_snapshot(*line["id"], raw))
         case "delete_before":
             return replay.DeleteBefore(*line["id"])
+        case "start":
+            return None
         case _:
             return replay.Restart()
 
