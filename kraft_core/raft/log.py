@@ -77,13 +77,12 @@ class Controls:
         entry = self.kraft_versions.at(offset)
         return entry[1] if entry else 0
 
-    def read(self, record: ControlRecord, offset: int | None = None) -> Controls:
-        """With one control record more, at its own offset or at the one it is labelled with."""
-        at = record.offset if offset is None else offset
+    def read(self, record: ControlRecord) -> Controls:
+        """With one control record more. Raises ValueError if one at or above its offset is known."""
         if isinstance(record.value, VoterSet):
-            return Controls(self.voters.add(at, record.value), self.kraft_versions)
+            return Controls(self.voters.add(record.offset, record.value), self.kraft_versions)
         if isinstance(record.value, KRaftVersion):
-            return Controls(self.voters, self.kraft_versions.add(at, record.value.level))
+            return Controls(self.voters, self.kraft_versions.add(record.offset, record.value.level))
         return self
 
     def read_snapshot(self, snapshot: Snapshot) -> Controls:
