@@ -133,6 +133,16 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]]) -> Capture:
         if epochs is None
         else tuple((e["leader_epoch"], e["start_offset"]) for e in epochs),
         consistent=row["consistent"],
+        tail_damaged=is_tail_damaged(row),
+    )
+
+
+def is_tail_damaged(row: Mapping[str, Any]) -> bool:
+    """Whether bytes other than a torn tail follow the last batch that could be read."""
+    end = row["runs"][-1]["end_offset"] if row["runs"] else 0
+    return any(
+        d["reason"] != "torn_tail" and d["lost_to_offset"] is None and (d["lost_from_offset"] or -1) >= end
+        for d in row["damage"]
     )
 
 
@@ -174,7 +184,7 @@ def control_record(row: Mapping[str, Any], batch_end_offset: int) -> ControlReco
         batch_crc=row["batch_crc"],
         appended_at=known_ms(row["appended_at"]),
         type=row["type"],
-        value=message_value(row[column], facts),
+        value=None if row[column] is None else message_value(row[column], facts),
     )
 
 

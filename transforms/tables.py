@@ -79,6 +79,11 @@ COMMIT_STATUS = (
     "STRING",
     "committed, truncated, uncommitted or undecided, as the captures prove it",
 )
+AS_OF = Column(
+    "as_of",
+    "TIMESTAMP",
+    "Committed, truncated: proven from then on. Uncommitted: held then. Undecided: the newest capture",
+)
 EVIDENCE = Column("evidence", "STRING", "What proves the status, in words")
 VOTERS_TYPE = (
     "ARRAY<STRUCT<voter_id: INT, directory_id: STRING, "
@@ -317,7 +322,7 @@ LOG_RANGES = Table(
         required("end_offset", "BIGINT", "End offset, exclusive"),
         required(*COMMIT_STATUS),
         EVIDENCE,
-        Column("as_of", "TIMESTAMP", "Moment up to which the status is proven; null when it holds for good"),
+        AS_OF,
         Column("truncated_by_epoch", "INT", "Epoch that took the place of truncated offsets"),
     ),
     key=("cluster_id", "leader_epoch", "first_offset"),
@@ -372,7 +377,7 @@ VOTER_SETS = Table(
         Column("majority", "INT", "Votes that make a majority"),
         Column("commit_status", "STRING", COMMIT_STATUS[2] + "; null for static and bootstrap"),
         EVIDENCE,
-        Column("as_of", "TIMESTAMP", "Moment up to which the status is proven; null when it holds for good"),
+        AS_OF,
         Column("appended_at", "TIMESTAMP", "Timestamp of the record: the leader's clock"),
         Column("in_force_from_offset", "BIGINT", "Offset from which the set counts in the log, inclusive"),
         Column(
