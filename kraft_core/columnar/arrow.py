@@ -15,7 +15,7 @@ from kraft_core.columnar import task as words
 from kraft_core.columnar.chunk import ROWS, Chunk
 from kraft_core.columnar.headers import Headers
 from kraft_core.columnar.kernel import CONTROL_BIT, close_offsets, place_texts, spell
-from kraft_core.columnar.layout import OFFSETS, VALIDITY, VALUES, Node
+from kraft_core.columnar.layout import Node
 from kraft_core.columnar.reference import FIRST_MS, LAST_MS
 from kraft_core.columnar.schema import HEADERS, MOMENT, RECORDS
 from kraft_core.secrets import is_secret_config, named_secret
@@ -24,14 +24,17 @@ from kraft_core.segment import Damage
 pa = cast(Any, pyarrow)
 
 
+_COLUMNS: tuple[tuple[str, Any], ...] = tuple((field.name, field.type) for field in RECORDS)
+
+
 def to_record_batch(chunk: Chunk) -> Any:
     """What the kernel has written, in schema.RECORDS. The chunk's memory now belongs to the record batch."""
     rows = chunk[words.ROWS]
     columns = message_arrays(chunk)
     # After the messages: they find out what is redacted.
     columns.update(_envelope(chunk, rows))
-    arrays = [columns[field.name] if field.name in columns else _nulls(field.type, rows) for field in RECORDS]
-    return pa.record_batch(arrays, schema=RECORDS)
+    arrays = [columns[name] if name in columns else _nulls(type_, rows) for name, type_ in _COLUMNS]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
 
 
 def _nulls(type_: Any, rows: int) -> Any:
@@ -43,40 +46,52 @@ def _chunk_of_nulls(type_: Any) -> Any:
     return pa.nulls(ROWS, type_)
 
 
-def _type(column: str) -> Any:
-    return RECORDS.field(column).type
-
-
 def _envelope(chunk: Chunk, rows: int) -> Iterator[tuple[str, Any]]:
     for name, whole in chunk.envelope.items():
         values = whole[:rows]
         if name == "type":
             yield name, _spelled(values, chunk.program.types)
+        elif name == "appended_at":
+            yield name, _moments(values)
         elif values.dtype == np.bool_:
-            yield name, _array(pa.bool_(), rows, None, np.packbits(values, bitorder="little"))
+            yield name, _array(pa.bool_(), rows, np.packbits(values, bitorder="little"))
         else:
-            yield name, _moments(values) if name == "appended_at" else _array(_type(name), rows, None, values)
+            yield name, _array(RECORDS.field(name).type, rows, values)
+
+
+def _array(type_: Any, rows: int, *buffers: NDArray[Any], validity: Any = None) -> Any:
+    held = [
+        None if validity is None else pa.py_buffer(validity),
+        *(pa.py_buffer(buffer) for buffer in buffers),
+    ]
+    return pa.Array.from_buffers(type_, rows, held, 0 if validity is None else -1)
 
 
 def _spelled(numbers: NDArray[np.uint8], names: tuple[str, ...]) -> Any:
     """The names by their numbers."""
-    texts = [name.encode() for name in names]
-    held = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    sizes = np.array([len(text) for text in texts])
-    table = np.stack([held.ctypes.data + np.cumsum(sizes) - sizes, sizes], axis=1)
+    text, starts, sizes = _spelling(names)
+    table = np.stack([starts + text.ctypes.data, sizes], axis=1)
     rows = len(numbers)
     offsets = np.empty(rows + 1, dtype=np.int32)
     values = np.empty(int(sizes[numbers].sum()), dtype=np.uint8)
     spell(numbers.ctypes.data, rows, table.ctypes.data, offsets.ctypes.data, values.ctypes.data)
-    return _array(pa.string(), rows, None, offsets, values)
+    return _array(pa.string(), rows, offsets, values)
+
+
+@cache
+def _spelling(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """All names in one text, where each begins, and their sizes."""
+    texts = [name.encode() for name in names]
+    sizes = np.array([len(text) for text in texts])
+    return np.frombuffer(b"".join(texts), dtype=np.uint8), np.cumsum(sizes) - sizes, sizes
 
 
 def _moments(values: NDArray[np.int64]) -> Any:
     """Times in ms; null where Spark and Python can hold no such time."""
     if len(values) == 0 or FIRST_MS <= values.min() <= values.max() <= LAST_MS:
-        return _array(MOMENT, len(values), None, values)
+        return _array(MOMENT, len(values), values)
     plausible = np.packbits((values >= FIRST_MS) & (values <= LAST_MS), bitorder="little")
-    return _array(MOMENT, len(values), plausible, values)
+    return _array(MOMENT, len(values), values, validity=plausible)
 
 
 def message_arrays(chunk: Chunk) -> dict[str, Any]:
@@ -84,15 +99,17 @@ def message_arrays(chunk: Chunk) -> dict[str, Any]:
 
     Marks in the envelope which records had a secret that goes by its name.
     """
-    return _MessageColumns(chunk, chunk[words.ROWS]).all()
+    close_offsets(chunk.address)
+    return _MessageArrays(chunk).all()
 
 
-class _MessageColumns:
+class _MessageArrays:
     """Makes each node's array once."""
 
-    def __init__(self, chunk: Chunk, rows: int) -> None:
+    def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
-        self._rows = rows
+        self._buffers = chunk.buffers
+        self._lengths = chunk.lengths()
         self._arrays: dict[int, Any] = {}
 
     def all(self) -> dict[str, Any]:
@@ -102,35 +119,27 @@ class _MessageColumns:
                 secret = named_secret(message)
                 if secret is not None:
                     self._judge(*(node.children[field.column] for field in secret))
-                columns[message.column] = self._array(node, self._rows)
+                columns[message.column] = self._array(node)
         return columns
 
-    def _array(self, node: Node, rows: int) -> Any:
+    def _array(self, node: Node) -> Any:
         array = self._arrays.get(node.index)
         if array is None:
-            array = self._arrays[node.index] = self._make(node, rows)
+            array = self._arrays[node.index] = self._make(node)
         return array
 
-    def _make(self, node: Node, rows: int) -> Any:
-        validity, values = (self._chunk.memory(node, word) for word in (VALIDITY, VALUES))
+    def _make(self, node: Node) -> Any:
+        rows = self._lengths[node.space]
+        children = None
         if node.kind == "struct":
             children = [
-                self._array(node.children[field.name], rows)
-                if field.name in node.children
-                else _nulls(field.type, rows)
-                for field in node.type
+                self._array(node.children[name]) if name in node.children else _nulls(type_, rows)
+                for name, type_ in _members(node.type)
             ]
-            return _array(node.type, rows, validity, children=children)
-        if node.kind not in ("text", "list"):
-            return _array(node.type, rows, validity, values)
-        length = self._chunk.length_of(node)
-        if length:
-            close_offsets(self._chunk.address_of(node), rows)
-        offsets = self._chunk.memory(node, OFFSETS)
-        if node.kind == "text":
-            return _array(node.type, rows, validity, offsets, values)
-        elements = self._array(node.children["item"], length)
-        return _array(node.type, rows, validity, offsets, children=[elements])
+        elif node.kind == "list":
+            children = [self._array(node.children["item"])]
+        buffers = [None if place is None else self._buffers[place] for place in node.buffers]
+        return pa.Array.from_buffers(node.type, rows, buffers, -1 if node.nullable else 0, children=children)
 
     def _judge(self, name: Node, held: Node) -> None:
         """Takes the texts that their name does not make secrets into memory, marks the rows of the others.
@@ -139,16 +148,22 @@ class _MessageColumns:
         """
         if held.kind != "guarded":
             return
-        validity: Any = self._chunk.memory(held, VALIDITY)
-        places: Any = self._chunk.memory(held, VALUES)
-        present = np.flatnonzero(np.unpackbits(validity, count=self._rows, bitorder="little"))
-        names = self._array(name, self._rows).take(pa.array(present)).dictionary_encode()
+        rows = self._lengths[0]
+        validity, places = (np.frombuffer(self._buffers[place or 0], np.uint8) for place in held.buffers)
+        present = np.flatnonzero(np.unpackbits(validity, count=rows, bitorder="little"))
+        names = self._array(name).take(pa.array(present)).dictionary_encode()
         judged = [is_secret_config(text) for text in names.dictionary.to_pylist()]
         secret = np.array(judged, dtype=np.bool_)[names.indices.to_numpy()]
         self._chunk.envelope["redacted"][present[secret]] = True
-        shown = np.zeros(self._rows, dtype=np.bool_)
+        shown = np.zeros(rows, dtype=np.bool_)
         shown[present[~secret]] = True
         self._arrays[held.index] = _placed(places.view(np.int64).reshape(-1, 2), shown)
+
+
+@cache
+def _members(type_: Any) -> tuple[tuple[str, Any], ...]:
+    """Names and types of a struct type's fields."""
+    return tuple((field.name, field.type) for field in type_)
 
 
 def _placed(places: NDArray[np.int64], shown: NDArray[np.bool_]) -> Any:
@@ -160,15 +175,7 @@ def _placed(places: NDArray[np.int64], shown: NDArray[np.bool_]) -> Any:
     np.cumsum(offsets, out=offsets)
     values = np.empty(offsets[-1], dtype=np.uint8)
     place_texts(places.ctypes.data, taken.ctypes.data, len(taken), offsets.ctypes.data, values.ctypes.data)
-    return _array(pa.string(), rows, np.packbits(shown, bitorder="little"), offsets, values)
-
-
-def _array(
-    type_: Any, rows: int, validity: NDArray[Any] | None, *buffers: NDArray[Any] | None, children: Any = None
-) -> Any:
-    held = [None if buffer is None else pa.py_buffer(buffer) for buffer in (validity, *buffers)]
-    null_count = 0 if validity is None else -1
-    return pa.Array.from_buffers(type_, rows, held, null_count, children=children)
+    return _array(pa.string(), rows, offsets, values, validity=np.packbits(shown, bitorder="little"))
 
 
 def header_batch(headers: Headers) -> Any:
@@ -183,7 +190,7 @@ def header_batch(headers: Headers) -> Any:
         "leader_epoch": _integers("leader_epoch", headers.leader_epoch),
         "crc": _integers("crc", headers.crc),
         "attributes": _integers("attributes", headers.attributes),
-        "is_control": _array(pa.bool_(), rows, None, is_control),
+        "is_control": _array(pa.bool_(), rows, is_control),
         "record_count": _integers("record_count", headers.record_count),
         "base_timestamp": _moments(headers.base_timestamp),
         "appended_at": _moments(headers.max_timestamp),
@@ -200,4 +207,4 @@ def damage_batch(damages: list[Damage]) -> Any:
 
 def _integers(column: str, values: NDArray[np.int64]) -> Any:
     type_ = HEADERS.field(column).type
-    return _array(type_, len(values), None, values.astype(type_.to_pandas_dtype(), copy=False))
+    return _array(type_, len(values), values.astype(type_.to_pandas_dtype(), copy=False))

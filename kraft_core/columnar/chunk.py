@@ -7,14 +7,17 @@ that was handed out is written again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pyarrow
 from numpy.typing import NDArray
 
 from kraft_core.columnar import task as words
-from kraft_core.columnar.layout import CAPACITY, LENGTH, NODE_BYTES, SPACE, VALIDITY, Layout, Node, Places
+from kraft_core.columnar.layout import CAPACITY, LENGTH, NODE_BYTES, SPACE, Layout, Node, Places
 from kraft_core.columnar.program import Program
+
+pa = cast(Any, pyarrow)
 
 ROWS = 65536
 # A chunk takes no further batch after this many bytes of them.
@@ -66,22 +69,23 @@ class Chunk:
         self.envelope: dict[str, NDArray[Any]] = {name: np.empty(rows, dtype) for _, name, dtype in ENVELOPE}
         self._rows = rows
         self._capacities = sizes.capacities(rows)
-        # By place: the memory it is in, and where in that it begins and ends.
-        self._pieces: list[Any] = [None] * len(layout.places)
-        self._bounds = np.zeros((len(layout.places), 2), dtype=np.int64)
+        # By place: a pyarrow.Buffer.
+        self.buffers: list[Any] = [None] * len(layout.places)
         self._nodes = np.zeros((len(layout.nodes), NODE_BYTES // 8), dtype=np.int64)
+        self._nodes_address = self._nodes.ctypes.data
         # Structs and tagged fields, each a frame, cannot be nested deeper than there are nodes.
         self._stack = np.zeros((2 * len(layout.nodes), 4), dtype=np.int64)
         self._left = np.zeros((_LEFT_BATCHES, 2), dtype=np.int64)
         self._task = np.zeros(words.TASK_WORDS, dtype=np.int64)
-        self._nodes[:, SPACE // 8] = [node.space * NODE_BYTES for node in layout.nodes]
+        self.address = self._task.ctypes.data  # for the kernel
+        self._nodes[:, SPACE // 8] = layout.spaces
         self._write_task()
 
     def _write_task(self) -> None:
         metadata, control = self.program.metadata, self.program.control
         given = {
             words.PROGRAM: self.program.words.ctypes.data,
-            words.NODES: self._nodes.ctypes.data,
+            words.NODES: self._nodes_address,
             words.NODE_COUNT: len(self._nodes),
             words.STACK: self._stack.ctypes.data,
             words.METADATA: metadata.ctypes.data,
@@ -107,21 +111,13 @@ class Chunk:
         self._task[word // 8] = value
 
     @property
-    def address(self) -> int:
-        """Of the task, for the kernel."""
-        return self._task.ctypes.data
-
-    @property
     def left(self) -> NDArray[np.int64]:
         """Batches left to the reference codec: address, and the rows written before it."""
         return self._left[: self[words.LEFT_COUNT]]
 
-    def address_of(self, node: Node) -> int:
-        return self._nodes.ctypes.data + NODE_BYTES * node.index
-
-    def length_of(self, node: Node) -> int:
-        """Bytes of a text, elements of a list."""
-        return int(self._nodes[node.index, LENGTH // 8])
+    def lengths(self) -> list[int]:
+        """By index of the node: bytes of a text, elements of a list."""
+        return self._nodes[:, LENGTH // 8].tolist()
 
     def sizes(self) -> Sizes:
         """What this chunk came to."""
@@ -129,45 +125,38 @@ class Chunk:
 
     def holds(self, column: Node) -> bool:
         """Whether there are records of that type."""
-        return self._pieces[column.places[VALIDITY]] is not None
-
-    def memory(self, node: Node, word: int) -> NDArray[np.uint8] | None:
-        """The bytes behind an address of a node; None where it has none."""
-        place = node.places.get(word)
-        if place is None:
-            return None
-        start, end = self._bounds[place]
-        return self._pieces[place][start:end]
+        return self.buffers[column.buffers[0] or 0] is not None
 
     def make_room(self) -> None:
         """Gives the node for which the kernel stopped the memory that it asked for."""
-        index = (self[words.NODE] - self._nodes.ctypes.data) // NODE_BYTES
+        index = (self[words.NODE] - self._nodes_address) // NODE_BYTES
         needed = self[words.NEEDED]
         if needed == 0:
             self._add_column(self.layout.places_of[index])
         else:
-            self._grow(index, 2 * needed)
+            self._grow(index, 3 * needed)
 
     def _add_column(self, places: Places) -> None:
         """Memory for all nodes of a record type, in one piece."""
         sizes = (self._capacities[places.counts] * places.bits + 7) // 8 + places.extra
         aligned = (sizes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-        starts = np.cumsum(aligned) - aligned
-        piece = np.zeros(int(aligned.sum()), dtype=np.uint8)
-        self._nodes.reshape(-1)[places.address_at] = piece.ctypes.data + starts
+        ends = np.cumsum(aligned)
+        piece = np.zeros(int(ends[-1]), dtype=np.uint8)
+        addresses = ends - aligned + piece.ctypes.data
+        self._nodes.reshape(-1)[places.address_at] = addresses
         self._nodes[places.counts, CAPACITY // 8] = self._capacities[places.counts]
-        held = slice(places.first, places.first + len(places))
-        self._bounds[held] = np.stack([starts, starts + sizes], axis=1)
-        self._pieces[held] = [piece] * len(places)
+        self.buffers[places.first : places.first + len(places)] = [
+            pa.foreign_buffer(address, size, piece)
+            for address, size in zip(addresses.tolist(), sizes.tolist(), strict=True)
+        ]
 
     def _grow(self, index: int, capacity: int) -> None:
         """Room for so many bytes of a text, or elements of a list, keeping those that are there."""
         self._capacities[index] = self._nodes[index, CAPACITY // 8] = capacity
         for number, place in enumerate(self.layout.places):
             if place.counts == index:
-                start, end = self._bounds[number]
+                held = np.frombuffer(self.buffers[number], dtype=np.uint8)
                 piece = np.zeros((capacity * place.bits + 7) // 8 + place.extra, dtype=np.uint8)
-                piece[: end - start] = self._pieces[number][start:end]
-                self._pieces[number] = piece
-                self._bounds[number] = 0, len(piece)
+                piece[: len(held)] = held
+                self.buffers[number] = pa.py_buffer(piece)
                 self._nodes[place.node, place.word // 8] = piece.ctypes.data

@@ -17,7 +17,7 @@ import pyarrow
 from kraft_core.batch import read_header
 from kraft_core.columnar import task as words
 from kraft_core.columnar.arrow import damage_batch, header_batch, to_record_batch
-from kraft_core.columnar.chunk import Chunk, Sizes
+from kraft_core.columnar.chunk import ROWS, Chunk, Sizes
 from kraft_core.columnar.headers import Headers, next_good, scan_window
 from kraft_core.columnar.kernel import decode_batches
 from kraft_core.columnar.layout import Layout, build_layout
@@ -30,6 +30,10 @@ from kraft_core.messages.metadata import by_api_key
 from kraft_core.record import read_batch
 
 pa = cast(Any, pyarrow)
+
+# So that short files do not take the memory of long ones. No record is lost where they are smaller.
+_USUAL_RECORD_BYTES = 32
+_LEAST_ROWS = 256
 
 
 def scan_headers(
@@ -68,7 +72,8 @@ class _Decoder:
         self._sizes = Sizes.unknown(self._layout)
 
     def batches(self, ranges: Sequence[tuple[int, int | None]]) -> Iterator[Any]:
-        chunk = self._chunk()
+        size = sum(self._window.stop(end) - start for start, end in ranges)
+        chunk = self._chunk(rows=max(_LEAST_ROWS, min(ROWS, size // _USUAL_RECORD_BYTES)))
         for start, end in ranges:
             chunk[words.AT] = self._window.address + start
             chunk[words.STOP] = self._window.address + self._window.stop(end)

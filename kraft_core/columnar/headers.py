@@ -14,6 +14,8 @@ from kraft_core.columnar.window import Window
 from kraft_core.segment import Damage, scan
 
 ROWS = 65536
+# Of the file in memory at once, give or take a batch.
+_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,9 @@ def scan_window(
     """What segment.scan gives, in the same order: good batches together, and damage between them."""
     position = start
     stop = window.stop(end)
+    columns = np.empty((HEADER_COLUMNS, ROWS), dtype=np.int64)
     while position < stop:
-        headers = _good_batches(window, position, stop)
+        headers = _good_batches(window, position, stop, columns)
         if headers is not None:
             yield headers
             position = headers.end
@@ -56,14 +59,16 @@ def scan_window(
             position = damages[-1].end
 
 
-def _good_batches(window: Window, position: int, stop: int) -> Headers | None:
-    columns = np.empty((HEADER_COLUMNS, ROWS), dtype=np.int64)
+def _good_batches(window: Window, position: int, stop: int, columns: NDArray[np.int64]) -> Headers | None:
+    """As many as fit; columns: memory to work in."""
     base = window.address
-    rows = scan_batches(base + position, base + stop, columns.ctypes.data, ROWS)
+    pause = min(position + _BYTES, stop)
+    rows = scan_batches(base + position, base + stop, base + pause, columns.ctypes.data, ROWS)
     if rows == 0:
         return None
-    columns[0, :rows] -= base
-    return Headers(*columns[:, :rows])
+    found = columns[:, :rows].copy()
+    found[0] -= base
+    return Headers(*found)
 
 
 def _damages(window: Window, position: int, stop: int, next_offset: int | None) -> list[Damage]:

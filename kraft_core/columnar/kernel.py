@@ -108,14 +108,14 @@ def _batch_bytes(at: int, stop: int) -> int:
 
 
 @entry
-def scan_batches(at: int, stop: int, columns: int, capacity: int) -> int:
-    """Writes the headers of good batches until bytes that are none, `stop`, or `capacity` of them: how many.
+def scan_batches(at: int, stop: int, pause: int, columns: int, capacity: int) -> int:
+    """Writes the headers of good batches until bytes that are none, or `capacity` of them: how many.
 
-    columns: address of HEADER_COLUMNS columns of `capacity` int64 each, in the order written here; the first
-    holds addresses.
+    It ends at `stop`, and begins no batch at or after `pause`. columns: address of HEADER_COLUMNS columns of
+    `capacity` int64 each, in the order written here; the first holds addresses.
     """
     rows = 0
-    while rows < capacity:
+    while rows < capacity and at < pause:
         size = _batch_bytes(at, stop)
         if size == 0:
             break
@@ -232,7 +232,22 @@ def _decode_batch(task: int, batch: int) -> int:
     if at != end:
         _roll_back(task, rows, rows + load_i32(batch + _COUNT))
         return MALFORMED
+    _write_batch_columns(task, batch, rows, rows + load_i32(batch + _COUNT))
     return 0
+
+
+@inlined
+def _write_batch_columns(task: int, batch: int, start: int, end: int) -> None:
+    """The columns of the envelope in which all records of a batch are alike."""
+    epochs, crcs = get(task + LEADER_EPOCH), get(task + BATCH_CRC)
+    controls, base_offsets = get(task + IS_CONTROL), get(task + BATCH_BASE_OFFSET)
+    epoch, crc, base_offset = load_i32(batch + _EPOCH), load_u32(batch + _CRC), load_i64(batch)
+    is_control = int(load_i16(batch + _ATTRIBUTES) & CONTROL_BIT != 0)
+    for row in range(start, end):
+        store_32(epochs + 4 * row, epoch)
+        put(crcs + 8 * row, crc)
+        store_8(controls + row, is_control)
+        put(base_offsets + 8 * row, base_offset)
 
 
 @inlined
@@ -326,15 +341,10 @@ def _write_envelope(
 ) -> None:
     row = get(get(task + NODES) + ROW)
     attributes = load_i16(batch + _ATTRIBUTES)
-    base_offset = load_i64(batch)
-    put(get(task + OFFSET) + 8 * row, base_offset + offset_delta)
-    store_32(get(task + LEADER_EPOCH) + 4 * row, load_i32(batch + _EPOCH))
-    put(get(task + BATCH_CRC) + 8 * row, load_u32(batch + _CRC))
+    put(get(task + OFFSET) + 8 * row, load_i64(batch) + offset_delta)
     store_32(get(task + POSITION_IN_BATCH) + 4 * row, index)
     put(get(task + APPENDED_AT) + 8 * row, _timestamp(batch, attributes, timestamp_delta))
     store_8(get(task + TYPES) + row, get(task + TYPE))
-    store_8(get(task + IS_CONTROL) + row, int(attributes & CONTROL_BIT != 0))
-    put(get(task + BATCH_BASE_OFFSET) + 8 * row, base_offset)
     store_32(get(task + KEY_SIZE) + 4 * row, max(key_size, -1))
     store_32(get(task + VALUE_SIZE) + 4 * row, max(value_size, -1))
     store_32(get(task + UNKNOWN_TAGGED_FIELDS) + 4 * row, get(task + UNKNOWN_TAGS))
@@ -375,9 +385,15 @@ def _roll_back(task: int, kept: int, rows: int) -> None:
 
 
 @entry
-def close_offsets(node: int, rows: int) -> None:
-    """Makes offsets of the sizes of a node when all its rows are there."""
-    sizes_to_offsets(node, rows)
+def close_offsets(task: int) -> None:
+    """Makes offsets of the sizes of all nodes, when all rows are there."""
+    nodes = get(task + NODES)
+    put(nodes + LENGTH, get(task + ROWS))
+    for index in range(1, get(task + NODE_COUNT)):
+        node = nodes + NODE_BYTES * index
+        # Without any content the offsets are zero as they are.
+        if get(node + OFFSETS) != 0 and get(node + LENGTH) != 0:
+            sizes_to_offsets(node, get(nodes + get(node + SPACE) + LENGTH))
 
 
 @entry

@@ -40,7 +40,8 @@ class Node:
 
     space: index of the node whose rows these are. nullable: whether it needs a validity bitmap.
     width: bytes of a number. type: the pyarrow.DataType. children: a struct's by column, without those that
-    are always null; a list's element under "item". places: of its memory, by the word of its address.
+    are always null; a list's element under "item". buffers: the places of its memory in Arrow's order, None
+    where it has no validity bitmap.
     """
 
     index: int
@@ -50,7 +51,7 @@ class Node:
     width: int = 0
     type: Any = None
     children: dict[str, Node] = field(default_factory=dict[str, "Node"])
-    places: dict[int, int] = field(default_factory=dict[int, int])
+    buffers: list[int | None] = field(default_factory=list[int | None])
 
     @property
     def descendants(self) -> Iterator[Node]:
@@ -88,9 +89,13 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All nodes and places by index; the struct node of each message, and the places of it by its index."""
+    """All nodes and places by index; the struct node of each message, and the places of it by its index.
+
+    spaces: what SPACE of each node says.
+    """
 
     nodes: tuple[Node, ...]
+    spaces: NDArray[np.int64]
     places: tuple[Place, ...]
     columns: dict[Message, Node]
     places_of: dict[int, Places]
@@ -105,14 +110,17 @@ def build_layout(messages: Iterable[Message], redact: bool) -> Layout:
     for column in columns.values():
         first = len(places)
         for node in column.descendants:
-            for place in _places(node):
-                node.places[place.word] = len(places)
-                places.append(place)
+            own = list(_places(node))
+            node.buffers = [] if node.nullable else [None]
+            node.buffers += range(len(places), len(places) + len(own))
+            places += own
         places_of[column.index] = Places(first, places[first:])
-    return Layout(tuple(builder.nodes), tuple(places), columns, places_of)
+    spaces = np.array([node.space * NODE_BYTES for node in builder.nodes], dtype=np.int64)
+    return Layout(tuple(builder.nodes), spaces, tuple(places), columns, places_of)
 
 
 def _places(node: Node) -> Iterator[Place]:
+    """In the order of Arrow's buffers."""
     if node.nullable:
         yield Place(node.index, VALIDITY, node.space, 1)
     if node.kind in ("text", "list"):

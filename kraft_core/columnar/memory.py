@@ -1,13 +1,12 @@
 """Loads from and stores to raw addresses, as the kernel's machine code does them: unchecked.
 
 Whoever calls these has made sure that the bytes are there. Loads take big-endian numbers, as Kafka writes
-them, stores put numbers as Arrow has them; `get`, `put` and `word` serve the kernel's own tables. Every
-value is an int64.
+them, stores put numbers as Arrow has them on little-endian processors; `get`, `put` and `word` serve the
+kernel's own tables. Every value is an int64.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -28,7 +27,6 @@ Load = Callable[[int], int]
 Store = Callable[[int, int], None]
 
 _INT64 = ir.IntType(64)
-_SWAP = sys.byteorder == "little"
 
 
 def _pointer(builder: Any, address: Any, bits: int) -> Any:
@@ -68,15 +66,14 @@ def _storer(bits: int) -> Store:
 
 load_u8 = _loader(8, signed=False, swap=False)
 load_i8 = _loader(8, signed=True, swap=False)
-load_i16 = _loader(16, signed=True, swap=_SWAP)
-load_u16 = _loader(16, signed=False, swap=_SWAP)
-load_i32 = _loader(32, signed=True, swap=_SWAP)
-load_u32 = _loader(32, signed=False, swap=_SWAP)
-load_i64 = _loader(64, signed=True, swap=_SWAP)
+load_i16 = _loader(16, signed=True, swap=True)
+load_u16 = _loader(16, signed=False, swap=True)
+load_i32 = _loader(32, signed=True, swap=True)
+load_u32 = _loader(32, signed=False, swap=True)
+load_i64 = _loader(64, signed=True, swap=True)
 
 get = _loader(64, signed=True, swap=False)
 word = _loader(32, signed=True, swap=False)
-half = _loader(16, signed=False, swap=False)
 
 store_8 = _storer(8)
 store_16 = _storer(16)
