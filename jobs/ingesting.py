@@ -48,20 +48,38 @@ class Ingested:
             self.known = self.known or known is not None
 
 
-def ingest(lake: Lake, plan: Plan, run: Run, progress: Progress) -> Ingested:
-    """Read the planned captures that are new; nothing is read or written where none is."""
+@dataclass(frozen=True, slots=True)
+class News:
+    """What the lake knows of the planned captures: rows of `captures` by capture_id, and copies to read."""
+
+    known: dict[str, Row]
+    unread: tuple[PlannedCapture, ...]
+
+
+def news(lake: Lake, plan: Plan) -> News:
+    """What is new of the planned captures. Nothing but `captures` is asked, nothing is written."""
     known = known_captures(lake, plan)
-    unread = [c for c in plan.captures if wants_reading(known.get(c.capture_id))]
-    result = Ingested(counts={"captures": len(plan.captures), "captures_read": len(unread)})
+    return News(known, tuple(c for c in plan.captures if wants_reading(known.get(c.capture_id))))
+
+
+def from_known(plan: Plan, news: News) -> Ingested:
+    """What the plan alone adds to captures that are known: times stated better."""
+    result = Ingested(counts={"captures": len(plan.captures), "captures_read": len(news.unread)})
     for copy in plan.captures:
-        row = known.get(copy.capture_id)
+        row = news.known.get(copy.capture_id)
         if row is not None:
             result.add(timed(row, copy), row)
-    if unread:
-        read = Reading(lake, run, progress, unread).read()
+    return result
+
+
+def ingest(lake: Lake, plan: Plan, news: News, run: Run, progress: Progress) -> Ingested:
+    """Read the planned captures that are new; nothing is read or written where none is."""
+    result = from_known(plan, news)
+    if news.unread:
+        read = Reading(lake, run, progress, news.unread).read()
         result.counts |= read.counts
         for row in read.captures:
-            result.add(row, known.get(row["capture_id"]))
+            result.add(row, news.known.get(row["capture_id"]))
         result.segments = distinct_segments(read.segments)
     return result
 

@@ -64,9 +64,9 @@ class Job:
         )
 
     def read(self, planned: Plan) -> None:
-        from jobs.ingesting import ingest
+        from jobs.ingesting import ingest, news
 
-        self.ingested = ingest(self.lake, planned, self.run, self.progress)
+        self.ingested = ingest(self.lake, planned, news(self.lake, planned), self.run, self.progress)
         self.ingested.counts["left_out"] = len(planned.left_out)
         self.ingested.counts["ignored_files"] = planned.ignored_files
 
