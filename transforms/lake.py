@@ -42,9 +42,10 @@ class Lake:
         if self.exists(table):
             return
         columns = ", ".join(c.ddl for c in table.columns)
+        layout = f"CLUSTER BY ({', '.join(table.clustering)})" if table.clustering else ""
         self.spark.sql(
             f"CREATE TABLE IF NOT EXISTS delta.`{self.location(table)}` ({columns}) USING DELTA "
-            f"CLUSTER BY ({', '.join(table.clustering)}) COMMENT '{escape(table.comment)}'"
+            f"{layout} COMMENT '{escape(table.comment)}'"
         )
         for name, condition in table.checks.items():
             self.spark.sql(

@@ -151,7 +151,7 @@ RUNS = Table(
         Column("failed_clusters", "MAP<STRING, STRING>", "Clusters that failed, and why"),
     ),
     key=("run_id",),
-    clustering=("run_id",),
+    clustering=(),  # delta-rs appends to it, which writes no clustered tables
 )
 
 CAPTURES = Table(
