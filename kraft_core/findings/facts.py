@@ -1,0 +1,128 @@
+"""What the rules need to know beside kraft_core.evidence.facts: found by Spark, or by findings.collect.
+
+All of it is rare: its number grows with faults, not with batches. Times are ms since the epoch; offsets
+first_ inclusive, end_ exclusive; a directory id is Kafka's text of the uuid, the zero uuid where unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kraft_core.segment import OrderFaultKind
+
+Holder = tuple[int, str]
+"""(node id, directory id) of a replica."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BatchCopy:
+    """One of several different batches with one base offset and one epoch, and which replicas held it."""
+
+    end_offset: int
+    crc: int
+    size_bytes: int
+    held_by: tuple[Holder, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BatchConflict:
+    """Captured batches that share base offset and leader epoch and yet differ (by end, crc or size)."""
+
+    leader_epoch: int
+    base_offset: int
+    copies: tuple[BatchCopy, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OrderFault:
+    """A batch that does not follow the one before it in a captured log; see kraft_core.segment.OrderFault.
+
+    offset, leader_epoch: of the batch. expected: the offset, or of an epoch_regression the epoch, that it
+    should at least have. Judged over the segments of a directory in order, not file by file: a log's first
+    batch begins where its first segment's name says.
+    """
+
+    capture_id: str
+    offset: int
+    leader_epoch: int
+    kind: OrderFaultKind
+    expected: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class UnreadableBytes:
+    """A row of table quarantine: bytes of a captured file that no copy supplied.
+
+    lost_from_offset: the first offset that may have been there. lost_to_offset: of the next batch read, None
+    at the end of the file. Both None for files that are no segment.
+    """
+
+    capture_id: str
+    file: str
+    position: int
+    size_bytes: int
+    reason: str
+    lost_from_offset: int | None
+    lost_to_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SnapshotDeviation:
+    """A thing that a checkpoint has otherwise than the replay of the log up to its end (rule 22).
+
+    Of kraft_core.image.snapshot_check.Deviation, only those that are not lawful. kind: of the thing
+    (tables.KINDS); thing: its key in words. is_missing, is_extra: the checkpoint lacks it, or has it
+    though the log has not. explanation: Kafka's known fault that leads to it, "" where none is known.
+    """
+
+    end_offset: int
+    leader_epoch: int
+    content_digest: str
+    kind: str
+    thing: str
+    is_missing: bool
+    is_extra: bool
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Observation:
+    """A line of what kafka-metadata-quorum describe printed: see findings.describe.
+
+    kind: status has one Observation an output: node_id is the leader, high_watermark what it said (None: -1,
+    unknown), voters and observers as (node id, directory id). replication has one a replica: its
+    log_end_offset (of others than the leader their last fetch offset, None: unknown), lag_records,
+    last_fetch_at, last_caught_up_at (None: unknown or, in human-readable outputs, not told to the ms) and its
+    status: Leader, Follower or Observer.
+    cluster_id: None where the output does not tell it.
+    source: the output's name. observed_from, observed_to: it was true at one moment between these.
+    """
+
+    cluster_id: str | None
+    source: str
+    observed_from: int
+    observed_to: int
+    kind: Literal["status", "replication"]
+    node_id: int
+    directory_id: str
+    status: str
+    leader_epoch: int | None = None
+    high_watermark: int | None = None
+    log_end_offset: int | None = None
+    lag_records: int | None = None
+    last_fetch_at: int | None = None
+    last_caught_up_at: int | None = None
+    voters: tuple[Holder, ...] = ()
+    observers: tuple[Holder, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """Everything of one cluster that the rules read beside its ClusterFacts. Order carries no meaning."""
+
+    batch_conflicts: tuple[BatchConflict, ...] = ()
+    order_faults: tuple[OrderFault, ...] = ()
+    unreadable: tuple[UnreadableBytes, ...] = ()
+    snapshot_deviations: tuple[SnapshotDeviation, ...] = ()
+    observations: tuple[Observation, ...] = ()
