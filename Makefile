@@ -52,3 +52,10 @@ RELEASE ?= 4.3.1
 .PHONY: drift
 drift: setup
 	$(BIN)/python -m tests.long.drift $(KAFKA_SCRIPTS) --release $(RELEASE)
+
+# Ratios of speed and size: make bench, or make bench BENCH="decode ingest", BENCH_FLAGS=--small for a quick look.
+BENCH ?=
+BENCH_FLAGS ?=
+.PHONY: bench
+bench: setup
+	$(BIN)/python -m tests.bench $(BENCH) --kafka $(KAFKA_SCRIPTS) $(BENCH_FLAGS)

@@ -1,0 +1,103 @@
+"""Files to measure with, made once and kept: by Kafka's own classes where a Kafka is set up, else by ours."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from kraft_core.batch import RawRecord, write_batch
+from kraft_core.codec import write_metadata_value
+from kraft_core.logdir import LOG_DIR_NAME
+from kraft_core.messages.metadata import by_api_key
+from tests.bench.frame import Bench
+
+NAMED = {"TopicRecord": 2, "PartitionRecord": 3, "PartitionChangeRecord": 5, "NoOpRecord": 20}
+SEGMENT_BYTES = 1 << 30
+CHECKPOINT_BATCH = 1000
+T0_MS = 1_750_000_000_000
+
+
+def mixed_log(bench: Bench, records: int) -> Path:
+    """A controller directory whose log has about so many records of many types in batches of all sizes."""
+    folder = bench.folder / f"mixed-{'kafka' if bench.kafka else 'own'}-{records}"
+    if not folder.exists():
+        bench.say(f"making a log of {records:,} records")
+        making = folder.with_suffix(".making")
+        if bench.kafka:
+            bench.kafka.run("gen/gen-big", making, str(records), str(SEGMENT_BYTES), "42", str(records // 2))
+        else:
+            write_directory(making, mixed_batches(records), "P8uJ9VpCWoAK1iFpZ7Wm5w", 1)
+        making.rename(folder)
+    return folder
+
+
+def first_segment(directory: Path) -> Path:
+    return min((directory / LOG_DIR_NAME).glob("*.log"))
+
+
+def one_record_batches(bench: Bench, records: int) -> Path:
+    """A segment in which every batch has one record, as an idle or a calm cluster writes."""
+    path = bench.folder / f"one-record-batches-{records}" / f"{0:020d}.log"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kinds = [write_batch(0, 1, [value(kind, 0)]) for kind in NAMED]
+        with path.open("wb") as file:
+            file.writelines(renumbered(kinds[n % len(kinds)], n) for n in range(records))
+    return path
+
+
+def checkpoint(bench: Bench, records: int) -> Path:
+    """A checkpoint of topics and their partitions."""
+    path = bench.folder / "checkpoints" / f"{records:020d}-{1:010d}.checkpoint"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kinds = ("TopicRecord", *["PartitionRecord"] * 19)
+        body = write_batch(0, 1, [value(kinds[n % len(kinds)], n) for n in range(CHECKPOINT_BATCH)])
+        with path.open("wb") as file:
+            file.writelines(renumbered(body, at) for at in range(0, records, CHECKPOINT_BATCH))
+    return path
+
+
+def mixed_batches(records: int) -> Iterator[bytes]:
+    """Batches of 1 to 200 records of several types, until so many are written."""
+    kinds = list(NAMED)
+    made = [
+        (size, write_batch(0, 1, [value(kinds[-1 - n % 3], n) for n in range(size)]))
+        for size in (1, 1, 1, 3, 5, 200, 1, 40)
+    ]
+    at = 0
+    while at < records:
+        for size, batch in made:
+            yield renumbered(batch, at)
+            at += size
+
+
+def value(kind: str, number: int) -> RawRecord:
+    """A record of a kind, its offset and its fields by its number."""
+    message = by_api_key[NAMED[kind]]
+    fields = message.default(0)
+    told = {
+        "name": f"topic-of-usual-length-{number:05d}",
+        "partitionId": number,
+        "replicas": [1, 2, 3],
+        "isr": [1, 2],
+        "leader": 1,
+    }
+    fields |= {name: held for name, held in told.items() if name in fields}
+    written = write_metadata_value(message, 0, fields)
+    return RawRecord(offset=number, timestamp=T0_MS + number, key=None, value=written)
+
+
+def renumbered(batch: bytes, base_offset: int) -> bytes:
+    """The batch at another offset: its checksum does not cover it."""
+    return struct.pack(">q", base_offset) + batch[8:]
+
+
+def write_directory(folder: Path, batches: Iterator[bytes], cluster_id: str, node_id: int) -> None:
+    """A controller directory of one segment."""
+    log = folder / LOG_DIR_NAME
+    log.mkdir(parents=True)
+    (folder / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n")
+    with (log / f"{0:020d}.log").open("wb") as file:
+        file.writelines(batches)
