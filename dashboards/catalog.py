@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from transforms.lake import Lake, existing_lake
-from transforms.tables import TABLES
+from transforms.tables import TABLES, Table
 
 DATABASE = "kraft"
 
@@ -25,16 +25,17 @@ def open_lake(spark: SparkSession, path: Path) -> Lake:
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
     spark.sql(f"USE {DATABASE}")
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda table: register(lake, table.name), TABLES))
+        list(threads.map(lambda table: register(lake, table), TABLES))
     for statement in statements("views.sql"):
         spark.sql(statement)
     return lake
 
 
-def register(lake: Lake, name: str) -> None:
+def register(lake: Lake, table: Table) -> None:
     """One external table of the session's catalog."""
-    lake.spark.sql(f"DROP TABLE IF EXISTS {DATABASE}.{name}")
-    lake.spark.sql(f"CREATE TABLE {DATABASE}.{name} USING DELTA LOCATION '{lake.path / name}'")
+    lake.create(table)
+    lake.spark.sql(f"DROP TABLE IF EXISTS {DATABASE}.{table.name}")
+    lake.spark.sql(f"CREATE TABLE {DATABASE}.{table.name} USING DELTA LOCATION '{lake.location(table)}'")
 
 
 def statements(file: str) -> Iterator[str]:

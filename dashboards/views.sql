@@ -56,3 +56,29 @@ FROM records r
 LEFT JOIN log_ranges l
   ON l.cluster_id = r.cluster_id AND l.leader_epoch = r.leader_epoch
  AND r.`offset` >= l.first_offset AND r.`offset` < l.end_offset;
+
+-- Between which bounds did the high watermark lie at any time? One row for each stretch of time between two
+-- proofs; from_at is null before the first, to_at after the last. null: nothing bounds it on that side.
+CREATE OR REPLACE VIEW high_watermark_timeline AS
+WITH moments AS (
+  SELECT cluster_id, as_of,
+         MAX(CASE WHEN lower_bound IS NOT NULL THEN struct(lower_bound AS bound, evidence, source) END) AS low,
+         MIN(CASE WHEN upper_bound IS NOT NULL THEN struct(upper_bound AS bound, evidence, source) END) AS high
+  FROM high_watermarks
+  GROUP BY cluster_id, as_of
+),
+stretches AS (
+  SELECT cluster_id, as_of AS from_at, MIN(as_of) OVER later AS to_at,
+         MAX(low) OVER earlier AS low,
+         MIN(high) OVER later AS high
+  FROM moments
+  WINDOW earlier AS (PARTITION BY cluster_id ORDER BY as_of ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
+         later AS (PARTITION BY cluster_id ORDER BY as_of ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
+  UNION ALL
+  SELECT cluster_id, null, MIN(as_of), null, MIN(high) FROM moments GROUP BY cluster_id
+)
+SELECT cluster_id, from_at, to_at, low.bound AS lower_bound, high.bound AS upper_bound,
+       low.evidence AS lower_evidence, low.source AS lower_source,
+       high.evidence AS upper_evidence, high.source AS upper_source
+FROM stretches
+ORDER BY cluster_id, from_at NULLS FIRST;

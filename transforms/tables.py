@@ -91,6 +91,8 @@ VOTERS_TYPE = (
     "min_kraft_version: SMALLINT, max_kraft_version: SMALLINT>>"
 )
 
+REPLICA_STRUCT = "STRUCT<node_id: INT, directory_id: STRING>"
+
 
 # --- decoded records as columns ------------------------------------------------------------------
 
@@ -149,6 +151,12 @@ RUNS = Table(
         Column("stage_seconds", "MAP<STRING, DOUBLE>", "Seconds a stage took"),
         Column("counts", "MAP<STRING, BIGINT>", "What it read, wrote and found, counted"),
         Column("failed_clusters", "MAP<STRING, STRING>", "Clusters that failed, and why"),
+        Column(
+            "lease",
+            "STRUCT<host: STRING, process: STRING, until: TIMESTAMP>",
+            "While finished_at is null and until has not passed, no other run may write; null if it wrote "
+            "nothing",
+        ),
     ),
     key=("run_id",),
     clustering=(),  # delta-rs appends to it, which writes no clustered tables
@@ -309,6 +317,32 @@ QUARANTINE = Table(
     recomputed=True,
 )
 
+OBSERVATIONS = Table(
+    "observations",
+    "A row of what kafka-metadata-quorum describe printed: a status, or a line of --replication",
+    (
+        CLUSTER_ID,
+        required("observation_id", "STRING", "SHA-256 of the output, its name and its moment"),
+        required("node_id", "INT", "The replica; of a status the leader, -1 without one"),
+        required("directory_id", "STRING", "Directory id of the replica; the zero uuid when not told"),
+        required("kind", "STRING", "status or replication"),
+        required("source", "STRING", "Name of the output's file"),
+        required("observed_from", "TIMESTAMP", "When the command was started"),
+        required("observed_to", "TIMESTAMP", "When it had ended: it was true at one moment between"),
+        Column("status", "STRING", "Leader, Follower or Observer"),
+        Column("leader_epoch", "INT", "Epoch of the leader; only a status tells it"),
+        Column("high_watermark", "BIGINT", "The leader's high watermark; null when it knew none"),
+        Column("log_end_offset", "BIGINT", "Log end; of others than the leader their last fetch offset"),
+        Column("lag_records", "BIGINT", "Records behind the leader, as the leader knew it"),
+        Column("last_fetch_at", "TIMESTAMP", "Last fetch; null where not told to the ms"),
+        Column("last_caught_up_at", "TIMESTAMP", "Last time it had the whole log; null where not told"),
+        Column("voters", f"ARRAY<{REPLICA_STRUCT}>", "Voters of a status, as the leader had them"),
+        Column("observers", f"ARRAY<{REPLICA_STRUCT}>", "Observers of a status"),
+        *LOADED,
+    ),
+    key=("cluster_id", "observation_id", "node_id", "directory_id"),
+)
+
 
 # --- what the captures prove ---------------------------------------------------------------------
 
@@ -426,6 +460,337 @@ HIGH_WATERMARKS = Table(
     recomputed=True,
 )
 
+TRUNCATIONS = Table(
+    "truncations",
+    "A truncation that two captures of a replica show: what it held and then held no more",
+    (
+        CLUSTER_ID,
+        NODE_ID,
+        DIRECTORY_ID,
+        required("truncated_to", "BIGINT", "First offset that was lost"),
+        required("end_offset", "BIGINT", "End of what was lost, exclusive"),
+        required("by_epoch", "INT", "Epoch whose batches took the place"),
+        Column("leader_epochs", "ARRAY<INT>", "Epochs of what was lost"),
+        Column("voter_set_offsets", "ARRAY<BIGINT>", "Offsets of the VotersRecords that were lost"),
+        Column("lost_voter_changes", "STRING", "The changes of voters that were lost, in words"),
+        Column("held_at", "TIMESTAMP", "Last capture before it"),
+        Column("lost_at", "TIMESTAMP", "First capture after it"),
+        Column("held_capture_id", "STRING", "Capture that holds what was lost"),
+        Column("lost_capture_id", "STRING", "Capture that holds what took its place"),
+    ),
+    key=("cluster_id", "node_id", "directory_id", "truncated_to", "end_offset", "by_epoch"),
+    recomputed=True,
+)
+
+# --- what a person has to look at ----------------------------------------------------------------
+
+FINDINGS = Table(
+    "findings",
+    "A broken rule of KRaft, or bytes that cannot be read",
+    (
+        CLUSTER_ID,
+        required("finding_id", "STRING", "By cluster, rule and place: the same in every run"),
+        required("rule", "INT", "Number of the rule; 0 for unreadable bytes"),
+        required("name", "STRING", "What the rule demands, as a name"),
+        required("severity", "STRING", "error, where KRaft forbids it, or warning"),
+        required("state", "STRING", "open, acknowledged, or resolved: a newer capture shows it no more"),
+        required("first_seen_at", "TIMESTAMP", "First capture that shows it"),
+        required("last_seen_at", "TIMESTAMP", "Last capture that shows it"),
+        Column("first_offset", "BIGINT", "First offset of the log concerned; null where none is"),
+        Column("end_offset", "BIGINT", "End of the offsets concerned, exclusive"),
+        Column("leader_epochs", "ARRAY<INT>", "Leader epochs concerned"),
+        Column("replicas", "ARRAY<STRING>", "Replicas concerned, as node@directory"),
+        Column("capture_ids", "ARRAY<STRING>", "Captures that show it"),
+        required("sentence", "STRING", "What is wrong, in one sentence"),
+        Column("evidence", "STRING", "What shows it"),
+        Column("source", "STRING", "Where the rule is written: section of a KIP, or Kafka's class"),
+        Column("reason", "STRING", "Why it was acknowledged; null if it was not"),
+    ),
+    key=("cluster_id", "finding_id"),
+    clustering=(),  # delta-rs updates it when a finding is acknowledged
+    recomputed=True,
+)
+
+ACKNOWLEDGEMENTS = Table(
+    "acknowledgements",
+    "A finding that somebody has taken note of; kept when findings are derived again",
+    (
+        CLUSTER_ID,
+        required("finding_id", "STRING", "The finding"),
+        required("acknowledged_at", "TIMESTAMP", "When"),
+        Column("acknowledged_by", "STRING", "Who: the name of the user who ran the command"),
+        required("reason", "STRING", "Why"),
+    ),
+    key=("cluster_id", "finding_id", "acknowledged_at"),
+    clustering=(),  # delta-rs appends to it
+)
+
+CANDIDATE_STRUCT = (
+    "STRUCT<node_id: INT, directory_id: STRING, capture_id: STRING, captured_at: TIMESTAMP, "
+    "last_leader_epoch: INT, log_end_offset: BIGINT, is_observer: BOOLEAN, led_last_epoch: BOOLEAN, "
+    "voters_in_force: STRING, voters_offset: BIGINT, voters_status: STRING, loses: STRING>"
+)
+
+RECOVERIES = Table(
+    "recoveries",
+    "From which replica to recover the cluster, as far as its captures tell",
+    (
+        CLUSTER_ID,
+        Column("as_of", "TIMESTAMP", "The advice holds for what was captured until then"),
+        required("is_safe", "BOOLEAN", "Whether the best candidates hold every committed record"),
+        required("why", "STRING", "Why it is safe, or what may be missing"),
+        Column("best", f"ARRAY<{CANDIDATE_STRUCT}>", "Replicas with the best claim; all are equal"),
+        Column("others", f"ARRAY<{CANDIDATE_STRUCT}>", "The other replicas, and what each would lose"),
+        Column("highest_epoch", "INT", "Highest epoch that any captured replica has seen"),
+    ),
+    key=("cluster_id",),
+    recomputed=True,
+)
+
+EXPECTATION_RESULTS = Table(
+    "expectation_results",
+    "What an expectation of the data came to in a run, for one cluster",
+    (
+        required("cluster_id", "STRING", "Cluster; * for what belongs to none"),
+        required("suite", "STRING", "Table that the expectation speaks of"),
+        required("expectation", "STRING", "Name of the expectation"),
+        required("sentence", "STRING", "What is expected, in words"),
+        required("severity", "STRING", "error or warning, if it does not hold"),
+        required("success", "BOOLEAN", "Whether it held"),
+        Column(
+            "observed",
+            "DOUBLE",
+            "Rows that fail, or the measured value; null if there was nothing to measure",
+        ),
+        required("allowed", "DOUBLE", "The largest value that is allowed"),
+        Column("failing_rows", "ARRAY<STRING>", "Some of the rows that fail, as JSON"),
+        required("run_id", "STRING", "Run that asked"),
+        required("loaded_at", "TIMESTAMP", "When that run began"),
+    ),
+    key=("run_id", "cluster_id", "suite", "expectation"),
+)
+
+# --- histories of the metadata -------------------------------------------------------------------
+
+END_POINTS_TYPE = "ARRAY<STRUCT<name: STRING, host: STRING, port: INT, security_protocol: STRING>>"
+FEATURES_TYPE = (
+    "ARRAY<STRUCT<name: STRING, min_supported_version: SMALLINT, max_supported_version: SMALLINT>>"
+)
+VERSION = (
+    required("valid_from_offset", "BIGINT", "Offset from which it stood, inclusive"),
+    Column("valid_to_offset", "BIGINT", "Offset at which it ended, exclusive; null: it stands"),
+    Column("valid_from_at", "TIMESTAMP", "The same in time: running maximum of the batches' timestamps"),
+    Column("valid_to_at", "TIMESTAMP", "When it ended, in the same time; null: it stands"),
+    Column(
+        "known_from_offset",
+        "BIGINT",
+        "Set where a snapshot told of it first: its last offset; it may be older",
+    ),
+    Column("record_offset", "BIGINT", "Offset of the record that made it; null where a snapshot told of it"),
+    required("record_type", "STRING", "Type of the record that made it"),
+    Column("record_leader_epoch", "INT", "Leader epoch of that record, or of the snapshot"),
+    Column("appended_at", "TIMESTAMP", "Timestamp of that record: the leader's clock"),
+    Column("ended_by", "STRING", "Type of the record that ended it; snapshot where one no longer had it"),
+    required(
+        "commit_status", "STRING", "Whether its beginning is committed: committed, uncommitted, undecided"
+    ),
+    Column("end_commit_status", "STRING", "Whether its end is committed; null: it stands"),
+)
+
+
+def history(name: str, comment: str, key: tuple[str, ...], *columns: Column) -> Table:
+    """A table of versions of a kind of thing that `key` names."""
+    return Table(
+        name,
+        comment,
+        (CLUSTER_ID, *columns, *VERSION),
+        key=("cluster_id", *key, "valid_from_offset"),
+        clustering=("cluster_id", "valid_from_offset"),
+        recomputed=True,
+    )
+
+
+TOPICS = history(
+    "topics",
+    "A topic, from creation to removal",
+    ("topic_id",),
+    required("topic_id", "STRING", "Topic id"),
+    Column("name", "STRING", "Name; one that was removed may be used again by another id"),
+)
+PARTITIONS = history(
+    "partitions",
+    "A version of a partition",
+    ("topic_id", "partition_id"),
+    required("topic_id", "STRING", "Topic id"),
+    Column("topic_name", "STRING", "Name of the topic"),
+    required("partition_id", "INT", "Number of the partition in its topic"),
+    Column("replicas", "ARRAY<INT>", "Broker ids of the replicas, the preferred leader first"),
+    Column("directories", "ARRAY<STRING>", "Log directory of each replica"),
+    Column("isr", "ARRAY<INT>", "In-sync replicas"),
+    Column("removing_replicas", "ARRAY<INT>", "Replicas that a reassignment removes"),
+    Column("adding_replicas", "ARRAY<INT>", "Replicas that a reassignment adds"),
+    Column("eligible_leader_replicas", "ARRAY<INT>", "Replicas outside the ISR that lost nothing (KIP-966)"),
+    Column("last_known_elr", "ARRAY<INT>", "The last known of them, for an unclean recovery"),
+    Column("leader", "INT", "Broker id of the leader; -1: none"),
+    Column("leader_recovery_state", "STRING", "RECOVERED, or RECOVERING after an unclean election"),
+    Column("leader_epoch", "INT", "Leader epoch of the partition"),
+    Column("partition_epoch", "INT", "Partition epoch: rises with every change"),
+)
+BROKERS = history(
+    "brokers",
+    "A version of a broker's registration",
+    ("broker_id",),
+    required("broker_id", "INT", "Broker id"),
+    Column("broker_epoch", "BIGINT", "Broker epoch: rises with every registration"),
+    Column("incarnation_id", "STRING", "Id of the broker's process"),
+    Column("end_points", END_POINTS_TYPE, "Its listeners, by name"),
+    Column("features", FEATURES_TYPE, "Feature levels it supports, by name"),
+    Column("rack", "STRING", "Rack; null: none"),
+    Column("fenced", "BOOLEAN", "Whether the controller keeps it from leading and from clients"),
+    Column("in_controlled_shutdown", "BOOLEAN", "Whether it hands over its leaderships to stop"),
+    Column("is_migrating_zk_broker", "BOOLEAN", "Whether it still ran with ZooKeeper"),
+    Column("log_dirs", "ARRAY<STRING>", "Its log directories"),
+    Column("cordoned_log_dirs", "ARRAY<STRING>", "Those that take no new replicas; null before release 4.3"),
+)
+CONTROLLERS = history(
+    "controllers",
+    "A version of a controller's registration",
+    ("controller_id",),
+    required("controller_id", "INT", "Controller id"),
+    Column("incarnation_id", "STRING", "Id of the controller's process"),
+    Column("zk_migration_ready", "BOOLEAN", "Whether it could take over from ZooKeeper"),
+    Column("end_points", END_POINTS_TYPE, "Its listeners, by name"),
+    Column("features", FEATURES_TYPE, "Feature levels it supports, by name"),
+)
+CONFIGS = history(
+    "configs",
+    "A version of one configuration of a resource",
+    ("resource_type", "resource_name", "name"),
+    required("resource_type", "STRING", "TOPIC, BROKER, CLIENT_METRICS, GROUP, ..."),
+    required("resource_name", "STRING", "Name of the resource; empty: the default of all of that type"),
+    required("name", "STRING", "Name of the configuration"),
+    Column("value", "STRING", "Value; null where it is a secret"),
+    Column("redacted", "BOOLEAN", "Whether the value is a secret"),
+)
+ACLS = history(
+    "acls",
+    "An ACL, from creation to removal",
+    ("id",),
+    required("id", "STRING", "Id of the ACL"),
+    Column("resource_type", "STRING", "TOPIC, GROUP, CLUSTER, ..."),
+    Column("resource_name", "STRING", "Name of the resource, or its beginning"),
+    Column("pattern_type", "STRING", "LITERAL or PREFIXED"),
+    Column("principal", "STRING", "Who it is about"),
+    Column("host", "STRING", "From where; *: anywhere"),
+    Column("operation", "STRING", "READ, WRITE, ALL, ..."),
+    Column("permission_type", "STRING", "ALLOW or DENY"),
+)
+CLIENT_QUOTAS = history(
+    "client_quotas",
+    "A version of a client quota",
+    ("entity_name", "key"),
+    required("entity_name", "STRING", "The entity in words: client-id=c1,user=<default>"),
+    Column(
+        "entity",
+        "ARRAY<STRUCT<entity_type: STRING, entity_name: STRING>>",
+        "Its parts by type; a null name: the default of that type",
+    ),
+    required("key", "STRING", "producer_byte_rate, request_percentage, ..."),
+    Column("value", "DOUBLE", "The quota"),
+)
+SCRAM_USERS = history(
+    "scram_users",
+    "A version of a user's SCRAM credential; what is secret of it is nowhere in the lake",
+    ("mechanism", "name"),
+    required("mechanism", "STRING", "SCRAM-SHA-256 or SCRAM-SHA-512"),
+    required("name", "STRING", "Name of the user"),
+    Column("iterations", "INT", "Iterations"),
+)
+DELEGATION_TOKENS = history(
+    "delegation_tokens",
+    "A version of a delegation token; its id is nowhere in the lake",
+    ("token_digest",),
+    required("token_digest", "STRING", "Stands for the token"),
+    Column("owner", "STRING", "Whose token it is"),
+    Column("requester", "STRING", "Who asked for it; null before release 3.6"),
+    Column("renewers", "ARRAY<STRING>", "Who may renew it"),
+    Column("issue_timestamp", "BIGINT", "When it was issued, ms since the epoch"),
+    Column("max_timestamp", "BIGINT", "Until when it may be renewed, ms since the epoch"),
+    Column("expiration_timestamp", "BIGINT", "When it expires, ms since the epoch"),
+)
+FEATURES = history(
+    "features",
+    "A version of a finalized feature level",
+    ("name",),
+    required("name", "STRING", "metadata.version, group.version, ..."),
+    Column("level", "SMALLINT", "Level in force"),
+)
+PRODUCER_IDS = history(
+    "producer_ids",
+    "A version of the next producer id",
+    (),
+    Column("next_producer_id", "BIGINT", "The next one that no broker was given"),
+    Column("broker_id", "INT", "Broker that asked for the block before; -1 in snapshots"),
+    Column("broker_epoch", "BIGINT", "Its broker epoch; -1 in snapshots"),
+)
+ZK_MIGRATION_STATES = history(
+    "zk_migration_states",
+    "How far the move from ZooKeeper was",
+    (),
+    Column("zk_migration_state", "STRING", "MIGRATION, PRE_MIGRATION, POST_MIGRATION or ZK"),
+)
+HISTORIES: tuple[Table, ...] = (
+    TOPICS,
+    PARTITIONS,
+    BROKERS,
+    CONTROLLERS,
+    CONFIGS,
+    ACLS,
+    CLIENT_QUOTAS,
+    SCRAM_USERS,
+    DELEGATION_TOKENS,
+    FEATURES,
+    PRODUCER_IDS,
+    ZK_MIGRATION_STATES,
+)
+
+METADATA_TRANSACTIONS = Table(
+    "metadata_transactions",
+    "A metadata transaction (KIP-868): its records show only from its end on",
+    (
+        CLUSTER_ID,
+        required("begin_offset", "BIGINT", "Offset of the record that began it"),
+        Column("end_offset", "BIGINT", "Offset of the record that ended or aborted it; null: open"),
+        Column("name", "STRING", "Name the controller gave it"),
+        required("outcome", "STRING", "ended, aborted (nothing of it shows) or open"),
+        Column("reason", "STRING", "Why it was aborted"),
+        Column("begun_at", "TIMESTAMP", "Timestamp of the first of these records"),
+        Column("ended_at", "TIMESTAMP", "Timestamp of the other one"),
+        required("commit_status", "STRING", "Status of the record that closed it, or began it if it is open"),
+    ),
+    key=("cluster_id", "begin_offset"),
+    recomputed=True,
+)
+
+REPLAYS = Table(
+    "replays",
+    "What the histories were made from: a stretch of the log, or a snapshot where the log has a gap",
+    (
+        CLUSTER_ID,
+        required("step", "INT", "Its place in the order of the replay, from 0"),
+        required(
+            "first_offset", "BIGINT", "First offset, inclusive; of a snapshot the last one it stands for"
+        ),
+        required("end_offset", "BIGINT", "End offset, exclusive"),
+        required("leader_epoch", "INT", "Leader epoch"),
+        required("commit_status", "STRING", "Commit status of these offsets"),
+        Column("content_digest", "STRING", "Of a snapshot: its key in table snapshots; null for the log"),
+        Column("last_contained_log_at", "TIMESTAMP", "Of a snapshot: LastContainedLogTimestamp"),
+    ),
+    key=("cluster_id", "step"),
+    recomputed=True,
+)
+
 TABLES: tuple[Table, ...] = (
     RUNS,
     CAPTURES,
@@ -434,6 +799,7 @@ TABLES: tuple[Table, ...] = (
     RECORDS,
     SNAPSHOTS,
     SNAPSHOT_RECORDS,
+    OBSERVATIONS,
     QUARANTINE,
     LOG_RANGES,
     REPLICA_RANGES,
@@ -441,4 +807,12 @@ TABLES: tuple[Table, ...] = (
     VOTER_SETS,
     VOTER_CHANGES,
     HIGH_WATERMARKS,
+    TRUNCATIONS,
+    FINDINGS,
+    ACKNOWLEDGEMENTS,
+    RECOVERIES,
+    EXPECTATION_RESULTS,
+    *HISTORIES,
+    METADATA_TRANSACTIONS,
+    REPLAYS,
 )
