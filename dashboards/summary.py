@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from pyspark.sql import functions as F
-
-from transforms.cluster_facts import gathered
-from transforms.frames import to_rows
-from transforms.lake import Lake, in_clusters
+from transforms.delta_rs import rows_with
 from transforms.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, QUARANTINE, VOTER_SETS, Table
 
 Row = dict[str, Any]
@@ -28,7 +26,7 @@ class Summary:
     lost_rows: int
 
 
-def summary(lake: Lake, clusters: Sequence[str]) -> Summary:
+def summary(lake: Path, clusters: Sequence[str]) -> Summary:
     """What the tables say of the clusters now."""
     told = list(clusters)[:TOLD_CLUSTERS]
     found = Found(lake, clusters, told)
@@ -58,24 +56,18 @@ TOLD = {
 
 
 class Found:
-    """Rows of the told clusters, and what was lost of all of them: asked in one query."""
+    """Rows of the told clusters by table, and what was lost of all of them."""
 
-    def __init__(self, lake: Lake, clusters: Sequence[str], told: Sequence[str]) -> None:
-        kinds = {
-            table.name: lake.read(table).where(in_clusters(told)).select("cluster_id", *columns)
-            for table, columns in TOLD.items()
-            if lake.exists(table)
-        }
-        if lake.exists(QUARANTINE):
-            lost = lake.read(QUARANTINE).where(in_clusters(clusters) & (F.col("reason") != "torn_tail"))
-            kinds["lost"] = lost.groupBy("cluster_id").agg(F.count("*").alias("rows"))
-        self._by_cluster = {row["cluster_id"]: row for row in to_rows(gathered(kinds))}
-        self.lost_rows = sum(
-            lost["rows"] for row in self._by_cluster.values() for lost in row.get("lost", ())
-        )
+    def __init__(self, lake: Path, clusters: Sequence[str], told: Sequence[str]) -> None:
+        self._rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for table, columns in TOLD.items():
+            for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=told):
+                self._rows[table.name, row["cluster_id"]].append(row)
+        lost = rows_with(lake, QUARANTINE, ["reason"], cluster_id=clusters)
+        self.lost_rows = sum(row["reason"] != "torn_tail" for row in lost)
 
     def of(self, table: Table, cluster: str) -> list[Row]:
-        return self._by_cluster.get(cluster, {}).get(table.name, [])
+        return self._rows[table.name, cluster]
 
     def cluster_lines(self, cluster: str) -> list[str]:
         """What there is to say of one cluster."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-
-from pyspark.sql import functions as F
 
 from jobs.planning import Plan, PlannedCapture
 from jobs.progress import Progress
 from jobs.reading import Reading, Run
 from transforms.capture_rows import better
-from transforms.frames import moment, to_frame, to_rows
-from transforms.lake import Lake, in_clusters
+from transforms.delta_rs import rows_with
+from transforms.frames import moment, to_frame
+from transforms.lake import Lake
 from transforms.tables import CAPTURES, SEGMENTS
 
 Row = dict[str, Any]
@@ -56,7 +56,7 @@ class News:
     unread: tuple[PlannedCapture, ...]
 
 
-def news(lake: Lake, plan: Plan) -> News:
+def news(lake: Path, plan: Plan) -> News:
     """What is new of the planned captures. Nothing but `captures` is asked, nothing is written."""
     known = known_captures(lake, plan)
     return News(known, tuple(c for c in plan.captures if wants_reading(known.get(c.capture_id))))
@@ -64,7 +64,13 @@ def news(lake: Lake, plan: Plan) -> News:
 
 def from_known(plan: Plan, news: News) -> Ingested:
     """What the plan alone adds to captures that are known: times stated better."""
-    result = Ingested(counts={"captures": len(plan.captures), "captures_read": len(news.unread)})
+    counts = {
+        "captures": len(plan.captures),
+        "captures_read": len(news.unread),
+        "left_out": len(plan.left_out),
+        "ignored_files": plan.ignored_files,
+    }
+    result = Ingested(counts=counts)
     for copy in plan.captures:
         row = news.known.get(copy.capture_id)
         if row is not None:
@@ -84,13 +90,11 @@ def ingest(lake: Lake, plan: Plan, news: News, run: Run, progress: Progress) -> 
     return result
 
 
-def known_captures(lake: Lake, plan: Plan) -> dict[str, Row]:
-    """The rows of the planned captures that the lake holds, by capture_id."""
-    if not lake.exists(CAPTURES):
-        return {}
-    ids = sorted({c.capture_id for c in plan.captures})
-    rows = lake.read(CAPTURES).where(in_clusters(plan.clusters) & F.col("capture_id").isin(ids))
-    return {row["capture_id"]: row for row in to_rows(rows)}
+def known_captures(lake: Path, plan: Plan) -> dict[str, Row]:
+    """The rows of the planned captures that the lake holds, by capture_id; no session is needed."""
+    ids = {c.capture_id for c in plan.captures}
+    rows = rows_with(lake, CAPTURES, cluster_id=plan.clusters, capture_id=ids)
+    return {row["capture_id"]: row for row in rows}
 
 
 def wants_reading(known: Row | None) -> bool:

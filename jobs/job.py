@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from jobs.outcome import ExitCode, Failure
 from jobs.planning import Plan
 from jobs.progress import Progress
+from jobs.record import Record
 from transforms.lake_files import NoLakeError, check_lake, prepare_lake
 
 
@@ -44,11 +43,9 @@ class Job:
 
         self.lake = lake
         self.progress = progress
-        self.verb = verb
-        self.began = time.monotonic()
-        self.run = Run(uuid.uuid4().hex, datetime.now(UTC))
+        self.record = Record(verb, progress)
+        self.run = Run(self.record.run_id, self.record.started_at)
         self.ingested = Ingested()
-        self.failed: dict[str, str] = {}
 
     @property
     def touched(self) -> set[str]:
@@ -66,16 +63,15 @@ class Job:
     def read(self, planned: Plan) -> None:
         from jobs.ingesting import ingest, news
 
-        self.ingested = ingest(self.lake, planned, news(self.lake, planned), self.run, self.progress)
-        self.ingested.counts["left_out"] = len(planned.left_out)
-        self.ingested.counts["ignored_files"] = planned.ignored_files
+        self.ingested = ingest(self.lake, planned, news(self.lake.path, planned), self.run, self.progress)
+        self.record.counts |= self.ingested.counts
 
     def derive(self, clusters: Sequence[str]) -> None:
         from jobs.deriving import derive
 
         if clusters:
             rows = list(self.ingested.captures.values())
-            self.failed = derive(self.lake, clusters, rows, self.progress)
+            self.record.failed = derive(self.lake, clusters, rows, self.progress)
 
     def commit(self) -> None:
         from jobs.ingesting import commit
@@ -88,58 +84,36 @@ class Job:
         from dashboards.summary import summary
 
         with self.progress.stage("summary"):
-            found = summary(self.lake, clusters)
+            found = summary(self.lake.path, clusters)
         return self.end(clusters, found.lines, found.lost_rows)
-
-    def finish_unchanged(self, clusters: Sequence[str]) -> int:
-        """End a run that found nothing new: nothing is asked of the tables, so that it is over at once."""
-        known = self.ingested.counts["captures"]
-        line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"
-        return self.end(clusters, [line], 0)
 
     def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
         """Print, note the run and say how it ended."""
-        code = self.exit_code(lost_rows)
-        self.note(code)
-        self.progress.done()
-        for line in lines:
-            print(line)
-        for cluster, reason in sorted(self.failed.items()):
-            print(f"kraftlake {self.verb}: cluster {cluster} could not be derived: {reason}", file=sys.stderr)
-        print(json.dumps(self.report(code, clusters, lost_rows)))
-        return code
-
-    def exit_code(self, lost_rows: int) -> ExitCode:
-        """Until findings exist: anything quarantined but a torn tail, or a cluster that failed."""
-        return ExitCode.FOUND if lost_rows or self.failed else ExitCode.FINE
-
-    def report(self, code: int, clusters: Sequence[str], lost_rows: int) -> dict[str, Any]:
-        return {
-            "run_id": self.run.run_id,
-            "job": self.verb,
-            "exit_code": int(code),
-            "clusters": len(clusters),
-            "touched_clusters": len(self.touched),
-            **self.ingested.counts,
-            "quarantined": lost_rows,
-            "failed_clusters": len(self.failed),
-            "seconds": round(time.monotonic() - self.began, 1),
-            "stage_seconds": self.progress.stage_seconds,
-        }
-
-    def note(self, code: int) -> None:
-        """Append this run to `runs`."""
-        from transforms.frames import to_frame
         from transforms.tables import RUNS
 
-        row = {
-            "run_id": self.run.run_id,
-            "started_at": self.run.started_at,
-            "finished_at": datetime.now(UTC),
-            "job": self.verb,
-            "exit_code": int(code),
-            "stage_seconds": list(self.progress.stage_seconds.items()),
-            "counts": list(self.ingested.counts.items()),
-            "failed_clusters": list(self.failed.items()),
-        }
-        self.lake.append(RUNS, to_frame(self.lake.spark, [row], RUNS.schema), self.run.run_id)
+        self.lake.create(RUNS)
+        code = ExitCode.FOUND if lost_rows or self.record.failed else ExitCode.FINE
+        return end(self.lake.path, self.record, code, lines, clusters, len(self.touched), lost_rows)
+
+
+def end(
+    lake: Path,
+    record: Record,
+    code: ExitCode,
+    lines: Sequence[str],
+    clusters: Sequence[str],
+    touched: int = 0,
+    lost_rows: int = 0,
+) -> int:
+    """Note a run in `runs`, which exists, and print how it ended: its lines and one of JSON."""
+    from transforms.delta_rs import append_row
+    from transforms.tables import RUNS
+
+    append_row(lake, RUNS, record.row(code))
+    record.progress.done()
+    for line in lines:
+        print(line)
+    for cluster, reason in sorted(record.failed.items()):
+        print(f"kraftlake {record.verb}: cluster {cluster} could not be derived: {reason}", file=sys.stderr)
+    print(json.dumps(record.report(code, clusters, touched, lost_rows)))
+    return code

@@ -10,6 +10,7 @@ from jobs.job import opened_job
 from jobs.outcome import ExitCode
 from jobs.planning import Plan, plan
 from jobs.progress import Progress
+from jobs.unchanged import end_if_unchanged
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
@@ -36,10 +37,11 @@ def read_captures(args: argparse.Namespace, derive: bool) -> int:
     if args.dry_run:
         print_plan(planned)
         return ExitCode.FINE
+    unchanged = end_if_unchanged(args.lake, planned, args.verb, progress)
+    if unchanged is not None:
+        return unchanged
     with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
         job.read(planned)
-        if not job.touched:
-            return job.finish_unchanged(sorted(planned.clusters))
         if derive:
             job.derive(sorted(job.touched))
         job.commit()

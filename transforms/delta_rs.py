@@ -1,21 +1,26 @@
-"""A lake's small tables without a Spark session, by delta-rs: what a run asks before it starts one.
+"""A lake's small tables without Spark, by delta-rs: what a run asks before and after its Spark jobs.
 
-Opening a session and its first query cost 20 seconds; here a table is read in milliseconds.
+A session and its first query cost 20 seconds, each new query a second of code generation; here a few rows
+are read in milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from transforms.tables import Table
 
 Row = dict[str, Any]
+# A commit that must be the next version, and how often one is tried that need not.
+AT_ONCE = CommitProperties(max_commit_retries=0)
+ATTEMPTS = 10
 
 
 def exists(lake: Path, table: Table) -> bool:
@@ -23,23 +28,61 @@ def exists(lake: Path, table: Table) -> bool:
     return (lake / table.name / "_delta_log").is_dir()
 
 
-def rows_with(lake: Path, table: Table, **wanted: Iterable[str]) -> list[Row]:
+def rows_with(
+    lake: Path, table: Table, columns: Sequence[str] | None = None, **wanted: Iterable[str]
+) -> list[Row]:
     """The rows whose named columns are among the wanted values, as frames.to_rows gives them.
 
-    None where the table was not written yet. Statistics of the files are used, so that of a clustered table
-    only some are opened.
+    `columns`: all, if None. Empty where the table was not written yet. Statistics of the files are used, so
+    that of a clustered table only some are opened.
     """
     if not exists(lake, table):
         return []
     condition = ds.scalar(True)
     for column, values in wanted.items():
         condition &= ds.field(column).isin(sorted(values))
-    rows = DeltaTable(lake / table.name).to_pyarrow_dataset().to_table(table.names, filter=condition)
-    return rows.to_pylist()
+    rows = DeltaTable(lake / table.name).to_pyarrow_dataset()
+    return rows.to_table(list(columns or table.names), filter=condition).to_pylist()
 
 
 def append_row(lake: Path, table: Table, row: Row) -> None:
     """Append one row to a table that exists and is not clustered; columns it lacks become null."""
     written = DeltaTable(lake / table.name)
-    schema = pa.schema(written.schema().to_arrow())
-    write_deltalake(written, pa.Table.from_pylist([row], schema=schema), mode="append")
+    write_deltalake(written, arrow_row(written, row), mode="append")
+
+
+def arrow_row(written: DeltaTable, row: Row) -> pa.Table:
+    """One row with the columns of a table."""
+    return pa.Table.from_pylist([row], schema=pa.schema(written.schema().to_arrow()))
+
+
+def unfinished(lake: Path, table: Table) -> tuple[int, list[Row]]:
+    """The version of table `runs`, and its rows without finished_at."""
+    written = DeltaTable(lake / table.name)
+    rows = written.to_pyarrow_dataset().to_table(filter=ds.field("finished_at").is_null())
+    return written.version(), rows.to_pylist()
+
+
+def append_row_after(lake: Path, table: Table, row: Row, version: int) -> bool:
+    """Append one row as the very next version after `version`. Returns False where another commit was it."""
+    written = DeltaTable(lake / table.name)
+    if written.version() != version:
+        return False
+    try:
+        write_deltalake(written, arrow_row(written, row), mode="append", commit_properties=AT_ONCE)
+    except CommitFailedError:
+        return False
+    return True
+
+
+def replace_row(lake: Path, table: Table, row: Row) -> None:
+    """Put a row in the place of the one with its key; others may commit meanwhile."""
+    same = " AND ".join(f"{name} = '{row[name]}'" for name in table.key)
+    for attempt in range(ATTEMPTS):
+        written = DeltaTable(lake / table.name)
+        try:
+            write_deltalake(written, arrow_row(written, row), mode="overwrite", predicate=same)
+            return
+        except CommitFailedError:
+            if attempt == ATTEMPTS - 1:
+                raise

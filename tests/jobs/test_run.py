@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from tests.jobs.lakes import content, opened, report, run, versions
+from tests.jobs.lakes import content, opened, run
 from transforms.frames import to_rows
 from transforms.tables import (
     BATCHES,
@@ -87,18 +87,6 @@ def test_secrets_are_redacted(lake: Any) -> None:
         assert row["redacted"]
         assert row["name"]
         assert (row["salt"], row["stored_key"], row["server_key"]) == (None, None, None)
-
-
-def test_known_captures_change_nothing(
-    lake: Any, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Neither the same directories again, in another order, nor a copy of one elsewhere."""
-    before = versions(lake)
-    shutil.copytree(golden / "dynamic-membership/node-2", tmp_path / "elsewhere")
-    assert run(lake.path, golden / "uncommitted-truncation", tmp_path, golden / "dynamic-membership") == 0
-    said = report(capsys.readouterr().out)
-    assert (said["captures"], said["captures_read"], said["touched_clusters"]) == (12, 0, 0)
-    assert versions(lake) == before
 
 
 FAMILY = ("uncommitted-truncation", "uncommitted-removal", "uncommitted-then-committed")

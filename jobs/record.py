@@ -1,0 +1,56 @@
+"""What is kept and said of one run of a verb: the row in `runs` and the JSON line that ends it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from jobs.progress import Progress
+
+
+@dataclass(slots=True)
+class Record:
+    """One run: its id, when it began, and what it counted.
+
+    counts: what it read, wrote and found. failed: clusters that could not be derived, with the reason.
+    """
+
+    verb: str
+    progress: Progress
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    began: float = field(default_factory=time.monotonic)
+    counts: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def row(self, code: int | None) -> dict[str, Any]:
+        """The row of `runs`. code: the exit code; None where an exception ended the run."""
+        return {
+            "run_id": self.run_id,
+            "started_at": self.started_at,
+            "finished_at": datetime.now(UTC),
+            "job": self.verb,
+            "exit_code": None if code is None else int(code),
+            "stage_seconds": list(self.progress.stage_seconds.items()),
+            "counts": list(self.counts.items()),
+            "failed_clusters": list(self.failed.items()),
+        }
+
+    def report(self, code: int, clusters: Sequence[str], touched: int, lost_rows: int) -> dict[str, Any]:
+        """The JSON line. clusters: those looked at; touched: how many of them had anything new."""
+        return {
+            "run_id": self.run_id,
+            "job": self.verb,
+            "exit_code": int(code),
+            "clusters": len(clusters),
+            "touched_clusters": touched,
+            **self.counts,
+            "quarantined": lost_rows,
+            "failed_clusters": len(self.failed),
+            "seconds": round(time.monotonic() - self.began, 1),
+            "stage_seconds": self.progress.stage_seconds,
+        }

@@ -1,0 +1,35 @@
+"""A run that finds nothing new is over before a Spark session would have started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jobs.ingesting import from_known, news
+from jobs.job import end
+from jobs.outcome import ExitCode
+from jobs.planning import Plan
+from jobs.progress import Progress
+from jobs.record import Record
+from transforms.delta_rs import exists
+from transforms.lake_files import NoLakeError, check_lake
+from transforms.tables import RUNS
+
+
+def end_if_unchanged(lake: Path, planned: Plan, verb: str, progress: Progress) -> int | None:
+    """Note the run and return its exit code, if the lake knows all of the planned captures; else None.
+
+    Also None where there is no lake that can be read: whoever opens it says so.
+    """
+    record = Record(verb, progress)
+    try:
+        check_lake(lake)
+    except NoLakeError:
+        return None
+    found = news(lake, planned)
+    looked_at = from_known(planned, found)
+    if found.unread or looked_at.captures or not exists(lake, RUNS):
+        return None
+    record.counts = looked_at.counts
+    known = looked_at.counts["captures"]
+    line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"
+    return end(lake.resolve(), record, ExitCode.FINE, [line], sorted(planned.clusters))
