@@ -57,8 +57,9 @@ def _collect_cluster(
     for who, directory in directories:
         at, _ = captured_at(directory, captured_at_ms)
         snapshots = list(_snapshots(who, directory, at))
-        captures.append(_capture(who, directory, at, found, snapshots))
-        found.snapshots += snapshots
+        capture = _capture(who, directory, at, found, snapshots)
+        captures.append(capture)
+        found.snapshots += [replace(s, held_in=(capture.capture_id,)) for s in snapshots]
     return ClusterFacts(
         cluster_id,
         tuple(captures),

@@ -114,7 +114,8 @@ class SnapshotFacts:
     end_offset is exclusive; leader_epoch is the epoch of the record below it. unfinished: a `.part` file.
     kraft_version, voters (as VotersRecord.voters), metadata_version: as recorded in it, None if absent.
     batch_end: end of the captured batch of that epoch which holds end_offset - 1, None if none does.
-    held_by: (node id, directory id) of the directories that held it.
+    held_by: (node id, directory id) of the directories that held it. held_in: the captures that did, () if not
+    told: then any capture of theirs may have.
     """
 
     end_offset: int
@@ -130,6 +131,7 @@ class SnapshotFacts:
     batch_end: int | None
     held_by: tuple[tuple[int, str], ...]
     first_captured_at: int
+    held_in: tuple[str, ...] = ()
 
     @property
     def is_bootstrap(self) -> bool:
@@ -203,5 +205,6 @@ def _merged(one: SnapshotFacts, other: SnapshotFacts) -> SnapshotFacts:
         best,
         batch_end=min(ends, default=None),
         held_by=tuple(sorted({*one.held_by, *other.held_by})),
+        held_in=tuple(sorted({*one.held_in, *other.held_in})) if one.held_in and other.held_in else (),
         first_captured_at=min(one.first_captured_at, other.first_captured_at),
     )

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from kraft_core.protocol.replica import Leader, Replica, Step
 from kraft_core.raft import invariants, quorum_invariants
 from kraft_core.raft.batches import Batch, Batches
-from kraft_core.raft.invariants import Violation
 from kraft_core.raft.log import ReplicaLog, controls_of_log
 from kraft_core.raft.quorum_invariants import Committed
 from kraft_core.raft.replay import AppendAsLeader
+from kraft_core.raft.rules import Violation
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 

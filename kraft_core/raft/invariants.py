@@ -1,77 +1,20 @@
 """KRaft's rules that one replica's log can keep or break, one function a rule.
 
-Every function takes engine values and yields a Violation for each breach; RULES says what each number demands
-and where that is written. Rules between replicas, and from one state to the next, are in quorum_invariants.
+Every function takes engine values and yields a Violation for each breach; rules.RULES says what each number
+demands and where that is written. Rules between replicas, and from one state to the next, are in
+quorum_invariants.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 from kraft_core.raft.batches import Batch, ControlRecord, KRaftVersion, LeaderChange
 from kraft_core.raft.emulation import EmulatedReplica, voters_kafka_would_use
 from kraft_core.raft.log import ReplicaLog, Snapshot, voters_of_log
+from kraft_core.raft.rules import Violation
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet, change_between, kafka_accepts_step
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    number: int
-    demands: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A broken rule: where in the log, in which epoch, and what is wrong there, in words."""
-
-    rule: int
-    offset: int
-    leader_epoch: int
-    detail: str
-
-
-RULES = {
-    rule.number: rule
-    for rule in (
-        Rule(1, "an epoch has one leader", "KIP-595, Leader Election"),
-        Rule(2, "epochs never go back within a log", "KIP-595, Fetch"),
-        Rule(
-            3,
-            "same offset and epoch mean the same batch and the same prefix",
-            "KIP-595, Fetch; Raft, log matching",
-        ),
-        Rule(4, "two different batches at an offset are never both committed", "Raft, state machine safety"),
-        Rule(5, "a replica never loses a batch that was committed", "KIP-595, Leader Election"),
-        Rule(6, "a leader's high watermark never falls", "KIP-853, High watermark"),
-        Rule(
-            7,
-            "a leader holds all that was committed before its epoch",
-            "KIP-595, Vote; Raft, leader completeness",
-        ),
-        Rule(8, "a majority holds what lies below a high watermark", "KIP-595, Fetch, check 3"),
-        Rule(9, "a leader's first high watermark lies above its epoch's start", "KIP-595, Fetch, check 3"),
-        Rule(10, "the epoch cache is what the batches say", "KIP-101; Kafka's LeaderEpochFileCache"),
-        Rule(11, "an epoch's first record is its LEADER_CHANGE", "KIP-595, LeaderChangeMessage"),
-        Rule(12, "at most one change of members is uncommitted", "KIP-853, AddVoter, step 1"),
-        Rule(13, "one voter is added or removed at a time", "KIP-853, VotersRecord"),
-        Rule(14, "members change only after a commit in the leader's own epoch", "KIP-853, AddVoter, step 2"),
-        Rule(15, "no VotersRecord under kraft.version 0, which never falls", "KIP-853, UpdateFeatures"),
-        Rule(16, "a replica goes by the voter set of its log", "KIP-853, Internal listener"),
-        Rule(17, "a snapshot carries the voters and version of the log it ends", "KIP-853, Snapshots"),
-        Rule(18, "a snapshot lies under the high watermark, on a batch boundary", "KIP-630, Snapshots"),
-        Rule(19, "a log that does not begin at 0 begins under a snapshot", "KIP-630, Log deletion"),
-        Rule(20, "a leader that removed itself changes the voters no more", "KIP-853, Removing voters"),
-        Rule(21, "a replica's epoch is not behind its log", "KIP-595, Quorum state"),
-        Rule(
-            23,
-            "a LEADER_CHANGE names the set in force below it and a majority of it",
-            "KIP-595, LeaderChangeMessage",
-        ),
-    )
-}
 
 
 def epochs_never_go_back(log: ReplicaLog) -> Iterator[Violation]:
@@ -167,11 +110,18 @@ def kafka_goes_by_its_log(replica: EmulatedReplica) -> Iterator[Violation]:
 
 
 def snapshots_carry_the_log(log: ReplicaLog) -> Iterator[Violation]:
-    """Rule 17, for snapshots whose end the log still tells the voters of."""
+    """Rule 17, for snapshots whose end the log still tells the voters or the version of."""
     for snapshot in log.snapshots:
-        expected = _last_record_below(log, snapshot.end_offset)
-        if snapshot.kraft_version and expected and snapshot.voters != expected:
-            detail = f"carries {_names(snapshot.voters)} where the log has {_names(expected)}"
+        below = [
+            record.value for _, record, _ in _control_records(log) if record.offset < snapshot.end_offset
+        ]
+        voters = next((value for value in reversed(below) if isinstance(value, VoterSet)), None)
+        if snapshot.kraft_version and voters and snapshot.voters != voters:
+            detail = f"carries {_names(snapshot.voters)} where the log has {_names(voters)}"
+            yield Violation(17, snapshot.end_offset, snapshot.leader_epoch, detail)
+        version = next((value.level for value in reversed(below) if isinstance(value, KRaftVersion)), None)
+        if version is not None and (snapshot.kraft_version or 0) != version:
+            detail = f"carries kraft.version {snapshot.kraft_version or 0} where the log has {version}"
             yield Violation(17, snapshot.end_offset, snapshot.leader_epoch, detail)
 
 
@@ -229,20 +179,21 @@ def leader_change_names_the_set(log: ReplicaLog) -> Iterator[Violation]:
     """Rule 23; skipped where the set in force below the record is not known."""
     for batch, record, voters in _control_records(log):
         if isinstance(record.value, LeaderChange) and voters is not None:
-            yield from _judged_election(batch, record.offset, record.value, voters)
+            yield from judged_election(batch.leader_epoch, record.offset, record.value, voters)
 
 
-def _judged_election(
-    batch: Batch, offset: int, change: LeaderChange, voters: VoterSet
+def judged_election(
+    leader_epoch: int, offset: int, change: LeaderChange, voters: VoterSet
 ) -> Iterator[Violation]:
+    """Rule 23 of one LEADER_CHANGE; `voters` are in force just below it."""
     named = tuple(sorted(voter.id for voter in change.voters))
     if named != voters.ids:
         detail = f"names the voters {list(named)} where the log has {list(voters.ids)}"
-        yield Violation(23, offset, batch.leader_epoch, detail)
+        yield Violation(23, offset, leader_epoch, detail)
     granting = {voter.id for voter in change.granting_voters} & set(voters.ids)
     if len(granting) < voters.majority:
         detail = f"was granted by {sorted(granting)} of {list(voters.ids)}, which is no majority"
-        yield Violation(23, offset, batch.leader_epoch, detail)
+        yield Violation(23, offset, leader_epoch, detail)
 
 
 def leader_change_of(batch: Batch) -> LeaderChange | None:
@@ -275,11 +226,6 @@ def _carried(log: ReplicaLog, offset: int) -> VoterSet | None:
     if carried:
         return max(carried, key=_end).voters
     return log.static_voters if _begins_at_zero(log) else None
-
-
-def _last_record_below(log: ReplicaLog, offset: int) -> VoterSet | None:
-    below = (record.value for _, record, _ in _control_records(log) if record.offset < offset)
-    return next((value for value in reversed(tuple(below)) if isinstance(value, VoterSet)), None)
 
 
 def _is_unnamed(voter: Voter, leader: ReplicaKey) -> bool:

@@ -1,18 +1,19 @@
 """KRaft's rules that bind several replicas, or a replica's state to its next one.
 
-Numbers as in invariants.RULES. `Committed` is what somebody knows to be committed: a log and how far. It says
+Numbers as in rules.RULES. `Committed` is what somebody knows to be committed: a log and how far. It says
 nothing of other logs' batches at the same offsets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 from kraft_core.raft.batches import Batch
-from kraft_core.raft.invariants import Violation, leader_change_of
+from kraft_core.raft.invariants import leader_change_of
 from kraft_core.raft.log import ReplicaLog
+from kraft_core.raft.rules import Violation
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 
@@ -31,14 +32,22 @@ Logs = Mapping[ReplicaKey, ReplicaLog]
 
 
 def one_leader_an_epoch(logs: Logs) -> Iterator[Violation]:
-    """Rule 1."""
+    """Rule 1, of what logs say."""
+    return leaders_agree(
+        (batch.leader_epoch, batch.base_offset, change.leader_id)
+        for log in logs.values()
+        for batch in log.batches
+        if (change := leader_change_of(batch))
+    )
+
+
+def leaders_agree(claims: Iterable[tuple[int, int, int]]) -> Iterator[Violation]:
+    """Rule 1, of any claims that an epoch is led by somebody: (leader epoch, offset, leader id)."""
     leaders: dict[int, int] = {}
-    for log in logs.values():
-        for batch in log.batches:
-            change = leader_change_of(batch)
-            if change and leaders.setdefault(batch.leader_epoch, change.leader_id) != change.leader_id:
-                detail = f"is led by {leaders[batch.leader_epoch]} and by {change.leader_id}"
-                yield Violation(1, batch.base_offset, batch.leader_epoch, detail)
+    for leader_epoch, offset, leader_id in claims:
+        if leaders.setdefault(leader_epoch, leader_id) != leader_id:
+            detail = f"is led by {leaders[leader_epoch]} and by {leader_id}"
+            yield Violation(1, offset, leader_epoch, detail)
 
 
 def logs_match(logs: Logs) -> Iterator[Violation]:

@@ -11,10 +11,10 @@ from kraft_core.raft import quorum_invariants as between
 from kraft_core.raft.batches import Batch, Batches, ControlRecord, KRaftVersion, LeaderChange
 from kraft_core.raft.emulation import emulate, start
 from kraft_core.raft.epochs import EpochCache
-from kraft_core.raft.invariants import RULES, Violation
 from kraft_core.raft.log import ReplicaLog, Segment, Snapshot
 from kraft_core.raft.quorum_invariants import Committed
 from kraft_core.raft.replay import AppendAsFollower, TruncateTo
+from kraft_core.raft.rules import RULES, Violation
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 
 A, B, C, D, E = (Voter(ReplicaKey(replica, chr(64 + replica))) for replica in range(1, 6))

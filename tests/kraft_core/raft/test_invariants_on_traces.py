@@ -19,9 +19,9 @@ from kraft_core.raft import invariants as one
 from kraft_core.raft import quorum_invariants as between
 from kraft_core.raft import replay
 from kraft_core.raft.emulation import EmulatedReplica
-from kraft_core.raft.invariants import RULES, Violation
 from kraft_core.raft.log import ReplicaLog, controls_of_log
 from kraft_core.raft.quorum_invariants import Committed
+from kraft_core.raft.rules import RULES, Violation
 from kraft_core.raft.voters import VoterSet
 from tests.conformance.cluster import SimulatedQuorum
 from tests.conformance.tally import Tally
