@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.epochs import epochs
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.evidence.ranges import log_ranges, replica_ranges
@@ -15,7 +15,11 @@ from kraft_core.evidence.watermarks import high_watermarks
 
 def derive(facts: ClusterFacts) -> ClusterEvidence:
     """What the captures of one cluster prove: the same for any order of the facts, and for duplicates."""
-    known = conclude(facts)
+    return tables(conclude(facts))
+
+
+def tables(known: Conclusions) -> ClusterEvidence:
+    """The rows that conclusions come to."""
     sets = set_nodes(known)
     return ClusterEvidence(
         log_ranges(known),
