@@ -8,6 +8,7 @@ from jobs import arguments
 from jobs.job import opened_job
 from jobs.outcome import Failure
 from jobs.progress import Progress
+from jobs.verdict import add_fail_on
 
 EXAMPLES = """examples:
   kraftlake derive --lake /data/lake
@@ -17,6 +18,7 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
+    add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,11 @@ EXAMPLES = """examples:
   kraftlake ingest --captures /backup/controllers --lake /data/lake
   kraftlake derive --lake /data/lake"""
 
-add_arguments = arguments.add_captures
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_captures(parser)
+    # What is read is judged when it is derived.
+    parser.set_defaults(fail_on="never")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from jobs.outcome import ExitCode, Failure
 from jobs.planning import Plan
 from jobs.progress import Progress
 from jobs.record import Record
+from jobs.verdict import verdict
 from transforms.lake_files import NoLakeError, check_lake, prepare_lake
 
 
@@ -31,19 +32,19 @@ def opened_job(
 
     with progress.stage("session"):
         spark = open_session(args.master, say=progress.say, quick=quick)
-    yield Job(existing_lake(spark, args.lake), progress, args.verb)
+    yield Job(existing_lake(spark, args.lake), Record(args.verb, progress, args.fail_on))
 
 
 class Job:
     """One run of a verb."""
 
-    def __init__(self, lake: Any, progress: Progress, verb: str) -> None:
+    def __init__(self, lake: Any, record: Record) -> None:
         from jobs.ingesting import Ingested
         from jobs.reading import Run
 
         self.lake = lake
-        self.progress = progress
-        self.record = Record(verb, progress)
+        self.progress = record.progress
+        self.record = record
         self.run = Run(self.record.run_id, self.record.started_at)
         self.ingested = Ingested()
 
@@ -92,14 +93,12 @@ class Job:
         from transforms.tables import RUNS
 
         self.lake.create(RUNS)
-        code = ExitCode.FOUND if lost_rows or self.record.failed else ExitCode.FINE
-        return end(self.lake.path, self.record, code, lines, clusters, len(self.touched), lost_rows)
+        return end(self.lake.path, self.record, lines, clusters, len(self.touched), lost_rows)
 
 
 def end(
     lake: Path,
     record: Record,
-    code: ExitCode,
     lines: Sequence[str],
     clusters: Sequence[str],
     touched: int = 0,
@@ -109,6 +108,10 @@ def end(
     from transforms.delta_rs import append_row
     from transforms.tables import RUNS
 
+    told = verdict(lake, clusters, record.fail_on)
+    record.reported = told.reported
+    lost = lost_rows and record.fail_on != "never"
+    code = ExitCode.FOUND if record.failed or told.fails or lost else ExitCode.FINE
     append_row(lake, RUNS, record.row(code))
     record.progress.done()
     for line in lines:

@@ -10,22 +10,26 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jobs.progress import Progress
+from jobs.verdict import FailOn
 
 
 @dataclass(slots=True)
 class Record:
     """One run: its id, when it began, and what it counted.
 
-    counts: what it read, wrote and found. failed: clusters that could not be derived, with the reason.
+    fail_on: which findings make it fail. counts: what it read, wrote and found. failed: clusters that could
+    not be derived, with the reason. reported: (cluster, finding) ids that it tells of for the first time.
     """
 
     verb: str
     progress: Progress
+    fail_on: FailOn = "never"
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=time.monotonic)
     counts: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    reported: tuple[tuple[str, str], ...] = ()
 
     def row(self, code: int | None) -> dict[str, Any]:
         """The row of `runs`. code: the exit code; None where an exception ended the run."""
@@ -38,6 +42,7 @@ class Record:
             "stage_seconds": list(self.progress.stage_seconds.items()),
             "counts": list(self.counts.items()),
             "failed_clusters": list(self.failed.items()),
+            "reported_findings": [{"cluster_id": c, "finding_id": f} for c, f in self.reported],
         }
 
     def report(self, code: int, clusters: Sequence[str], touched: int, lost_rows: int) -> dict[str, Any]:
@@ -50,6 +55,7 @@ class Record:
             "touched_clusters": touched,
             **self.counts,
             "quarantined": lost_rows,
+            "new_findings": len(self.reported),
             "failed_clusters": len(self.failed),
             "seconds": round(time.monotonic() - self.began, 1),
             "stage_seconds": self.progress.stage_seconds,

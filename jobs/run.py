@@ -10,7 +10,9 @@ from jobs.job import opened_job
 from jobs.outcome import ExitCode
 from jobs.planning import Plan, plan
 from jobs.progress import Progress
+from jobs.record import Record
 from jobs.unchanged import end_if_unchanged
+from jobs.verdict import add_fail_on
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
@@ -20,7 +22,10 @@ EXAMPLES = """examples:
 # Below this the JVM is better not left to optimise itself.
 QUICK_BYTES = 64 * 1024 * 1024
 
-add_arguments = arguments.add_captures
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_captures(parser)
+    add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +42,7 @@ def read_captures(args: argparse.Namespace, derive: bool) -> int:
     if args.dry_run:
         print_plan(planned)
         return ExitCode.FINE
-    unchanged = end_if_unchanged(args.lake, planned, args.verb, progress)
+    unchanged = end_if_unchanged(args.lake, planned, Record(args.verb, progress, args.fail_on))
     if unchanged is not None:
         return unchanged
     with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:

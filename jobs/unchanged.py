@@ -6,21 +6,18 @@ from pathlib import Path
 
 from jobs.ingesting import from_known, news
 from jobs.job import end
-from jobs.outcome import ExitCode
 from jobs.planning import Plan
-from jobs.progress import Progress
 from jobs.record import Record
 from transforms.delta_rs import exists
 from transforms.lake_files import NoLakeError, check_lake
 from transforms.tables import RUNS
 
 
-def end_if_unchanged(lake: Path, planned: Plan, verb: str, progress: Progress) -> int | None:
+def end_if_unchanged(lake: Path, planned: Plan, record: Record) -> int | None:
     """Note the run and return its exit code, if the lake knows all of the planned captures; else None.
 
     Also None where there is no lake that can be read: whoever opens it says so.
     """
-    record = Record(verb, progress)
     try:
         check_lake(lake)
     except NoLakeError:
@@ -32,4 +29,4 @@ def end_if_unchanged(lake: Path, planned: Plan, verb: str, progress: Progress) -
     record.counts = looked_at.counts
     known = looked_at.counts["captures"]
     line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"
-    return end(lake.resolve(), record, ExitCode.FINE, [line], sorted(planned.clusters))
+    return end(lake.resolve(), record, [line], sorted(planned.clusters))

@@ -11,6 +11,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
 from kraft_core.columnar.schema import message_columns
 
@@ -19,14 +20,22 @@ CONTROL_COLUMNS = {m.type_name: m.column for m in message_columns() if m.type_na
 SNAPSHOT_KEY = ("end_offset", "leader_epoch", "content_digest")
 
 
+# What is told of batches that contradict each other: this many base offsets of each epoch, the lowest.
+TOLD_CONFLICTS = 16
+
+
 def cluster_facts(
     captures: DataFrame,
     batches: DataFrame,
     records: DataFrame,
     snapshots: DataFrame,
     snapshot_records: DataFrame,
+    **others: DataFrame,
 ) -> DataFrame:
-    """One row a cluster: cluster_id and an array of structs for each kind of fact."""
+    """One row a cluster: cluster_id and an array of structs for each kind of fact.
+
+    `others` are small tables that go along as they are, by the name of their kind.
+    """
     return gathered(
         {
             "captures": captures,
@@ -35,6 +44,8 @@ def cluster_facts(
             "snapshot_levels": snapshot_levels(snapshot_records),
             "batch_ends": batch_ends(batches, snapshots),
             "feature_levels": feature_levels(records),
+            "batch_conflicts": batch_conflicts(batches),
+            **others,
         }
     )
 
@@ -80,6 +91,24 @@ def batch_ends(batches: DataFrame, snapshots: DataFrame) -> DataFrame:
         spans.join(F.broadcast(ends), ["cluster_id", "leader_epoch"])
         .where((F.col("base_offset") < F.col("end_offset")) & (F.col("batch_end") >= F.col("end_offset")))
         .select("cluster_id", "end_offset", "leader_epoch", "batch_end")
+    )
+
+
+def batch_conflicts(batches: DataFrame) -> DataFrame:
+    """Batches of one base offset and epoch that differ: a row a distinct one, with the replicas that held it.
+
+    Log matching (KIP-595) has none, so the whole table is only compared by its extremes.
+    """
+    place = ["cluster_id", "leader_epoch", "base_offset"]
+    content = ["last_offset", "crc", "size_bytes"]
+    differ = [F.min(name) != F.max(name) for name in content]
+    conflicts = batches.groupBy(*place).agg(reduce(Column.__or__, differ).alias("differ")).where("differ")
+    lowest = Window.partitionBy("cluster_id", "leader_epoch").orderBy("base_offset")
+    told = conflicts.withColumn("nth", F.row_number().over(lowest)).where(F.col("nth") <= TOLD_CONFLICTS)
+    return (
+        batches.join(F.broadcast(told.select(*place)), place)
+        .groupBy(*place, *content)
+        .agg(F.collect_set(F.struct("node_id", "directory_id")).alias("held_by"))
     )
 
 

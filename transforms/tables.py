@@ -138,6 +138,10 @@ RUN_STRUCT = (
     "first_appended_at: TIMESTAMP, last_appended_at: TIMESTAMP, first_batch_end_offset: BIGINT, "
     "first_data_end_offset: BIGINT, first_data_appended_at: TIMESTAMP>"
 )
+# As in captures.runs, but for the digest, which is a number that those of other stretches are XORed with.
+PIECE_STRUCT = RUN_STRUCT.replace("digest: STRING", "digest: BIGINT").replace(
+    ">", ", batches: BIGINT, size_bytes: BIGINT>"
+)
 
 RUNS = Table(
     "runs",
@@ -151,6 +155,11 @@ RUNS = Table(
         Column("stage_seconds", "MAP<STRING, DOUBLE>", "Seconds a stage took"),
         Column("counts", "MAP<STRING, BIGINT>", "What it read, wrote and found, counted"),
         Column("failed_clusters", "MAP<STRING, STRING>", "Clusters that failed, and why"),
+        Column(
+            "reported_findings",
+            "ARRAY<STRUCT<cluster_id: STRING, finding_id: STRING>>",
+            "Open errors that this run was the first to report",
+        ),
         Column(
             "lease",
             "STRUCT<host: STRING, process: STRING, until: TIMESTAMP>",
@@ -216,11 +225,18 @@ SEGMENTS = Table(
     (
         CLUSTER_ID,
         CAPTURE_ID,
+        NODE_ID,
+        DIRECTORY_ID,
         required("base_offset", "BIGINT", "Offset in the segment's name"),
         required("size_bytes", "BIGINT", "Size of the file"),
         required("bytes_read", "BIGINT", "Bytes that were good batches"),
         required("head_digest", "STRING", "SHA-256 of the first 64 KiB"),
         required("tail_digest", "STRING", "SHA-256 of the last 64 KiB"),
+        Column(
+            "runs",
+            f"ARRAY<{PIECE_STRUCT}>",
+            "Stretches of one epoch in it; null where anything of it was lost: then it is read again",
+        ),
         required("parser_version", "INT", "Version of the reader"),
         *LOADED,
     ),

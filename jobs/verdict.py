@@ -1,0 +1,55 @@
+"""Whether findings make a job fail: an old error that somebody was told of must not page forever.
+
+Asked of the tables by delta-rs, so that a run with nothing new can answer it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from transforms.delta_rs import rows_with
+from transforms.tables import FINDINGS, RUNS
+
+Row = dict[str, Any]
+FailOn = Literal["new", "open", "never"]
+OPEN, ERROR = "open", "error"
+
+
+def add_fail_on(parser: argparse.ArgumentParser) -> None:
+    """--fail-on."""
+    parser.add_argument(
+        "--fail-on",
+        choices=("new", "open", "never"),
+        default="new",
+        help="which open findings of severity error make the exit code 1: those that no run has reported "
+        "yet (the default), all, or none",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """fails: whether the job does. reported: open errors told for the first time, as (cluster, finding)."""
+
+    fails: bool
+    reported: tuple[tuple[str, str], ...]
+
+
+def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> Verdict:
+    """What the open findings of the clusters mean. A run that is never to fail reports nothing."""
+    if fail_on == "never":
+        return Verdict(False, ())
+    wanted = {"cluster_id": clusters, "state": [OPEN], "severity": [ERROR]}
+    rows = rows_with(lake, FINDINGS, ["cluster_id", "finding_id"], **wanted)
+    found = {(r["cluster_id"], r["finding_id"]) for r in rows}
+    new = found - known(lake) if found else found
+    return Verdict(bool(found if fail_on == "open" else new), tuple(sorted(new)))
+
+
+def known(lake: Path) -> set[tuple[str, str]]:
+    """The findings that runs have reported."""
+    told = rows_with(lake, RUNS, ["reported_findings"])
+    return {(f["cluster_id"], f["finding_id"]) for row in told for f in row["reported_findings"] or ()}
