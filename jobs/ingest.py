@@ -11,11 +11,7 @@ EXAMPLES = """examples:
   kraftlake ingest --captures /backup/controllers --lake /data/lake
   kraftlake derive --lake /data/lake"""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_captures(parser)
-    # What is read is judged when it is derived.
-    parser.set_defaults(fail_on="never")
+add_arguments = arguments.add_captures
 
 
 def run(args: argparse.Namespace) -> int:
