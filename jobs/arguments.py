@@ -10,7 +10,7 @@ from jobs.planning import Selection
 
 
 def add_lake(parser: argparse.ArgumentParser) -> None:
-    """--lake and --master. A verb that judges the lake adds --fail-on (jobs.verdict); others never fail by it."""
+    """--lake and --master. A verb that fails by findings adds --fail-on (jobs.verdict)."""
     parser.set_defaults(fail_on="never")
     parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
     parser.add_argument("--master", metavar="URL", help="Spark master; by default all cores of this machine")
