@@ -9,27 +9,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
+from jobs.captured import captured_rows, segment_rows
+from jobs.opening import Checkpoint, Segment, checkpoints_of, files_table, segments_of, sources_of
 from jobs.planning import PlannedCapture
 from jobs.progress import Progress
-from kraft_core.logdir import CheckpointFile, SegmentFile
-from transforms import capture_rows, checkpoints, decoding, scanning
+from transforms import checkpoints, decoding, scanning
 from transforms.capture_runs import Piece, run_pieces
-from transforms.frames import moment, to_frame, to_rows
+from transforms.frames import to_frame, to_rows
 from transforms.lake import Lake, in_clusters
-from transforms.tables import BATCHES, PARSER_VERSION, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
+from transforms.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 Row = dict[str, Any]
 # A value of a newer Kafka is kept by name and digest; every other value that could not be decoded is lost.
 NAMED_UNKNOWN = ("unknown_type", "unknown_version", "unknown_frame", "unknown_control_type")
-DAMAGE = ("file", "position", "size_bytes", "sha256", "reason", "lost_from_offset", "lost_to_offset")
+DAMAGE = ("position", "size_bytes", "sha256", "reason", "lost_from_offset", "lost_to_offset")
 BATCH = ("cluster_id", "base_offset", "leader_epoch", "crc")
-FILES_PER_TASK = 64
-BYTES_PER_TASK = 64 * 1024 * 1024
+OWNER = "file_number INT, cluster_id STRING, node_id INT, directory_id STRING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,12 @@ class Run:
     run_id: str
     started_at: datetime
 
+    @property
+    def columns(self) -> Row:
+        return {"run_id": self.run_id, "loaded_at": self.started_at}
+
     def stamp(self, frame: DataFrame) -> DataFrame:
-        return frame.withColumns({"run_id": F.lit(self.run_id), "loaded_at": F.lit(self.started_at)})
+        return frame.withColumns({name: F.lit(value) for name, value in self.columns.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,117 +65,151 @@ class Reading:
         self.progress = progress
         self.copies = copies
         self.clusters = {c.who.cluster_id for c in copies}
+        self.segments = segments_of(copies)
+        self.checkpoints = checkpoints_of(copies)
+        # The segments to open; their places are the file numbers.
+        self.opened = [s for s in self.segments if s.size_bytes]
         ids = "".join(sorted(c.capture_id for c in copies))
         self.load_id = hashlib.sha256(ids.encode()).hexdigest()
 
     def read(self) -> Read:
-        """Scan every file, write the big tables, and say what each capture held."""
-        segments = [segment(n, c, f) for n, c in enumerate(self.copies) for f in c.directory.segments]
-        snapshots = [checkpoint(n, c, f) for n, c in enumerate(self.copies) for f in checkpoint_files(c)]
-        size = sum(f["size_bytes"] for f in (*segments, *snapshots))
-        with self.progress.stage("scan", f"{len(segments) + len(snapshots):,} files, {size:,} bytes"):
-            scanned = scanning.scan_segments(self.frame(segments)).persist(StorageLevel.MEMORY_AND_DISK)
-            held = to_rows(checkpoints.read_checkpoints(self.frame(snapshots))) if snapshots else []
-            pieces = to_rows(run_pieces(scanning.good_batches(scanned)))
-            damage = to_rows(scanning.damages(scanned).select("copy", *DAMAGE))
+        """Scan the files, write the big tables, and say what each capture held."""
+        files = [*self.opened, *self.checkpoints]
+        size = sum(f.size_bytes for f in files)
+        with self.progress.stage("scan", f"{len(files):,} files, {size:,} bytes"):
+            scanned = scanning.scan_segments(self.frame(self.opened)).persist(StorageLevel.MEMORY_AND_DISK)
+            good = scanning.good_batches(scanned)
+            pieces = to_rows(run_pieces(good)) if self.opened else []
+            damage = self.damage_rows(scanning.damages(scanned)) if self.opened else []
+            held = self.held_checkpoints()
         with self.progress.stage("write records"):
-            batches = sum(p["batches"] for p in pieces)
-            counts = self.write(scanning.good_batches(scanned), held, batches)
-            if batches:
-                damage += to_rows(self.lost_values(scanning.good_batches(scanned)))
+            counts = self.write(good, held, min((p["first_offset"] for p in pieces), default=None))
+            if pieces:
+                damage += self.damage_rows(self.lost_values(good))
         scanned.unpersist()
-        counts |= {"files": len(segments) + len(snapshots), "bytes": size}
-        return Read(self.capture_rows(pieces, held, damage), self.segment_rows(pieces), counts)
+        runs = self.runs(pieces)
+        captures = captured_rows(self.copies, runs, held, damage, self.kraft_versions())
+        segments = segment_rows(runs, {(d["copy"], d["file"]) for d in damage})
+        counts |= {"files": len(files), "bytes": size}
+        return Read(self.stamped(captures), self.stamped(segments), counts)
 
-    def frame(self, files: list[Row]) -> DataFrame:
-        """Files as a DataFrame of few tasks, each with a like share of files and bytes."""
-        size = sum(f["size_bytes"] for f in files)
-        wanted = max(len(files) // FILES_PER_TASK, size // BYTES_PER_TASK, self.cores)
-        tasks = max(1, min(len(files), wanted))
-        dealt = sorted(files, key=lambda f: f["size_bytes"], reverse=True)
-        table = pa.Table.from_pylist([f for i in range(tasks) for f in dealt[i::tasks]], scanning.FILES)
-        return self.lake.spark.createDataFrame(table).repartition(tasks, "path")
+    def frame(self, files: Sequence[Segment] | Sequence[Checkpoint]) -> DataFrame:
+        """Files as rows of scanning.FILES, one partition a task."""
+        table, tasks = files_table(files, self.cores)
+        return self.lake.spark.createDataFrame(table).repartitionById(tasks, "task")
 
     @property
     def cores(self) -> int:
         return self.lake.spark.sparkContext.defaultParallelism
 
+    def damage_rows(self, damages: DataFrame) -> list[Row]:
+        """Damage by file number as rows with the copy and the file's name."""
+        rows = []
+        for row in to_rows(damages.select("file_number", *DAMAGE)):
+            segment = self.opened[row.pop("file_number")]
+            rows.append({"copy": segment.copy, "file": segment.name} | row)
+        return rows
+
+    def held_checkpoints(self) -> list[Row]:
+        """What each checkpoint is: rows of checkpoints.CHECKPOINTS with whose they are."""
+        if not self.checkpoints:
+            return []
+        read = to_rows(checkpoints.read_checkpoints(self.frame(self.checkpoints)))
+        return [row | self.checkpoints[row["file_number"]].columns for row in read]
+
+    def runs(self, pieces: list[Row]) -> list[tuple[Segment, list[Piece]]]:
+        """Every segment with its stretches, those that were known and those read now."""
+        fresh: dict[int, list[Piece]] = {}
+        for row in pieces:
+            piece = Piece(**{name: row[name] for name in Piece.__slots__})
+            fresh.setdefault(row["file_number"], []).append(piece)
+        numbers = {id(segment): number for number, segment in enumerate(self.opened)}
+        return [(s, [*s.known.pieces, *fresh.get(numbers.get(id(s), -1), [])]) for s in self.segments]
+
+    def stamped(self, rows: list[Row]) -> list[Row]:
+        return [row | self.run.columns for row in rows]
+
     # --- big tables ---
 
-    def write(self, good: DataFrame, held: list[Row], batches: int) -> dict[str, int]:
-        """Append what is new to the big tables, each from a thread. Returns the rows written by table."""
+    def write(self, good: DataFrame, held: list[Row], first_offset: int | None) -> dict[str, int]:
+        """Append what is new to the big tables, each from a thread. Returns the rows written by table.
+
+        first_offset: the least offset of the batches that were scanned; None if there are none.
+        """
         fresh = self.new_checkpoints(held)
-        writes = {
-            RECORDS: lambda: self.new_records(good),
-            BATCHES: lambda: self.new_batches(good),
-            SNAPSHOT_RECORDS: lambda: self.new_snapshot_records(fresh),
-            SNAPSHOTS: lambda: to_frame(self.lake.spark, fresh, checkpoints.spark_schema()),
-        }
-        of_log, of_checkpoints = bool(batches), bool(fresh)
-        wanted = {
-            RECORDS: of_log,
-            BATCHES: of_log,
-            SNAPSHOT_RECORDS: of_checkpoints,
-            SNAPSHOTS: of_checkpoints,
-        }
-        with ThreadPoolExecutor(len(writes)) as threads:
-            counts = threads.map(
-                lambda table: self.append(table, writes[table]()) if wanted[table] else 0, writes
-            )
-            return {table.name: rows for table, rows in zip(writes, counts, strict=True)}
+        writes = {}
+        if first_offset is not None:
+            owned = self.with_owners(good)
+            writes[RECORDS] = lambda: self.new_records(owned, first_offset)
+            writes[BATCHES] = lambda: self.new_batches(owned, first_offset)
+        if fresh:
+            writes[SNAPSHOT_RECORDS] = lambda: self.new_snapshot_records(fresh)
+            writes[SNAPSHOTS] = lambda: to_frame(self.lake.spark, fresh, SNAPSHOTS.schema)
+        with ThreadPoolExecutor(4) as threads:
+            counts = threads.map(lambda table: self.append(table, writes[table]()), writes)
+            written = {table.name: rows for table, rows in zip(writes, counts, strict=True)}
+        return {t.name: 0 for t in (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)} | written
 
     def append(self, table: Table, rows: DataFrame | None) -> int:
         """Append rows unless there are none. Returns how many there were."""
         return 0 if rows is None else self.lake.append(table, self.run.stamp(rows), self.load_id)
 
-    def new_batches(self, good: DataFrame) -> DataFrame | None:
+    def with_owners(self, good: DataFrame) -> DataFrame:
+        """The batches with the cluster and the replica whose they are."""
+        replicas = [s.capture.who for s in self.opened]
+        owners = [(n, r.cluster_id, r.node_id, r.directory_id) for n, r in enumerate(replicas)]
+        return good.join(F.broadcast(self.lake.spark.createDataFrame(owners, OWNER)), "file_number")
+
+    def new_batches(self, owned: DataFrame, first_offset: int) -> DataFrame | None:
         """Batches that the replica had not shown before; None if there are none."""
-        distinct = good.dropDuplicates(list(BATCHES.key))
+        key = list(BATCHES.key)
+        distinct = owned.dropDuplicates(key)
         if not self.lake.exists(BATCHES):
             return distinct
-        return unless_empty(self.lake.without_known(BATCHES, distinct, self.clusters))
+        known = self.known(BATCHES).where(F.col("base_offset") >= first_offset).select(*key)
+        return unless_empty(distinct.join(known, key, "left_anti"))
 
-    def new_records(self, good: DataFrame) -> DataFrame | None:
+    def new_records(self, owned: DataFrame, first_offset: int) -> DataFrame | None:
         """Records of the batches that no replica had shown before; None if there are none."""
-        chosen: DataFrame | None = decoding.one_copy(good)
+        chosen: DataFrame | None = decoding.one_copy(owned)
         if self.lake.exists(RECORDS):
-            names = {"batch_base_offset": "base_offset", "batch_crc": "crc"}
-            known = self.lake.read(RECORDS).where(in_clusters(self.clusters)).withColumnsRenamed(names)
+            known = by_batch(self.known(RECORDS).where(F.col("offset") >= first_offset))
             chosen = unless_empty(chosen.join(known.select(*BATCH), list(BATCH), "left_anti"))
-        return None if chosen is None else decoding.decode_batches(chosen, self.cores)
+        if chosen is None:
+            return None
+        return decoding.decode_batches(self.lake.spark, chosen, *sources_of(self.opened))
+
+    def known(self, table: Table) -> DataFrame:
+        """What a table holds of the clusters that are read."""
+        return self.lake.read(table).where(in_clusters(self.clusters))
 
     def new_checkpoints(self, held: list[Row]) -> list[Row]:
         """Of the checkpoints read, one row each of those whose content no capture had shown before."""
         rows = distinct_snapshots(held)
         if not rows or not self.lake.exists(SNAPSHOTS):
-            return rows
-        key = list(checkpoints.SNAPSHOT_KEY)
-        asked = to_frame(self.lake.spark, rows, checkpoints.spark_schema()).select(*key)
-        stored = self.lake.read(SNAPSHOTS).where(in_clusters(self.clusters))
-        known = {tuple(r.values()) for r in to_rows(stored.select(*key).join(asked, key, "left_semi"))}
-        return [r for r in rows if tuple(r[k] for k in key) not in known]
+            return list(rows.values())
+        known = {snapshot_key(r) for r in to_rows(self.known(SNAPSHOTS).select(*checkpoints.SNAPSHOT_KEY))}
+        return [row for key, row in rows.items() if key not in known]
 
     def new_snapshot_records(self, fresh: list[Row]) -> DataFrame:
         """Records of checkpoints; a load that was killed before it wrote SNAPSHOTS left some already."""
         key = list(checkpoints.SNAPSHOT_KEY)
-        files = to_frame(self.lake.spark, fresh, checkpoints.spark_schema()).select(*key, "path")
+        columns = [f for f in SNAPSHOTS.schema.fields if f.name in key]
+        files = to_frame(self.lake.spark, fresh, StructType([*columns, StructField("path", StringType())]))
         if self.lake.exists(SNAPSHOT_RECORDS):
-            known = self.lake.read(SNAPSHOT_RECORDS).where(in_clusters(self.clusters))
-            files = files.join(known.select(*key), key, "left_anti")
+            files = files.join(self.known(SNAPSHOT_RECORDS).select(*key), key, "left_anti")
         return checkpoints.decode_checkpoints(files.repartition(min(self.cores, len(fresh)), "path"))
 
     def lost_values(self, good: DataFrame) -> DataFrame:
-        """Values that could not be decoded, as damage of every copy that holds their batch."""
-        unread = (
-            self.lake.read(RECORDS)
-            .where(in_clusters(self.clusters) & F.col("unread_reason").isNotNull())
+        """Values that could not be decoded, as damage of every file that holds their batch."""
+        unread = by_batch(
+            self.known(RECORDS)
+            .where(F.col("unread_reason").isNotNull())
             .where(~F.col("unread_reason").isin(*NAMED_UNKNOWN))
-            .withColumnsRenamed({"batch_base_offset": "base_offset", "batch_crc": "crc"})
         )
-        held = good.select(*BATCH, "copy", "file", "position")
+        held = self.with_owners(good).select(*BATCH, "file_number", "position")
         return unread.join(held, list(BATCH)).select(
-            "copy",
-            "file",
+            "file_number",
             (F.col("position") + F.col("unread_position")).alias("position"),
             F.col("unread_size_bytes").alias("size_bytes"),
             F.col("value_sha256").alias("sha256"),
@@ -180,28 +218,11 @@ class Reading:
             (F.col("offset") + 1).alias("lost_to_offset"),
         )
 
-    # --- rows of captures and segments ---
-
-    def capture_rows(self, pieces: list[Row], held: list[Row], damage: list[Row]) -> list[Row]:
-        """A row a copy; copies of one capture are merged by whoever commits them."""
-        pieces_of, held_of, damage_of = map(capture_rows.by_copy, (pieces, held, damage))
-        versions = self.kraft_versions()
-        rows = []
-        for number, copy in enumerate(self.copies):
-            runs = [Piece(**{n: p[n] for n in Piece.__slots__}) for p in pieces_of[number]]
-            lost = [{n: d[n] for n in DAMAGE} for d in damage_of[number]]
-            lost += checkpoint_damage(held_of[number])
-            row = capture_rows.capture_row(described(copy), runs, lost, held_of[number])
-            known = versions.get(copy.who.cluster_id, [])
-            row["kraft_version"] = capture_rows.known_kraft_version(row, known, held_of[number])
-            rows.append(row | {"run_id": self.run.run_id, "loaded_at": self.run.started_at})
-        return rows
-
     def kraft_versions(self) -> dict[str, list[Row]]:
         """The KRaftVersion records of each cluster: they are as few as upgrades."""
         rows = to_rows(
-            self.lake.read(RECORDS)
-            .where(in_clusters(self.clusters) & (F.col("type") == "KRaftVersion"))
+            self.known(RECORDS)
+            .where(F.col("type") == "KRaftVersion")
             .select("cluster_id", "offset", "leader_epoch", F.col("kraft_version.kraft_version"))
         )
         by_cluster: dict[str, list[Row]] = {}
@@ -209,116 +230,22 @@ class Reading:
             by_cluster.setdefault(row["cluster_id"], []).append(row)
         return by_cluster
 
-    def segment_rows(self, pieces: list[Row]) -> list[Row]:
-        """A row a segment of each copy."""
-        read: dict[tuple[int, str], int] = {}
-        for part in pieces:
-            key = (part["copy"], part["file"])
-            read[key] = read.get(key, 0) + part["size_bytes"]
-        return [
-            {
-                "cluster_id": copy.who.cluster_id,
-                "capture_id": copy.capture_id,
-                "base_offset": file.base_offset,
-                "size_bytes": file.size_bytes,
-                "bytes_read": read.get((number, copy.directory.relative(file.path)), 0),
-                "head_digest": digests.head_digest,
-                "tail_digest": digests.tail_digest,
-                "parser_version": PARSER_VERSION,
-                "run_id": self.run.run_id,
-                "loaded_at": self.run.started_at,
-            }
-            for number, copy in enumerate(self.copies)
-            for file, digests in with_digests(copy)
-        ]
-
 
 def unless_empty(frame: DataFrame) -> DataFrame | None:
     """The frame, or None where it has no rows."""
     return None if frame.isEmpty() else frame
 
 
-def owner(number: int, copy: PlannedCapture) -> Row:
-    """The columns of scanning.FILES that say whose a file is."""
-    return {
-        "cluster_id": copy.who.cluster_id,
-        "copy": number,
-        "node_id": copy.who.node_id,
-        "directory_id": copy.who.directory_id,
-    }
+def by_batch(records: DataFrame) -> DataFrame:
+    """Records with the columns that name their batch named as batches have them."""
+    return records.withColumnsRenamed({"batch_base_offset": "base_offset", "batch_crc": "crc"})
 
 
-def segment(number: int, copy: PlannedCapture, file: SegmentFile) -> Row:
-    return owner(number, copy) | {
-        "path": str(file.path.absolute()),
-        "file": copy.directory.relative(file.path),
-        "first_offset": file.base_offset,
-        "size_bytes": file.size_bytes,
-    }
+def snapshot_key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in checkpoints.SNAPSHOT_KEY)
 
 
-def checkpoint(number: int, copy: PlannedCapture, file: CheckpointFile) -> Row:
-    return owner(number, copy) | {
-        "path": str(file.path.absolute()),
-        "file": copy.directory.relative(file.path),
-        "first_offset": None,
-        "size_bytes": file.size_bytes,
-    }
-
-
-def checkpoint_files(copy: PlannedCapture) -> list[CheckpointFile]:
-    bootstrap = copy.directory.bootstrap
-    return [*copy.directory.checkpoints, *([bootstrap] if bootstrap else [])]
-
-
-def with_digests(copy: PlannedCapture) -> list[tuple[SegmentFile, Any]]:
-    """The segments of a copy with the identities of their files."""
-    by_name = {f.name: f for f in copy.files}
-    return [(f, by_name[f.path.name]) for f in copy.directory.segments if f.path.name in by_name]
-
-
-def distinct_snapshots(held: list[Row]) -> list[Row]:
+def distinct_snapshots(held: list[Row]) -> dict[tuple[Any, ...], Row]:
     """One row a distinct checkpoint; those that could not be opened are left out."""
     ordered = sorted((r for r in held if r["content_digest"]), key=lambda r: r["path"], reverse=True)
-    return list({tuple(r[k] for k in checkpoints.SNAPSHOT_KEY): r for r in ordered}.values())
-
-
-def checkpoint_damage(held: list[Row]) -> list[Row]:
-    """What was lost of a copy's checkpoints: no offsets of the log."""
-    return [
-        {**damage, "file": row["file"], "lost_from_offset": None, "lost_to_offset": None}
-        for row in held
-        for damage in row["damage"]
-    ]
-
-
-def described(copy: PlannedCapture) -> Row:
-    """The columns of captures that need no reading of the log, and the segments' offsets."""
-    directory, state = copy.directory, copy.directory.quorum_state
-    epochs = directory.leader_epoch_checkpoint
-    return {
-        "cluster_id": copy.who.cluster_id,
-        "capture_id": copy.capture_id,
-        "node_id": copy.who.node_id,
-        "directory_id": copy.who.directory_id,
-        "captured_at": moment(copy.captured_at),
-        "captured_at_source": copy.captured_at_source,
-        "consistent": True,
-        "quorum_state": None
-        if state is None
-        else {
-            "data_version": state.data_version,
-            "leader_id": state.leader_id,
-            "leader_epoch": state.leader_epoch,
-            "voted_id": state.voted_id,
-            "voted_directory_id": state.voted_directory_id,
-            "applied_offset": state.applied_offset,
-            "current_voters": state.current_voters,
-        },
-        "leader_epoch_checkpoint": None
-        if epochs is None
-        else [{"leader_epoch": epoch, "start_offset": start} for epoch, start in epochs],
-        "file_faults": [{"file": f.file, "reason": f.reason} for f in copy.faults],
-        "size_bytes": sum(f.size_bytes for f in copy.files),
-        "segment_offsets": [s.base_offset for s in directory.segments],
-    }
+    return {snapshot_key(r): r for r in ordered}

@@ -32,7 +32,7 @@ class Piece:
 
 
 def run_pieces(headers: DataFrame) -> DataFrame:
-    """One row a captured copy, file and stretch: the columns of Piece.
+    """One row a file and stretch: the columns of Piece.
 
     `headers` are scanned batches with their run_index within the file. The digest is the XOR of one hash a
     batch, so that pieces can be joined without their batches.
@@ -40,7 +40,7 @@ def run_pieces(headers: DataFrame) -> DataFrame:
     end = F.col("last_offset") + 1
     data = ~F.col("is_control")
     identity = F.xxhash64("base_offset", "leader_epoch", "crc", "size_bytes")
-    return headers.groupBy("cluster_id", "copy", "file", "run_index", "leader_epoch").agg(
+    return headers.groupBy("file_number", "run_index", "leader_epoch").agg(
         F.min("base_offset").alias("first_offset"),
         F.max(end).alias("end_offset"),
         F.bit_xor(identity).alias("digest"),

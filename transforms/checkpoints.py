@@ -9,13 +9,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
-from kraft_core.columnar.reference import decode
 from kraft_core.columnar.schema import RECORDS
 from kraft_core.mapping import mapped
 from kraft_core.snapshot import parse_name, read_snapshot
-from transforms.scanning import FILES, OWNER, per_file
+from transforms.scanning import FILES, per_file
 
 MOMENT = pa.timestamp("ms", tz="UTC")
 VOTERS = pa.list_(
@@ -44,7 +42,7 @@ DAMAGE = pa.list_(
 )
 CHECKPOINTS = pa.schema(
     [
-        *(FILES.field(name) for name in OWNER),
+        FILES.field("file_number"),
         ("end_offset", pa.int64()),
         ("leader_epoch", pa.int32()),
         ("content_digest", pa.string()),
@@ -59,7 +57,7 @@ CHECKPOINTS = pa.schema(
     ]
 )
 SNAPSHOT_KEY = ("cluster_id", "end_offset", "leader_epoch", "content_digest")
-KEY_COLUMNS = [CHECKPOINTS.field(name) for name in SNAPSHOT_KEY]
+KEY_COLUMNS = [pa.field("cluster_id", pa.string()), *(CHECKPOINTS.field(name) for name in SNAPSHOT_KEY[1:])]
 # The records of a checkpoint count offsets of their own: here they are the position.
 DECODED = pa.schema(
     [
@@ -70,11 +68,6 @@ DECODED = pa.schema(
 )
 
 
-def spark_schema() -> StructType:
-    """CHECKPOINTS as a Spark schema."""
-    return from_arrow_schema(CHECKPOINTS)
-
-
 def read_checkpoints(files: DataFrame) -> DataFrame:
     """Checkpoint files (rows of FILES) to one row each (rows of CHECKPOINTS)."""
     return files.mapInArrow(per_file(read_checkpoint, CHECKPOINTS), from_arrow_schema(CHECKPOINTS))
@@ -82,7 +75,7 @@ def read_checkpoints(files: DataFrame) -> DataFrame:
 
 def read_checkpoint(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """What one checkpoint file is; a file that cannot be opened is damage."""
-    row = {name: file[name] for name in OWNER} | snapshot_id(file["file"])
+    row = {"file_number": file["file_number"]} | snapshot_id(file["path"])
     try:
         with mapped(file["path"]) as buf:
             row |= content(buf)
@@ -91,9 +84,9 @@ def read_checkpoint(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist([row], schema=CHECKPOINTS)
 
 
-def snapshot_id(file: str) -> dict[str, Any]:
+def snapshot_id(path: str) -> dict[str, Any]:
     """End offset, epoch and kind by the file's name."""
-    named = parse_name(file.rsplit("/", 1)[-1])
+    named = parse_name(path.rsplit("/", 1)[-1])
     if named is None or named.end_offset == 0:
         return {"end_offset": 0, "leader_epoch": 0, "kind": "bootstrap"}
     return {"end_offset": named.end_offset, "leader_epoch": named.leader_epoch, "kind": "snapshot"}
@@ -146,6 +139,9 @@ def decode_checkpoints(checkpoints: DataFrame) -> DataFrame:
 
 def decode_checkpoint(checkpoint: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """The records of one checkpoint."""
+    # Loads the compiled kernel, which the process that plans has no need of.
+    from kraft_core.columnar.fast import decode
+
     for records in decode(checkpoint["path"]):
         key = [pa.array([checkpoint[f.name]] * len(records), f.type) for f in KEY_COLUMNS]
         kept = [records[name] for name in DECODED.names[len(key) + 1 :]]

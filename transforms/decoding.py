@@ -2,83 +2,147 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.window import Window
 
-from kraft_core.columnar.reference import decode
 from kraft_core.columnar.schema import RECORDS
 from transforms.frames import spark_types
+from transforms.scanning import together
 
 DECODED = pa.schema([("cluster_id", pa.string()), *RECORDS])
-DECLARED = spark_types(DECODED)
 IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
-# A task reads at most about this much of a file.
+# What a task reads: about this much of one file, or as much of many small ones.
 RANGE_BYTES = 64 * 1024 * 1024
+# What little there is to read is still shared out among the cores.
+LEAST_RANGE_BYTES = 1024 * 1024
+RANGES_PER_CORE = 4
+
+Positions = NDArray[np.int64]
 
 
 def one_copy(batches: DataFrame) -> DataFrame:
-    """One of the copies of each distinct batch: the path and position to read it from.
+    """One of the copies of each distinct batch: the file and position to read it from.
 
-    Copies are equal byte for byte, so which is taken makes no difference to the tables; taking the least path
+    Copies are equal byte for byte, so which is taken makes no difference to the tables; taking the first file
     keeps what is read in long stretches of few files.
     """
-    order = Window.partitionBy(*IDENTITY).orderBy("path", "position")
+    place = F.min(F.struct("file_number", "position")).alias("place")
+    return batches.groupBy(*IDENTITY).agg(place).select(*IDENTITY, "place.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that batches are decoded from.
+
+    address: where its first byte would be if all that is read of all files lay in one piece.
+    """
+
+    file_number: int
+    path: str
+    cluster_id: str
+    address: int
+
+
+def decode_batches(
+    spark: SparkSession, chosen: DataFrame, sources: Sequence[Source], size_bytes: int
+) -> DataFrame:
+    """The records of the chosen batches: rows of DECODED.
+
+    size_bytes: of the piece that the sources' addresses speak of. Ranges of it are the tasks: that cuts large
+    files where batches end and packs small ones.
+    """
+    share = size_bytes // (RANGES_PER_CORE * spark.sparkContext.defaultParallelism)
+    range_bytes = max(LEAST_RANGE_BYTES, min(RANGE_BYTES, share))
+    addresses = pa.table({name: [getattr(s, name) for s in sources] for name in ("file_number", "address")})
+    task = F.floor((F.col("address") + F.col("position")) / range_bytes)
     return (
-        batches.withColumn("copy", F.row_number().over(order))
-        .where(F.col("copy") == 1)
-        .select(*IDENTITY, "path", "position")
+        chosen.join(F.broadcast(spark.createDataFrame(addresses)), "file_number")
+        .select("file_number", "position", "size_bytes", task.cast("int").alias("task"))
+        .repartitionById(size_bytes // range_bytes + 1, "task")
+        .sortWithinPartitions("file_number", "position")
+        .select("file_number", "position", "size_bytes")
+        .mapInArrow(
+            decoder({s.file_number: (s.path, s.cluster_id) for s in sources}), from_arrow_schema(DECODED)
+        )
     )
 
 
-def decode_batches(chosen: DataFrame, tasks: int) -> DataFrame:
-    """The records of the chosen batches: rows of DECODED."""
-    part = F.floor(F.col("position") / RANGE_BYTES)
-    ordered = (
-        chosen.select("cluster_id", "path", "position", "size_bytes")
-        .repartition(tasks, "path", part)
-        .sortWithinPartitions("path", "position")
-    )
-    return ordered.mapInArrow(decode_rows, from_arrow_schema(DECODED))
+def decoder(
+    sources: Mapping[int, tuple[str, str]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for mapInArrow: (file_number, position, size_bytes) in this order to rows of DECODED.
+
+    sources: path and cluster of each file.
+    """
+    declared = spark_types(DECODED)
+
+    def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoded = (
+            owned(cluster_id, records)
+            for number, starts, ends in by_file(batches)
+            for path, cluster_id in [sources[number]]
+            for records in decode_file(path, starts, ends)
+        )
+        for records in together(decoded):
+            yield records.cast(declared)
+
+    return decode_rows
 
 
-def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of (cluster_id, path, position, size_bytes), ordered by path and position, to their records."""
+def by_file(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Positions, Positions]]:
+    """Each file with the positions (start, end) of all its batches in the task."""
+    held: list[tuple[Positions, Positions]] = []
+    current = -1
     for batch in batches:
-        rows = batch.to_pylist()
-        for (path, cluster_id), group in groupby(rows, key=lambda r: (r["path"], r["cluster_id"])):
-            positions = [(r["position"], r["position"] + r["size_bytes"]) for r in group]
-            for records in decode(path, stretches(positions)):
-                yield owned(cluster_id, within_batch(records, positions)).cast(DECLARED)
+        numbers, starts, sizes = (column.to_numpy() for column in batch.columns)
+        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(numbers)]
+        for first, end in pairwise(edges):
+            if first == end:
+                continue
+            if numbers[first] != current and held:
+                yield current, *map(np.concatenate, zip(*held, strict=True))
+                held = []
+            current = int(numbers[first])
+            held.append((starts[first:end], starts[first:end] + sizes[first:end]))
+    if held:
+        yield current, *map(np.concatenate, zip(*held, strict=True))
 
 
-def stretches(positions: list[tuple[int, int]]) -> list[tuple[int, int | None]]:
-    """Positions (start, end) that touch each other, joined."""
-    joined: list[tuple[int, int | None]] = []
-    for start, end in positions:
-        if joined and joined[-1][1] == start:
-            joined[-1] = (joined[-1][0], end)
-        else:
-            joined.append((start, end))
-    return joined
+def decode_file(path: str, starts: Positions, ends: Positions) -> Iterator[pa.RecordBatch]:
+    """The records of some batches of a file."""
+    # Loads the compiled kernel, which the process that plans has no need of.
+    from kraft_core.columnar.fast import decode
+
+    for records in decode(path, stretches(starts, ends)):
+        yield within_batch(records, starts)
 
 
-def within_batch(records: pa.RecordBatch, positions: list[tuple[int, int]]) -> pa.RecordBatch:
+def stretches(starts: Positions, ends: Positions) -> Sequence[tuple[int, int]]:
+    """Batches that touch each other, joined."""
+    cuts = np.flatnonzero(starts[1:] != ends[:-1])
+    firsts = starts[np.concatenate([[0], cuts + 1])]
+    lasts = ends[np.concatenate([cuts, [len(ends) - 1]])]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def within_batch(records: pa.RecordBatch, starts: Positions) -> pa.RecordBatch:
     """unread_position counted from the start of the record's batch, so that every copy has the same."""
-    if pc.all(records["unread_position"].is_null()).as_py() is not False:
+    if records["unread_position"].null_count == len(records):
         return records
-    starts = [start for start, _ in positions]
 
     def relative(position: int | None) -> int | None:
-        return None if position is None else position - starts[bisect_right(starts, position) - 1]
+        if position is None:
+            return None
+        return position - int(starts[np.searchsorted(starts, position, "right") - 1])
 
     values = [relative(p) for p in records["unread_position"].to_pylist()]
     index = records.schema.get_field_index("unread_position")

@@ -14,35 +14,33 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kraft_core.columnar.reference import scan_headers
 from kraft_core.columnar.schema import HEADERS
 from transforms.frames import spark_types
 
-# A file to read: where it is, and whose it is. `copy` numbers the captured directories of this reading, since
-# two may be copies of one capture; `file` is the name relative to the directory.
+# A file to read, or from `start` on what was added to it: its number stands for it in every row made of it.
+# first_offset is the one expected at `start`.
 FILES = pa.schema(
     [
-        ("cluster_id", pa.string()),
-        ("copy", pa.int32()),
-        ("node_id", pa.int32()),
-        ("directory_id", pa.string()),
+        ("file_number", pa.int32()),
+        ("task", pa.int32()),
         ("path", pa.string()),
-        ("file", pa.string()),
+        ("start", pa.int64()),
         ("first_offset", pa.int64()),
         ("size_bytes", pa.int64()),
     ]
 )
-OWNER = ("cluster_id", "copy", "node_id", "directory_id", "path", "file")
 # run_index counts the stretches of one epoch without a gap within the file; lost offsets are set for damage.
 SCANNED = pa.schema(
     [
-        *(FILES.field(name) for name in OWNER),
+        FILES.field("file_number"),
         *HEADERS,
         ("run_index", pa.int64()),
         ("lost_from_offset", pa.int64()),
         ("lost_to_offset", pa.int64()),
     ]
 )
+# A record batch costs Spark the same whatever its size: those of small files are put together.
+ROWS_AT_ONCE = 8192
 
 
 def scan_segments(files: DataFrame) -> DataFrame:
@@ -58,32 +56,49 @@ def per_file(
     declared = spark_types(schema)
 
     def read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for file in batch.to_pylist():
-                for rows in read(file):
-                    yield rows.cast(declared)
+        files = (file for batch in batches for file in batch.to_pylist())
+        for rows in together(part for file in files for part in read(file)):
+            yield rows.cast(declared)
 
     return read_files
 
 
+def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, small record batches joined."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += len(batch)
+        if rows >= ROWS_AT_ONCE:
+            yield concat(held)
+            held, rows = [], 0
+    if held:
+        yield concat(held)
+
+
 def scan_file(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """The rows of SCANNED of one segment."""
+    from kraft_core.columnar.fast import (
+        scan_headers,
+    )  # loads the compiled kernel: not where files are planned
+
     follow = Follower(file["first_offset"])
     try:
-        for headers in scan_headers(file["path"], next_offset=file["first_offset"]):
-            yield with_owner(file, follow.batch(headers))
+        for headers in scan_headers(file["path"], file["start"], next_offset=file["first_offset"]):
+            yield numbered(file, follow.batch(headers))
     except OSError as error:
-        yield with_owner(file, follow.batch(unreadable(file, error)))
+        yield numbered(file, follow.batch(unreadable(file, error)))
     held_back = follow.end()
     if held_back is not None:
-        yield with_owner(file, held_back)
+        yield numbered(file, held_back)
 
 
 def unreadable(file: dict[str, Any], error: OSError) -> pa.RecordBatch:
-    """The whole file as one damage."""
+    """All that was to be read of the file as one damage."""
     row = {
-        "position": 0,
-        "size_bytes": file["size_bytes"],
+        "position": file["start"],
+        "size_bytes": file["size_bytes"] - file["start"],
         "reason": f"unreadable: {error.strerror or error}",
     }
     return pa.RecordBatch.from_pylist([row], schema=HEADERS)
@@ -159,13 +174,13 @@ def extended(
 
 def concat(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Record batches of one schema as one."""
-    return pa.concat_batches(parts)
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
-def with_owner(file: dict[str, Any], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with the file's own columns before them."""
-    owner = [pa.array([file[name]] * len(rows), FILES.field(name).type) for name in OWNER]
-    return pa.RecordBatch.from_arrays([*owner, *rows.columns], schema=SCANNED)
+def numbered(file: dict[str, Any], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with the file's number before them."""
+    number = pa.array(np.full(len(rows), file["file_number"], np.int32))
+    return pa.RecordBatch.from_arrays([number, *rows.columns], schema=SCANNED)
 
 
 def good_batches(scanned: DataFrame) -> DataFrame:
