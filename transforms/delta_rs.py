@@ -6,12 +6,13 @@ are read in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.fs as fs
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
@@ -41,14 +42,44 @@ def rows_with(
     condition = ds.scalar(True)
     for column, values in wanted.items():
         condition &= ds.field(column).isin(sorted(values))
-    rows = DeltaTable(lake / table.name).to_pyarrow_dataset()
+    rows = dataset(lake / table.name, DeltaTable(lake / table.name))
     return rows.to_table(list(columns or table.names), filter=condition).to_pylist()
+
+
+def dataset(path: Path, written: DeltaTable) -> ds.Dataset:
+    """The table's files, read through Arrow's own file system.
+
+    delta-rs's, which is the default, calls back into Python from Arrow's threads: one process in ten that
+    ended while they were still busy was aborted.
+    """
+    files = fs.SubTreeFileSystem(str(path.resolve()), fs.LocalFileSystem())
+    return written.to_pyarrow_dataset(filesystem=files)
 
 
 def append_row(lake: Path, table: Table, row: Row) -> None:
     """Append one row to a table that exists and is not clustered; columns it lacks become null."""
+    again_if_others_commit(lambda: write_row(lake, table, row, mode="append"))
+
+
+def replace_row(lake: Path, table: Table, row: Row) -> None:
+    """Put a row in the place of the one with its key."""
+    same = " AND ".join(f"{name} = '{row[name]}'" for name in table.key)
+    again_if_others_commit(lambda: write_row(lake, table, row, mode="overwrite", predicate=same))
+
+
+def write_row(lake: Path, table: Table, row: Row, **how: Any) -> None:
     written = DeltaTable(lake / table.name)
-    write_deltalake(written, arrow_row(written, row), mode="append")
+    write_deltalake(written, arrow_row(written, row), **how)
+
+
+def again_if_others_commit(write: Callable[[], None]) -> None:
+    """Repeat a write from the newest version where delta-rs sees a conflict with a commit in between."""
+    for _ in range(ATTEMPTS):
+        try:
+            return write()
+        except CommitFailedError as error:
+            failed = error
+    raise failed
 
 
 def arrow_row(written: DeltaTable, row: Row) -> pa.Table:
@@ -59,7 +90,7 @@ def arrow_row(written: DeltaTable, row: Row) -> pa.Table:
 def unfinished(lake: Path, table: Table) -> tuple[int, list[Row]]:
     """The version of table `runs`, and its rows without finished_at."""
     written = DeltaTable(lake / table.name)
-    rows = written.to_pyarrow_dataset().to_table(filter=ds.field("finished_at").is_null())
+    rows = dataset(lake / table.name, written).to_table(filter=ds.field("finished_at").is_null())
     return written.version(), rows.to_pylist()
 
 
@@ -73,16 +104,3 @@ def append_row_after(lake: Path, table: Table, row: Row, version: int) -> bool:
     except CommitFailedError:
         return False
     return True
-
-
-def replace_row(lake: Path, table: Table, row: Row) -> None:
-    """Put a row in the place of the one with its key; others may commit meanwhile."""
-    same = " AND ".join(f"{name} = '{row[name]}'" for name in table.key)
-    for attempt in range(ATTEMPTS):
-        written = DeltaTable(lake / table.name)
-        try:
-            write_deltalake(written, arrow_row(written, row), mode="overwrite", predicate=same)
-            return
-        except CommitFailedError:
-            if attempt == ATTEMPTS - 1:
-                raise
