@@ -1,0 +1,67 @@
+"""kraftlake capture: copy the metadata log directories of live controllers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import sys
+from pathlib import Path
+
+from jobs.copying import CopyError, copy_controller
+from jobs.outcome import ExitCode, Failure
+from kraft_core.logdir import ControllerDir, find_controller_dirs
+
+EXAMPLES = """examples:
+  kraftlake capture /var/lib/kafka/metadata --to /backup/controllers
+  kraftlake capture /mnt/controller-1 --to /backup/controllers --host controller-1.example.org
+Nothing is stopped and nothing is written to the controller's directory. A line of JSON names each copy:
+TO/CLUSTER/node-N/TIME, with capture.json in it; kraftlake run --captures TO reads them.
+exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none could be copied"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sources",
+        type=Path,
+        nargs="+",
+        metavar="PATH",
+        help="a controller's metadata.log.dir (by default the first of its log.dirs), local or mounted",
+    )
+    parser.add_argument("--to", type=Path, required=True, metavar="PATH", help="folder that holds the copies")
+    parser.add_argument(
+        "--host", default=socket.gethostname(), help="host the controller runs on; by default this one"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code. Raises Failure for a wrong path."""
+    directories = found(args.sources, args.to)
+    copied = 0
+    for directory in directories:
+        try:
+            copy = copy_controller(directory.path, args.to, args.host)
+        except (CopyError, OSError) as error:
+            print(f"kraftlake capture: {directory.path}: {error}", file=sys.stderr)
+            continue
+        copied += 1
+        print(json.dumps({"path": str(copy.path), **copy.capture, "bytes": copy.size_bytes}), flush=True)
+    if not copied:
+        return ExitCode.NOTHING_READABLE
+    return ExitCode.FINE if copied == len(directories) else ExitCode.FOUND
+
+
+def found(sources: list[Path], target: Path) -> tuple[ControllerDir, ...]:
+    """The controller directories at or below the sources. Raises Failure where there are none."""
+    for source in sources:
+        if not source.is_dir():
+            raise Failure(f"{source} is no folder: name a controller's metadata.log.dir")
+        if target.resolve().is_relative_to(source.resolve()):
+            raise Failure(
+                f"{target} lies in {source}: copies of a controller must not lie in its own directory"
+            )
+    directories = find_controller_dirs(sources).directories
+    if not directories:
+        where = ", ".join(map(str, sources))
+        raise Failure(f"no __cluster_metadata-0 at or below {where}", ExitCode.NOTHING_READABLE)
+    return directories

@@ -1,0 +1,129 @@
+"""A copy of a live controller's directory that fits together, made without stopping the controller.
+
+Kafka appends to the last segment, now and then begins a new one, writes checkpoints and deletes what lies
+below them, and truncates when another leader's log differs. So the order of files matters:
+1 checkpoints before segments: a segment is deleted only once a newer checkpoint covers it, and whatever is
+  deleted after the first segment was copied is seen by step 4;
+2 segments, each as far as it reaches when it is opened: the copy is the log as it was at one moment, its
+  tail perhaps torn;
+3 leader-epoch-checkpoint, then quorum-state: an epoch in it is at least the one in which the log was held;
+4 the segments again: had one gone, or been truncated, what was copied may never have been together; then
+  all is copied anew. By log matching an equal tail is an equal log, so the edges of each file are enough.
+captured_at is when the first segment was opened: no log copied ended earlier than it did then.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kraft_core.capture import file_identity
+from kraft_core.logdir import LOG_DIR_NAME, ControllerDir, find_controller_dirs
+
+TRIES = 5
+CHUNK_BYTES = 1024 * 1024
+STATE_FILES = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
+
+
+class CopyError(Exception):
+    """A directory that could not be copied; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A finished copy: its folder, the content of its capture.json, and its size."""
+
+    path: Path
+    capture: dict[str, Any]
+    size_bytes: int
+
+
+class ChangedError(Exception):
+    """What was being copied changed in a way that only a new copy heals."""
+
+
+def copy_controller(source: Path, target: Path, host: str) -> Copied:
+    """Copy the controller directory `source` to target/CLUSTER/node-N/TIME. Raises CopyError, OSError."""
+    reason = ""
+    for attempt in range(1, TRIES + 1):
+        directory = one_directory(source)
+        meta = directory.meta
+        if meta is None or meta.cluster_id is None or meta.node_id is None:
+            raise CopyError("its meta.properties names no cluster id or node id")
+        home = target / meta.cluster_id / f"node-{meta.node_id}"
+        # Found by no run before it is whole: the log directory in it bears another name until then.
+        partial = home / f".copying-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+        partial.mkdir(parents=True)
+        try:
+            moment = copy_files(directory, partial)
+            capture = {
+                "captured_at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                "host": host,
+                "source": str(source.absolute()),
+                "tries": attempt,
+            }
+            (partial / "capture.json").write_text(json.dumps(capture) + "\n")
+            size = sum(f.stat().st_size for f in partial.rglob("*") if f.is_file())
+            (partial / "log").rename(partial / LOG_DIR_NAME)
+            return Copied(partial.rename(home / f"{moment:%Y%m%dT%H%M%S.%fZ}"), capture, size)
+        except (ChangedError, FileNotFoundError) as error:
+            reason = str(error)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    raise CopyError(f"it changed under each of {TRIES} tries, the last time: {reason}")
+
+
+def one_directory(source: Path) -> ControllerDir:
+    """The controller directory as it is now. Raises CopyError where it has gone."""
+    found = find_controller_dirs([source]).directories
+    if not found:
+        raise CopyError("there is no metadata log any more")
+    return found[0]
+
+
+def copy_files(directory: ControllerDir, partial: Path) -> datetime:
+    """Copy in the order that the module's text gives. Returns captured_at. Raises ChangedError."""
+    log = partial / "log"
+    log.mkdir()
+    copy_if_there(directory.path / "meta.properties", partial)
+    if directory.bootstrap is not None:
+        copy_if_there(directory.bootstrap.path, partial)
+    for checkpoint in directory.checkpoints:
+        copy(checkpoint.path, log)
+    moment = datetime.now(UTC)
+    copies = [copy(segment.path, log) for segment in directory.segments]
+    for name in STATE_FILES:
+        copy_if_there(directory.log_dir / name, log)
+    check_segments(one_directory(directory.path), copies)
+    return moment
+
+
+def copy(source: Path, folder: Path) -> Path:
+    """Copy a file as far as it reaches now. Raises FileNotFoundError where Kafka has deleted it meanwhile."""
+    target = folder / source.name
+    with source.open("rb") as reader, target.open("wb") as writer:
+        left = source.stat().st_size
+        while left > 0 and (chunk := reader.read(min(left, CHUNK_BYTES))):
+            writer.write(chunk)
+            left -= len(chunk)
+    return target
+
+
+def copy_if_there(source: Path, folder: Path) -> None:
+    """Copy a small file, if there is one: Kafka puts new ones in place whole."""
+    if source.is_file():
+        copy(source, folder)
+
+
+def check_segments(now: ControllerDir, copies: list[Path]) -> None:
+    """Raises ChangedError where the log does not begin with what was copied any more."""
+    if [s.path.name for s in now.segments][: len(copies)] != [c.name for c in copies]:
+        raise ChangedError("segments were deleted")
+    for segment, copied in zip(now.segments, copies, strict=False):
+        size = copied.stat().st_size
+        if segment.size_bytes < size or file_identity(segment.path, size) != file_identity(copied, size):
+            raise ChangedError(f"{copied.name} was truncated")

@@ -1,0 +1,153 @@
+"""kraftlake capture: copies of directories that change while they are copied."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobs import copying
+from jobs.cli import main
+from jobs.planning import PlannedCapture, Selection, plan
+
+SEGMENT = "00000000000000000408.log"
+FIRST = "00000000000000000000.log"
+
+
+@pytest.fixture
+def controller(golden: Path, tmp_path: Path) -> Path:
+    """A controller's directory with several segments, as it lies on its disk."""
+    path = tmp_path / "controller"
+    shutil.copytree(golden / "uncommitted-truncation/after/node-1", path)
+    (path / "capture.json").unlink()
+    assert (path / "__cluster_metadata-0" / SEGMENT).is_file()
+    return path
+
+
+def captured(controller: Path, to: Path) -> PlannedCapture:
+    """Capture it, and what a run would read of that."""
+    assert main(["capture", str(controller), "--to", str(to), "--host", "c1.example.org"]) == 0
+    planned = plan(Selection((to,)))
+    assert planned.left_out == ()
+    return planned.captures[0]
+
+
+def test_a_copy_is_the_same_capture_with_its_time(
+    controller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = captured(controller, tmp_path / "to")
+    said = json.loads(capsys.readouterr().out)
+    assert copy.capture_id == plan(Selection((controller,))).captures[0].capture_id
+    assert copy.captured_at_source == "capture.json"
+    assert Path(said["path"]) == copy.directory.path
+    assert (said["host"], said["source"], said["tries"]) == ("c1.example.org", str(controller), 1)
+    assert copy.directory.path.parent.name == "node-1"
+    assert sorted(p.name for p in copy.directory.path.parent.iterdir()) == [copy.directory.path.name]
+
+
+def while_copying(
+    monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Path], None], times: int = 1
+) -> None:
+    """Let the controller change the log directory after it has been copied up to the named file."""
+    real, left = copying.copy, [times]
+
+    def changing(source: Path, folder: Path) -> Path:
+        target = real(source, folder)
+        if source.name == name and left[0]:
+            left[0] -= 1
+            change(source.parent)
+        return target
+
+    monkeypatch.setattr(copying, "copy", changing)
+
+
+def test_appends_leave_a_prefix(controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches and segments that come after a file was copied are left to the next capture."""
+    before = (controller / "__cluster_metadata-0" / SEGMENT).read_bytes()
+
+    def append(log: Path) -> None:
+        with (log / SEGMENT).open("ab") as file:
+            file.write(before[:80])
+        (log / "00000000000000009999.log").write_bytes(before)
+
+    while_copying(monkeypatch, SEGMENT, append)
+    copy = captured(controller, tmp_path / "to")
+    assert [s.path.name for s in copy.directory.segments][-1] == SEGMENT
+    assert (copy.directory.log_dir / SEGMENT).read_bytes() == before
+
+
+def truncate(log: Path) -> None:
+    """Another leader's log differs: what was there is cut off, other batches take its place."""
+    with (log / SEGMENT).open("r+b") as file:
+        file.truncate(1000)
+        file.seek(0, 2)
+        file.write(os.urandom(90_000))
+
+
+def delete_first(log: Path) -> None:
+    (log / FIRST).rename(log / f"{FIRST}.deleted")
+
+
+@pytest.mark.parametrize("change", [truncate, delete_first])
+def test_what_does_not_fit_together_is_copied_anew(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    while_copying(monkeypatch, SEGMENT, change)
+    copy = captured(controller, tmp_path / "to")
+    now = plan(Selection((controller,))).captures[0]
+    assert copy.capture_id == now.capture_id
+    assert json.loads((copy.directory.path / "capture.json").read_text())["tries"] == 2
+
+
+def test_a_checkpoint_that_goes_before_it_is_copied(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its listing is stale then, and so may be that of the segments."""
+    checkpoint = max((controller / "__cluster_metadata-0").glob("*.checkpoint"))
+    while_copying(monkeypatch, "meta.properties", lambda _: checkpoint.unlink())
+    copy = captured(controller, tmp_path / "to")
+    assert checkpoint.name not in {c.path.name for c in copy.directory.checkpoints}
+    assert json.loads((copy.directory.path / "capture.json").read_text())["tries"] == 2
+
+
+def test_a_log_that_never_rests_is_given_up(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    while_copying(monkeypatch, SEGMENT, truncate, times=copying.TRIES + 1)
+    assert main(["capture", str(controller), "--to", str(tmp_path / "to")]) == 3
+    assert f"changed under each of {copying.TRIES} tries" in capsys.readouterr().err
+    assert not [p for p in (tmp_path / "to").rglob("*") if p.is_file()]
+
+
+def test_one_of_two(controller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(controller, other)
+    (other / "meta.properties").unlink()
+    assert main(["capture", str(controller), str(other), "--to", str(tmp_path / "to")]) == 1
+    assert "meta.properties names no cluster id" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "code", "said"),
+    [
+        ("nowhere", "to", 2, "nowhere is no folder"),
+        ("controller", "controller/copies", 2, "must not lie in its own directory"),
+        ("empty", "to", 3, "no __cluster_metadata-0"),
+    ],
+)
+def test_wrong_paths(
+    controller: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    source: str,
+    to: str,
+    code: int,
+    said: str,
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["capture", str(controller.parent / source), "--to", str(tmp_path / to)]) == code
+    assert said in capsys.readouterr().err
