@@ -114,8 +114,8 @@ class SnapshotFacts:
     end_offset is exclusive; leader_epoch is the epoch of the record below it. unfinished: a `.part` file.
     kraft_version, voters (as VotersRecord.voters), metadata_version: as recorded in it, None if absent.
     batch_end: end of the captured batch of that epoch which holds end_offset - 1, None if none does.
-    held_by: (node id, directory id) of the directories that held it. held_in: the captures that did, () if not
-    told: then any capture of theirs may have.
+    held_by: (node id, directory id) of the directories that held it. held_in: the captures that did; () if
+    not told, then any capture of theirs may have.
     """
 
     end_offset: int

@@ -1,0 +1,178 @@
+"""Rules 1, 3 and 4: what the replicas of a cluster must agree on.
+
+Judged over all captures: by runs, control records and what kraft_core.evidence proves committed. Lawful logs
+differ above what is committed, so a difference alone is no breach.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from kraft_core.evidence.facts import Capture, Run, label, labels
+from kraft_core.evidence.proofs import Proof
+from kraft_core.findings.facts import BatchConflict
+from kraft_core.findings.finding import Breach, of_rule
+from kraft_core.findings.view import ClusterView, epoch_at, holds, replicas_of
+from kraft_core.raft.quorum_invariants import leaders_agree
+from kraft_core.raft.voters import ReplicaKey
+
+
+def one_leader_an_epoch(view: ClusterView) -> Iterator[Breach]:
+    """Rule 1, by LEADER_CHANGE records, quorum-state files and describe outputs."""
+    claims: set[tuple[int, int, int]] = set()
+    told: defaultdict[int, set[str]] = defaultdict(set)
+    for record in view.known.facts.control_records:
+        if record.type == "LeaderChange" and record.value is not None:
+            leader = record.value["leaderId"]
+            claims.add((record.leader_epoch, record.offset, leader))
+            told[record.leader_epoch].add(f"LEADER_CHANGE at {record.offset}: {leader}")
+    for capture in view.known.facts.captures:
+        epoch, leader = capture.quorum_state_epoch, capture.quorum_state_leader_id
+        if epoch is not None and leader is not None and leader >= 0:
+            claims.add((epoch, -1, leader))
+            told[epoch].add(f"quorum-state of {label(capture.replica)}: {leader}")
+    for seen in view.facts.observations:
+        if seen.kind == "status" and seen.leader_epoch is not None:
+            claims.add((seen.leader_epoch, -1, seen.node_id))
+            told[seen.leader_epoch].add(f"{seen.source}: {seen.node_id}")
+    for epoch in sorted({found.leader_epoch for found in leaders_agree(sorted(claims))}):
+        yield _two_leaders(view, epoch, claims, told[epoch])
+
+
+def _two_leaders(view: ClusterView, epoch: int, claims: set[tuple[int, int, int]], told: set[str]) -> Breach:
+    leaders = sorted({leader for of, _, leader in claims if of == epoch})
+    offsets = [offset for of, offset, _ in claims if of == epoch and offset >= 0]
+    captures = tuple(
+        c
+        for c in view.known.facts.captures
+        if c.quorum_state_epoch == epoch or any(run.leader_epoch == epoch for run in c.runs)
+    )
+    return Breach(
+        of_rule(1),
+        "error",
+        (epoch,),
+        f"Epoch {epoch} has {len(leaders)} leaders: {', '.join(map(str, leaders))}.",
+        "; ".join(sorted(told)),
+        first_offset=min(offsets, default=None),
+        end_offset=max(offsets) + 1 if offsets else None,
+        leader_epochs=(epoch,),
+        replicas=tuple(view.replica_named(leader) for leader in leaders),
+        captures=captures,
+        observed_at=_observed(view, epoch),
+    )
+
+
+def _observed(view: ClusterView, epoch: int) -> tuple[int, ...]:
+    return tuple(seen.observed_to for seen in view.facts.observations if seen.leader_epoch == epoch)
+
+
+def logs_match(view: ClusterView) -> Iterator[Breach]:
+    """Rule 3, one breach an epoch: batches that differ, or runs and control records that contradict."""
+    conflicts: defaultdict[int, list[BatchConflict]] = defaultdict(list)
+    for conflict in view.facts.batch_conflicts:
+        conflicts[conflict.leader_epoch].append(conflict)
+    contested = {epoch for epoch, line in view.known.lineage.lines.items() if line.contested}
+    for epoch in sorted(conflicts.keys() | contested):
+        if conflicts[epoch]:
+            yield _conflicting(view, epoch, sorted(conflicts[epoch]))
+        else:
+            captures = tuple(
+                c for c in view.known.facts.captures if any(run.leader_epoch == epoch for run in c.runs)
+            )
+            line = view.known.lineage.lines[epoch]
+            sentence = f"Logs disagree about epoch {epoch}: captures show it begun or gone on in two ways."
+            starts = sorted(
+                {(run.first_offset, c.replica) for c in captures for run in _runs(c, epoch)}, key=str
+            )
+            evidence = ", ".join(f"{label(replica)} from {first}" for first, replica in starts[:20])
+            yield _unmatched(epoch, sentence, evidence, line.first_offset, line.end_offset, captures)
+
+
+def _runs(capture: Capture, epoch: int) -> Iterator[Run]:
+    return (run for run in capture.runs if run.leader_epoch == epoch)
+
+
+def _conflicting(view: ClusterView, epoch: int, conflicts: list[BatchConflict]) -> Breach:
+    """Who is at fault no file tells; where one replica stands against several, it is named alone."""
+    first = conflicts[0]
+    copies = sorted(first.copies, key=lambda copy: (len(copy.held_by), copy.held_by))
+    few = [copy for copy in copies if len(copy.held_by) == len(copies[0].held_by)]
+    alone = few if len(few) < len(copies) else copies
+    odd = {ReplicaKey.of(*holder) for copy in alone for holder in copy.held_by}
+    sides = " against ".join(labels(ReplicaKey.of(*h) for h in copy.held_by) for copy in copies)
+    captures = tuple(
+        c for c in view.known.facts.captures if c.replica in odd and holds(c, epoch, first.base_offset)
+    )
+    end = max(copy.end_offset for conflict in conflicts for copy in conflict.copies)
+    sentence = (
+        f"Epoch {epoch} has different batches at the same offset, {first.base_offset}: {sides} "
+        f"({len(conflicts)} such offset{'s' if len(conflicts) > 1 else ''})."
+    )
+    evidence = "; ".join(
+        f"{conflict.base_offset}: "
+        + ", ".join(f"crc {copy.crc} to {copy.end_offset}" for copy in sorted(conflict.copies))
+        for conflict in conflicts[:10]
+    )
+    return _unmatched(epoch, sentence, evidence, first.base_offset, end, captures)
+
+
+def _unmatched(
+    epoch: int, sentence: str, evidence: str, first: int, end: int, captures: tuple[Capture, ...]
+) -> Breach:
+    return Breach(
+        of_rule(3),
+        "error",
+        (epoch,),
+        sentence,
+        evidence,
+        first_offset=first,
+        end_offset=end,
+        leader_epochs=(epoch,),
+        replicas=replicas_of(captures),
+        captures=captures,
+    )
+
+
+def committed_agree(view: ClusterView) -> Iterator[Breach]:
+    """Rule 4: stretches of two epochs that are both proven committed do not overlap."""
+    committed = sorted(
+        (first, min(end, prefix.end_offset), epoch)
+        for epoch, prefix in view.known.commit.prefixes.items()
+        for line in (view.known.lineage.lines.get(epoch),)
+        if line is not None and not line.contested
+        for first, end in line.covered
+        if first < prefix.end_offset
+    )
+    reaching: tuple[int, int, int] | None = None
+    for stretch in committed:
+        if reaching is not None and stretch[0] < reaching[1] and stretch[2] != reaching[2]:
+            yield _committed_twice(view, reaching, stretch)
+        if reaching is None or stretch[1] > reaching[1]:
+            reaching = stretch
+
+
+def _committed_twice(view: ClusterView, one: tuple[int, int, int], other: tuple[int, int, int]) -> Breach:
+    first, end = max(one[0], other[0]), min(one[1], other[1])
+    epochs = tuple(sorted((one[2], other[2])))
+    proofs = [_proof(view, epoch, first + 1) for epoch in epochs]
+    captures = tuple(c for c in view.known.facts.captures if epoch_at(c, first) in epochs)
+    return Breach(
+        of_rule(4),
+        "error",
+        epochs,
+        f"Offsets {first} to {end - 1} were committed twice: in epoch {epochs[0]} and in epoch {epochs[1]}.",
+        "; ".join(
+            f"epoch {epoch}: {proof.words}" for epoch, proof in zip(epochs, proofs, strict=True) if proof
+        ),
+        first_offset=first,
+        end_offset=end,
+        leader_epochs=epochs,
+        replicas=replicas_of(captures),
+        captures=captures,
+    )
+
+
+def _proof(view: ClusterView, epoch: int, end: int) -> Proof | None:
+    prefix = view.known.commit.prefixes.get(epoch)
+    return prefix.proof_of(end) if prefix else None

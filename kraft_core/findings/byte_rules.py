@@ -1,0 +1,118 @@
+"""Rule 0: captured bytes can be read, and the batches of a log follow each other.
+
+No rule of KRaft, but what all others stand on. The torn last batch of a log is how a copy of a running node
+ends: a warning. Everything else that cannot be read is lost, or was damaged on the way here: an error.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from kraft_core.evidence.facts import Capture, label
+from kraft_core.findings.facts import OrderFault, UnreadableBytes
+from kraft_core.findings.finding import ORDERED, READABLE, Breach, Severity
+from kraft_core.findings.view import ClusterView
+
+
+def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:
+    """One breach a capture and file, whatever the number of its damaged places."""
+    by_file: defaultdict[tuple[str, str, Severity], list[UnreadableBytes]] = defaultdict(list)
+    for lost in view.facts.unreadable:
+        capture = view.captures.get(lost.capture_id)
+        if capture is not None:
+            severity = "warning" if _is_torn_tail(lost, capture) else "error"
+            by_file[lost.capture_id, lost.file, severity].append(lost)
+    for (capture_id, file, severity), places in sorted(by_file.items()):
+        yield _unreadable(view.captures[capture_id], file, severity, sorted(places))
+
+
+def _is_torn_tail(lost: UnreadableBytes, capture: Capture) -> bool:
+    """Whether the log ends there: no batch of the capture lies above."""
+    end = max((run.end_offset for run in capture.runs), default=0)
+    at_end = lost.lost_from_offset is None or lost.lost_from_offset >= end
+    return lost.reason == "torn_tail" and lost.lost_to_offset is None and at_end
+
+
+def _unreadable(capture: Capture, file: str, severity: Severity, places: list[UnreadableBytes]) -> Breach:
+    size = sum(place.size_bytes for place in places)
+    reasons = ", ".join(sorted({place.reason for place in places}))
+    first = min((p.lost_from_offset for p in places if p.lost_from_offset is not None), default=None)
+    end = max((p.lost_to_offset for p in places if p.lost_to_offset is not None), default=None)
+    what = (
+        f"The last batch of {file} of {label(capture.replica)} is torn, as in a copy of a running node"
+        if severity == "warning"
+        else f"{size} bytes of {file} of {label(capture.replica)} cannot be read ({reasons})"
+    )
+    return Breach(
+        READABLE,
+        severity,
+        (capture.node_id, capture.directory_id, file, severity),
+        f"{what}.",
+        "; ".join(f"{p.size_bytes} bytes at {p.position}: {p.reason}" for p in places[:20]),
+        first_offset=first,
+        end_offset=end,
+        replicas=(capture.replica,),
+        captures=(capture,),
+    )
+
+
+def batches_follow_each_other(view: ClusterView) -> Iterator[Breach]:
+    """By the order of batches in the files, where that was looked at, and by the runs of each capture."""
+    told = {
+        f for f in view.facts.order_faults if f.kind != "epoch_regression" and f.capture_id in view.captures
+    }
+    for capture in view.known.facts.captures:
+        faults = {fault for fault in told if fault.capture_id == capture.capture_id}
+        places = {fault.offset for fault in faults}
+        faults |= {fault for fault in _of_runs(view, capture) if fault.offset not in places}
+        for fault in sorted(faults):
+            yield _disordered(capture, fault)
+
+
+def _disordered(capture: Capture, fault: OrderFault) -> Breach:
+    who = label(capture.replica)
+    words = {
+        "gap": f"The log of {who} has a hole: offsets {fault.expected} to {fault.offset - 1} are missing",
+        "overlap": f"The log of {who} has offset {fault.offset} where {fault.expected} should follow",
+        "duplicate": f"The log of {who} repeats the batch at offset {fault.offset}",
+    }[fault.kind]
+    return Breach(
+        ORDERED,
+        "error",
+        (capture.node_id, capture.directory_id, fault.kind, fault.offset, fault.leader_epoch),
+        f"{words}.",
+        f"{fault.kind}: expected {fault.expected}, found {fault.offset} of epoch {fault.leader_epoch}",
+        first_offset=min(fault.expected, fault.offset),
+        end_offset=max(fault.expected, fault.offset),
+        leader_epochs=(fault.leader_epoch,),
+        replicas=(capture.replica,),
+        captures=(capture,),
+    )
+
+
+def _of_runs(view: ClusterView, capture: Capture) -> Iterator[OrderFault]:
+    """Faults between runs. Bytes that could not be read, or that another copy supplied, are no hole."""
+    for before, after in pairwise(capture.runs):
+        expected, found = before.end_offset, after.first_offset
+        if found < expected:
+            yield OrderFault(capture.capture_id, found, after.leader_epoch, "overlap", expected)
+        elif found > expected and not _is_explained(view, capture, expected, found):
+            yield OrderFault(capture.capture_id, found, after.leader_epoch, "gap", expected)
+
+
+def _is_explained(view: ClusterView, capture: Capture, first: int, end: int) -> bool:
+    unreadable = any(
+        lost.capture_id == capture.capture_id
+        and lost.lost_from_offset is not None
+        and lost.lost_from_offset < end
+        and (lost.lost_to_offset is None or lost.lost_to_offset > first)
+        for lost in view.facts.unreadable
+    )
+    reached = first
+    for other in view.known.holdings.captures[capture.replica]:
+        for run in other.runs:
+            if run.first_offset <= reached < run.end_offset:
+                reached = run.end_offset
+    return unreadable or reached >= end

@@ -1,0 +1,152 @@
+"""Rules 5 and 7: what was committed stays, in every replica that held it and in every later leader.
+
+A proof of commitment covers only the batches of the log that it speaks of: a dead replica that keeps a
+diverged tail, or cuts one off, loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from kraft_core.evidence.facts import Capture, Run, label
+from kraft_core.evidence.holdings import lacks
+from kraft_core.evidence.lineage import EpochLine
+from kraft_core.evidence.proofs import Proof
+from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.findings.view import ClusterView, epoch_at
+
+
+def committed_stay(view: ClusterView) -> Iterator[Breach]:
+    """Rule 5, between two captures of one replica, where the loss comes after the commitment.
+
+    That is so if the batch was committed in its own epoch (no leader without it can have been elected since
+    it was stored), or if the earlier capture is of a later epoch or time than the proof. An observer does not
+    flush what it fetches and may lose it with the machine: a warning.
+    """
+    for replica, captures in view.known.holdings.captures.items():
+        if replica.directory_id is None:  # it may have been another disk each time
+            continue
+        for before, after in pairwise(captures):
+            for run in before.runs:
+                proven = _committed_end(view, before, run)
+                lost = _first_lacked(after, run.leader_epoch, run.first_offset, proven[0]) if proven else None
+                if proven is not None and lost is not None:
+                    yield _lost(view, before, after, run.leader_epoch, lost, *proven)
+
+
+def _committed_end(view: ClusterView, before: Capture, run: Run) -> tuple[int, Proof] | None:
+    """How far a captured run was committed by a proof that binds the replica; None for none of it."""
+    line, prefix = (
+        view.known.lineage.lines.get(run.leader_epoch),
+        view.known.commit.prefixes.get(run.leader_epoch),
+    )
+    if prefix is None or line is None or line.contested:
+        return None
+    in_epoch = -1 if before.in_epoch is None else before.in_epoch
+    binding = [
+        (min(end, run.end_offset), proof)
+        for end, proof in zip(prefix.ends, prefix.by_end, strict=True)
+        if end > run.first_offset
+        and (proof.leader_epoch <= max(run.leader_epoch, in_epoch) or proof.as_of <= before.captured_at)
+    ]
+    return max(binding, key=lambda entry: entry[0], default=None)
+
+
+def _first_lacked(after: Capture, epoch: int, first: int, end: int) -> int | None:
+    """The first of some offsets of an epoch that a log has not, though it reaches or ends below them."""
+    ends = [run.end_offset for run in after.runs] + ([after.known_end] if after.known_end is not None else [])
+    starts = [run.first_offset for run in after.runs]
+    for offset in sorted({first, *(o for o in (*starts, *ends) if first < o < end)}):
+        if first <= offset < end and lacks(after, epoch, offset):
+            return offset
+    return None
+
+
+def _lost(
+    view: ClusterView, before: Capture, after: Capture, epoch: int, first: int, end: int, proof: Proof
+) -> Breach:
+    severity: Severity = "error" if view.is_voter(before.replica) else "warning"
+    now = epoch_at(after, first)
+    what = (
+        f"it then had epoch {now} there"
+        if now is not None
+        else f"its log then ended at {after.log_end_offset}"
+    )
+    later = [c for c in view.known.holdings.captures[before.replica] if c.captured_at >= after.captured_at]
+    return Breach(
+        of_rule(5),
+        severity,
+        (before.node_id, before.directory_id, epoch, first),
+        f"{label(before.replica)} held the committed offsets {first} to {end - 1} of epoch {epoch} and lost "
+        f"them: {what}.",
+        proof.words,
+        first_offset=first,
+        end_offset=end,
+        leader_epochs=(epoch,),
+        replicas=(before.replica,),
+        captures=tuple(capture for capture in later if lacks(capture, epoch, first)),
+    )
+
+
+def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
+    """Rule 7: what an earlier epoch proves committed lies on the line of every later leader."""
+    for epoch, line in view.known.lineage.lines.items():
+        if epoch not in view.known.elections or line.contested or line.start != line.first_offset:
+            continue
+        path, lowest = _path(view, line)
+        for earlier, prefix in view.known.commit.prefixes.items():
+            proofs = [
+                (end, proof)
+                for end, proof in zip(prefix.ends, prefix.by_end, strict=True)
+                if proof.leader_epoch < epoch
+            ]
+            held = view.known.lineage.lines.get(earlier)
+            if earlier >= epoch or not proofs or held is None or held.contested:
+                continue
+            end, proof = proofs[-1]
+            for first, stretch_end in held.covered:
+                missing = max(first, lowest, path.get(earlier, lowest)), min(stretch_end, end)
+                if missing[0] < missing[1]:
+                    yield _incomplete(view, epoch, earlier, missing, proof)
+
+
+def _path(view: ClusterView, line: EpochLine) -> tuple[dict[int, int], int]:
+    """Up to where a leader held each earlier epoch, and the lowest offset from which that is known."""
+    ends: dict[int, int] = {}
+    lowest = line.first_offset
+    below = line.below
+    while below is not None:
+        ends[below.parent] = below.end_offset
+        parent = view.known.lineage.lines.get(below.parent)
+        if parent is None or parent.contested or parent.first_offset >= below.end_offset:
+            break
+        lowest = _contiguous_from(parent, below.end_offset)
+        below = parent.below if lowest == parent.start else None
+    return ends, lowest
+
+
+def _contiguous_from(line: EpochLine, end: int) -> int:
+    """The first of the covered offsets that reach an end without a gap."""
+    return next((first for first, to in line.covered if first < end <= to), end)
+
+
+def _incomplete(
+    view: ClusterView, epoch: int, earlier: int, missing: tuple[int, int], proof: Proof
+) -> Breach:
+    election = view.known.elections[epoch]
+    captures = view.holding(epoch, election.offset)
+    first, end = missing
+    return Breach(
+        of_rule(7),
+        "error",
+        (epoch, earlier),
+        f"Leader {election.leader_id} of epoch {epoch} lacked the committed offsets {first} to {end - 1} of "
+        f"epoch {earlier}.",
+        proof.words,
+        first_offset=first,
+        end_offset=end,
+        leader_epochs=(earlier, epoch),
+        replicas=(view.replica_named(election.leader_id),),
+        captures=captures,
+    )

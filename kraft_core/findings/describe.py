@@ -1,0 +1,161 @@
+"""What kafka-metadata-quorum describe printed, as observations.
+
+`describe --status` prints a field a line, `describe --replication` a table with tabs; `--human-readable`
+changes only how its times are written. An output is named by when the command was started (ms since the
+epoch, first in its name) and was true at one moment until the command ended. Source: Kafka's
+MetadataQuorumCommand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.rows import HighWatermarkRow
+from kraft_core.findings.facts import Holder, Observation
+from kraft_core.uuid_text import ZERO_UUID
+
+LONGEST_COMMAND_MS = 10_000
+"""How long a describe command is taken to have run where nothing tells when it ended."""
+
+_STARTED_AT = re.compile(r"(\d{13,})(?:\D|$)", re.ASCII)
+_FIELD = re.compile(r"(\w+):\s*(.*?)\s*", re.ASCII)
+_STATUS_FIELDS = ("LeaderId", "LeaderEpoch", "HighWatermark", "CurrentVoters", "CurrentObservers")
+_REPLICATION_FIELDS = ("NodeId", "LogEndOffset", "Lag", "Status")
+
+
+def parse_describe(
+    name: str, text: str, observed_to: int | None = None, cluster_id: str | None = None
+) -> list[Observation]:
+    """The observations of one output; none where the command printed nothing of a quorum.
+
+    name: begins with the start in ms. observed_to (ms): when the command had ended. cluster_id: for
+    --replication, which does not print it. Raises ValueError for a name without a start, and for an output
+    that has some of the fields and not all of them.
+    """
+    started = _STARTED_AT.match(name)
+    if started is None:
+        raise ValueError(f"{name}: the name does not begin with the time of the command in ms")
+    start = int(started[1])
+    until = start + LONGEST_COMMAND_MS if observed_to is None else max(start, observed_to)
+    lines = [line for line in text.splitlines() if line.strip()]
+    fields = {found[1]: found[2] for line in lines if (found := _FIELD.fullmatch(line))}
+    if "LeaderId" in fields:
+        return [_status(name, start, until, cluster_id, fields)]
+    for nth, line in enumerate(lines):
+        columns = _cells(line)
+        if columns[0] == "NodeId":
+            return [
+                _replication(name, start, until, cluster_id, dict(zip(columns, _cells(row), strict=False)))
+                for row in lines[nth + 1 :]
+            ]
+    return []
+
+
+def observed_watermarks(known: Conclusions, observations: Iterable[Observation]) -> list[HighWatermarkRow]:
+    """The high watermarks that leaders told, as bounds: reached by the end of the command, not passed before.
+
+    Of an unlawfully elected leader it is only what that leader believed.
+    """
+    rows = [row for seen in set(observations) for row in _bounds(known, seen)]
+    return sorted(rows, key=lambda row: (row.source, row.as_of))
+
+
+def _bounds(known: Conclusions, seen: Observation) -> Iterator[HighWatermarkRow]:
+    told = seen.high_watermark
+    if told is None or seen.leader_epoch is None:
+        return
+    cluster_id, epoch = known.facts.cluster_id, seen.leader_epoch
+    words = f"{seen.source}: leader {seen.node_id} of epoch {epoch} told {told}"
+    if known.in_force.is_unlawful(epoch):
+        yield HighWatermarkRow(cluster_id, "describe", words, seen.observed_to, epoch, None, None, told)
+        return
+    yield HighWatermarkRow(
+        cluster_id, "describe", f"{words}, reached by then", seen.observed_to, epoch, told, None, None
+    )
+    yield HighWatermarkRow(
+        cluster_id, "describe", f"{words}, not passed before", seen.observed_from, epoch, None, told, None
+    )
+
+
+def _status(name: str, start: int, until: int, cluster_id: str | None, fields: dict[str, str]) -> Observation:
+    _require(name, fields, _STATUS_FIELDS)
+    leader = _number(name, fields["LeaderId"])
+    voters = _replicas(name, fields["CurrentVoters"])
+    high_watermark = _number(name, fields["HighWatermark"])
+    return Observation(
+        fields.get("ClusterId") or cluster_id,
+        name,
+        start,
+        until,
+        "status",
+        leader,
+        next((directory for node, directory in voters if node == leader), ZERO_UUID),
+        "Leader",
+        leader_epoch=_number(name, fields["LeaderEpoch"]),
+        high_watermark=None if high_watermark < 0 else high_watermark,
+        voters=voters,
+        observers=_replicas(name, fields["CurrentObservers"]),
+    )
+
+
+def _replication(
+    name: str, start: int, until: int, cluster_id: str | None, cells: dict[str, str]
+) -> Observation:
+    _require(name, cells, _REPLICATION_FIELDS)
+    log_end_offset = _number(name, cells["LogEndOffset"])
+    return Observation(
+        cluster_id,
+        name,
+        start,
+        until,
+        "replication",
+        _number(name, cells["NodeId"]),
+        cells.get("DirectoryId") or ZERO_UUID,
+        cells["Status"],
+        log_end_offset=None if log_end_offset < 0 else log_end_offset,
+        lag_records=_number(name, cells["Lag"]),
+        last_fetch_at=_time(cells.get("LastFetchTimestamp", "")),
+        last_caught_up_at=_time(cells.get("LastCaughtUpTimestamp", "")),
+    )
+
+
+def _require(name: str, fields: dict[str, str], wanted: tuple[str, ...]) -> None:
+    missing = [field for field in wanted if field not in fields]
+    if missing:
+        raise ValueError(f"{name}: no {', '.join(missing)}")
+
+
+def _replicas(name: str, text: str) -> tuple[Holder, ...]:
+    """Voters or observers: objects from Kafka 3.9 on, ids before."""
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {text!r} lists no replicas") from error
+    return tuple(sorted(_replica(entry) for entry in parsed))
+
+
+def _replica(entry: object) -> Holder:
+    if isinstance(entry, dict):
+        said = cast("dict[str, Any]", entry)
+        return said["id"], said.get("directoryId") or ZERO_UUID
+    return int(str(entry)), ZERO_UUID
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.split("\t")]
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {text!r} is no number") from error
+
+
+def _time(text: str) -> int | None:
+    """Milliseconds since the epoch; None for -1 and for "15 ms ago"."""
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,179 @@
+"""Rules 16 and 23: by which voter set a leader was elected, and what Kafka believed.
+
+Rule 23 is what files prove. Rule 16 is a verdict on the emulated Kafka, for no file shows what a process
+believes: always a warning, as is what follows from that belief alone (rules 4, 5 and 7 against what a stale
+leader took for committed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_core.evidence.facts import label, labels
+from kraft_core.evidence.holdings import lacks
+from kraft_core.findings.finding import Breach, of_rule
+from kraft_core.findings.stale import StaleAfterTruncation, StaleLeader, stale_after_truncation, stale_leaders
+from kraft_core.findings.view import ClusterView, replicas_of
+from kraft_core.raft.batches import LeaderChange
+from kraft_core.raft.emulation import voters_kafka_would_use
+from kraft_core.raft.invariants import judged_election
+from kraft_core.raft.log import voters_of_log
+from kraft_core.raft.voters import ReplicaKey, VoterSet
+
+
+def leader_change_names_the_set(view: ClusterView) -> Iterator[Breach]:
+    """Rule 23; another replica's log that holds the same LEADER_CHANGE may tell the set."""
+    stale = {leader.election.leader_epoch: leader for leader in stale_leaders(view)}
+    for epoch, election in view.known.elections.items():
+        voters = view.known.in_force.below_epoch(epoch).voters
+        if voters is None or not view.known.in_force.is_unlawful(epoch):
+            continue
+        change = LeaderChange(
+            election.leader_id,
+            tuple(map(ReplicaKey, election.voters)),
+            tuple(map(ReplicaKey, election.granting_voters)),
+        )
+        details = [f.detail for f in judged_election(epoch, election.offset, change, voters.voters)]
+        captures = view.holding(epoch, election.offset)
+        explained = f" {_by_older_set(stale[epoch])}" if epoch in stale else ""
+        told = f"; {_told(stale[epoch])}" if epoch in stale else ""
+        yield Breach(
+            of_rule(23),
+            "error",
+            (election.offset, epoch),
+            f"Leader {election.leader_id} of epoch {epoch} was elected unlawfully: its LEADER_CHANGE at "
+            f"{election.offset} {' and '.join(details)}.{explained}",
+            f"in force below it: {voters.words}{told}",
+            first_offset=election.offset,
+            end_offset=election.batch_end_offset,
+            leader_epochs=(epoch,),
+            replicas=replicas_of(captures),
+            captures=captures,
+        )
+
+
+def kafka_goes_by_its_log(view: ClusterView) -> Iterator[Breach]:
+    """Rule 16: proven by an unlawful election, or emulated from a truncation that two captures show."""
+    proven: set[tuple[ReplicaKey, int]] = set()
+    for leader in stale_leaders(view):
+        first = leader.missed[0].offset
+        proven.add((leader.replica, first))
+        epoch = leader.election.leader_epoch
+        captures = view.holding(epoch, leader.election.offset)
+        yield Breach(
+            of_rule(16),
+            "warning",
+            (leader.replica.id, leader.replica.directory_id, first),
+            f"{label(leader.replica)} went by a voter set older than its log's when it won epoch {epoch}: "
+            f"{_missed(leader)}{_since(leader)}.",
+            f"emulation of Kafka's stale voter set: {_told(leader)}",
+            first_offset=first,
+            end_offset=leader.missed[-1].batch_end_offset,
+            leader_epochs=tuple(sorted({missed.leader_epoch for missed in leader.missed})),
+            replicas=(leader.replica,),
+            captures=tuple(c for c in captures if c.replica == leader.replica),
+        )
+    for stale in stale_after_truncation(view):
+        key = ReplicaKey.of(stale.truncation.node_id, stale.truncation.directory_id)
+        if stale.missed and (key, stale.missed[0]) not in proven:
+            yield _possibly_stale(key, stale)
+
+
+def _possibly_stale(key: ReplicaKey, stale: StaleAfterTruncation) -> Breach:
+    row = stale.truncation
+    used, written = voters_kafka_would_use(stale.emulated), voters_of_log(stale.emulated.log)
+    return Breach(
+        of_rule(16),
+        "warning",
+        (key.id, key.directory_id, stale.missed[0]),
+        f"{label(key)} truncated its log from {row.end_offset} to {row.truncated_to}: unless it was "
+        f"restarted since, Kafka never reads the VotersRecords at {_offsets(stale.missed)} and goes by "
+        f"{_ids(used)}, not by {_ids(written)}.",
+        "emulation of Kafka's stale voter set; a restart mends it, unless a checkpoint carries the older set",
+        first_offset=stale.missed[0],
+        end_offset=stale.missed[-1] + 1,
+        leader_epochs=(row.by_epoch,),
+        replicas=(key,),
+        captures=stale.captures,
+    )
+
+
+def believed_commits_agree(view: ClusterView) -> Iterator[Breach]:
+    """Rule 4 against what a stale leader believed: it acknowledged writes that were never committed."""
+    for leader in stale_leaders(view):
+        verdict, start = leader.verdict, leader.election.offset
+        if verdict.status != "truncated" or verdict.truncated_by_epoch is None:
+            continue
+        epoch, winner = leader.election.leader_epoch, verdict.truncated_by_epoch
+        lost = f"offsets {start} to {leader.acknowledged_end - 1}"
+        acknowledged = (
+            f"acknowledged at least {lost}" if leader.acknowledged_end > start else f"wrote from {start} on"
+        )
+        captures = view.holding(epoch, start)
+        yield Breach(
+            of_rule(4),
+            "warning",
+            ("believed", epoch),
+            f"{label(leader.replica)}, leader of epoch {epoch} by the older set "
+            f"{_ids(leader.believed.voters)}, {acknowledged}; by its log's set "
+            f"{_ids(leader.in_force.voters)} none of it was ever committed: the history of epoch {winner} "
+            f"won.",
+            f"emulation: what that leader believed, no breach by the log. {verdict.evidence}. "
+            f"{_followed(view, leader, winner)}",
+            first_offset=start,
+            end_offset=leader.end_offset,
+            leader_epochs=(epoch,),
+            replicas=(leader.replica,),
+            captures=tuple(c for c in captures if c.replica == leader.replica),
+        )
+
+
+def _followed(view: ClusterView, leader: StaleLeader, winner: int) -> str:
+    """What rules 5 and 7 would say if that leader had been right."""
+    epoch, start = leader.election.leader_epoch, leader.election.offset
+    election = view.known.elections.get(winner)
+    words = [
+        f"By the same belief leader {election.leader_id} of epoch {winner} lacked them (rule 7)"
+        if election is not None
+        else f"By the same belief the leader of epoch {winner} lacked them (rule 7)"
+    ]
+    holders = replicas_of(view.holding(epoch, start))
+    losers = [r for r in holders if lacks(view.known.holdings.captures[r][-1], epoch, start)]
+    if losers:
+        words.append(f"{labels(losers)} held and lost them (rule 5)")
+    return "; ".join(words) + "."
+
+
+def _by_older_set(leader: StaleLeader) -> str:
+    return f"It went by {leader.believed.words}: {_missed(leader)}{_since(leader)}."
+
+
+def _missed(leader: StaleLeader) -> str:
+    records = ", ".join(f"{missed.offset}/e{missed.leader_epoch}" for missed in leader.missed)
+    return f"it never applied the VotersRecords {records}"
+
+
+def _since(leader: StaleLeader) -> str:
+    row = leader.truncation
+    if row is None:
+        return ""
+    return (
+        f", since its log was truncated from {row.end_offset} to {row.truncated_to} by epoch {row.by_epoch}"
+    )
+
+
+def _told(leader: StaleLeader) -> str:
+    epoch, start = leader.election.leader_epoch, leader.election.offset
+    return (
+        f"it believed {leader.believed.words} where its log has {leader.in_force.words}; of what it wrote in "
+        f"epoch {epoch} ({start} to {leader.end_offset - 1}) it took {start} to "
+        f"{leader.acknowledged_end - 1} for committed; by the log's set that is {leader.verdict.status}"
+    )
+
+
+def _offsets(offsets: tuple[int, ...]) -> str:
+    return ", ".join(map(str, offsets))
+
+
+def _ids(voters: VoterSet | None) -> str:
+    return f"{{{','.join(str(voter.key.id) for voter in voters or ())}}}"

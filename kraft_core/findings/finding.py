@@ -1,0 +1,142 @@
+"""A broken rule, as it is told to people and kept in a table.
+
+A rule yields a Breach wherever it sees one. Breaches of one rule with one identity are the same fault, seen
+in several captures or replicas; together they make one Finding. Its id holds neither captures nor times nor
+words, so a fault keeps its id while captures come and go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture, label
+from kraft_core.raft.rules import RULES, Rule
+from kraft_core.raft.voters import ReplicaKey
+
+Severity = Literal["error", "warning"]
+Part = int | str | None
+
+READABLE = Rule(
+    0, "bytes_are_readable", "every captured byte can be read", "Kafka's record format, version 2"
+)
+ORDERED = Rule(0, "batches_follow_each_other", "a log has neither holes nor repetitions", "KIP-595, Fetch")
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """One sight of a broken rule.
+
+    identity: what names the fault among those of its rule: offsets, epochs, replicas. first_offset inclusive,
+    end_offset exclusive. replicas: those whose files show it. captures: that show it. observed_at (ms): when
+    describe outputs showed it. sentence, evidence: words; the same for every breach of one identity, or else
+    the alphabetically first is taken.
+    """
+
+    rule: Rule
+    severity: Severity
+    identity: tuple[Part, ...]
+    sentence: str
+    evidence: str
+    first_offset: int | None = None
+    end_offset: int | None = None
+    leader_epochs: tuple[int, ...] = ()
+    replicas: tuple[ReplicaKey, ...] = ()
+    captures: tuple[Capture, ...] = ()
+    observed_at: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A broken rule of one cluster.
+
+    rule, name, source: by raft.rules.RULES; rule 0 is about bytes. severity: error only where KRaft forbids
+    it. replicas: "id@directory id". first_seen_at, last_seen_at: ms, of the captures and describe outputs
+    that show it. resolved: each of the replicas has a newer capture, which does not show it.
+    """
+
+    finding_id: str
+    cluster_id: str
+    rule: int
+    name: str
+    severity: Severity
+    first_offset: int | None
+    end_offset: int | None
+    leader_epochs: tuple[int, ...]
+    replicas: tuple[str, ...]
+    capture_ids: tuple[str, ...]
+    sentence: str
+    evidence: str
+    source: str
+    first_seen_at: int
+    last_seen_at: int
+    resolved: bool
+
+
+def of_rule(number: int) -> Rule:
+    """The rule of that number."""
+    return RULES[number]
+
+
+def findings_of(known: Conclusions, breaches: Iterable[Breach]) -> list[Finding]:
+    """Breaches as findings, by rule and offset. The order of the breaches does not count."""
+    grouped: defaultdict[tuple[int, str, tuple[Part, ...]], list[Breach]] = defaultdict(list)
+    for breach in breaches:
+        grouped[breach.rule.number, breach.rule.name, breach.identity].append(breach)
+    findings = [_finding(known, same) for same in grouped.values()]
+    return sorted(findings, key=_place)
+
+
+def to_json(finding: Finding) -> dict[str, Any]:
+    """The finding as a JSON object with the table's column names."""
+    return asdict(finding)
+
+
+def _finding(known: Conclusions, breaches: list[Breach]) -> Finding:
+    told = min(breaches, key=lambda b: (b.severity, b.sentence, b.evidence))
+    rule = told.rule
+    captures = {capture.capture_id: capture for b in breaches for capture in b.captures}
+    replicas = {replica for b in breaches for replica in b.replicas}
+    seen = [c.captured_at for c in captures.values()] + [at for b in breaches for at in b.observed_at]
+    ends = [b.end_offset for b in breaches if b.end_offset is not None]
+    return Finding(
+        finding_id=_finding_id(known.facts.cluster_id, rule, told.identity),
+        cluster_id=known.facts.cluster_id,
+        rule=rule.number,
+        name=rule.name,
+        severity="error" if any(b.severity == "error" for b in breaches) else "warning",
+        first_offset=min((b.first_offset for b in breaches if b.first_offset is not None), default=None),
+        end_offset=max(ends, default=None),
+        leader_epochs=tuple(sorted({epoch for b in breaches for epoch in b.leader_epochs})),
+        replicas=tuple(label(key) for key in sorted(replicas, key=_by_id)),
+        capture_ids=tuple(sorted(captures)),
+        sentence=told.sentence,
+        evidence=told.evidence,
+        source=rule.source,
+        first_seen_at=min(seen, default=0),
+        last_seen_at=max(seen, default=0),
+        resolved=_is_resolved(known, replicas, captures),
+    )
+
+
+def _finding_id(cluster_id: str, rule: Rule, identity: tuple[Part, ...]) -> str:
+    named = json.dumps([cluster_id, rule.number, rule.name, *identity])
+    return hashlib.sha256(named.encode()).hexdigest()[:16]
+
+
+def _is_resolved(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, Capture]) -> bool:
+    newest = [known.holdings.captures[key][-1] for key in replicas if key in known.holdings.captures]
+    return bool(shown) and bool(newest) and all(capture.capture_id not in shown for capture in newest)
+
+
+def _place(finding: Finding) -> tuple[int, int, str]:
+    return finding.rule, -1 if finding.first_offset is None else finding.first_offset, finding.finding_id
+
+
+def _by_id(replica: ReplicaKey) -> tuple[int, str]:
+    return replica.id, replica.directory_id or ""

@@ -1,0 +1,65 @@
+"""All rules over one cluster's captures.
+
+RULES_OF names the functions of each rule's number: the one place to look where a rule lives. What a rule
+demands, and where that is written, is in raft.rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.findings import (
+    agreement_rules,
+    byte_rules,
+    completeness_rules,
+    election_rules,
+    log_rules,
+    snapshot_rules,
+    voter_rules,
+    watermark_rules,
+)
+from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.finding import Breach, Finding, findings_of
+from kraft_core.findings.view import ClusterView
+
+RuleFunction = Callable[[ClusterView], Iterator[Breach]]
+
+RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
+    0: (byte_rules.bytes_are_readable, byte_rules.batches_follow_each_other),
+    1: (agreement_rules.one_leader_an_epoch,),
+    2: (log_rules.epochs_never_go_back,),
+    3: (agreement_rules.logs_match,),
+    4: (agreement_rules.committed_agree, election_rules.believed_commits_agree),
+    5: (completeness_rules.committed_stay,),
+    6: (watermark_rules.high_watermark_rises, watermark_rules.high_watermark_is_above_floor),
+    7: (completeness_rules.leader_is_complete,),
+    8: (watermark_rules.majority_holds_high_watermark,),
+    9: (watermark_rules.high_watermark_in_epoch,),
+    10: (log_rules.epoch_cache_matches_batches,),
+    11: (log_rules.epochs_begin_with_leader_change,),
+    12: (voter_rules.one_change_uncommitted,),
+    13: (voter_rules.one_voter_at_a_time,),
+    14: (voter_rules.changes_follow_a_commit,),
+    15: (voter_rules.kraft_version_allows_voters,),
+    16: (election_rules.kafka_goes_by_its_log,),
+    17: (snapshot_rules.snapshots_carry_the_log,),
+    18: (snapshot_rules.snapshots_are_aligned,),
+    19: (log_rules.starts_under_a_snapshot,),
+    20: (voter_rules.removed_leader_changes_no_more,),
+    21: (log_rules.epoch_is_not_behind_log,),
+    22: (snapshot_rules.snapshots_equal_the_replay,),
+    23: (election_rules.leader_change_names_the_set,),
+}
+
+_NO_FACTS = RuleFacts()
+
+
+def judge(known: Conclusions, facts: RuleFacts = _NO_FACTS) -> list[Finding]:
+    """Every broken rule that the captures show, by rule and offset.
+
+    The same for any order of captures and facts, and for duplicates.
+    """
+    view = ClusterView(known, facts)
+    functions = [function for functions in RULES_OF.values() for function in functions]
+    return findings_of(known, (breach for function in functions for breach in function(view)))

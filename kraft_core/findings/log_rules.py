@@ -1,0 +1,150 @@
+"""Rules 2, 10, 11, 19 and 21: what one captured log must look like, whoever votes.
+
+The rules themselves are raft.invariants; here they meet captures, which may be torn, damaged or copied while
+the node ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from kraft_core.evidence.facts import Capture, label
+from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.findings.view import ClusterView
+from kraft_core.raft import invariants
+from kraft_core.raft.epochs import EpochCache
+from kraft_core.raft.rules import Violation
+
+
+def epochs_never_go_back(view: ClusterView) -> Iterator[Breach]:
+    """Rule 2."""
+    for capture in view.known.facts.captures:
+        for found in invariants.epochs_never_go_back(view.logs.whole(capture)):
+            yield _fallen(capture, found.offset, found.leader_epoch, found.detail)
+    for fault in view.facts.order_faults:
+        if fault.kind == "epoch_regression" and fault.capture_id in view.captures:
+            detail = f"follows a batch of epoch {fault.expected}"
+            yield _fallen(view.captures[fault.capture_id], fault.offset, fault.leader_epoch, detail)
+
+
+def _fallen(capture: Capture, offset: int, leader_epoch: int, detail: str) -> Breach:
+    sentence = (
+        f"In the log of {label(capture.replica)} the batch of epoch {leader_epoch} at {offset} {detail}."
+    )
+    return _of_capture(2, "error", capture, offset, leader_epoch, sentence, detail)
+
+
+def epoch_cache_matches_batches(view: ClusterView) -> Iterator[Breach]:
+    """Rule 10, of the part of the log above its last hole.
+
+    Which old checkpoints a capture held may not be known; both lists are then cut to the newest one.
+    """
+    for capture in view.known.facts.captures:
+        entries, sections = capture.leader_epoch_checkpoint, list(view.logs.sections(capture))
+        if entries is None or not sections:
+            continue
+        yield from _unordered_entries(capture, entries)
+        log = replace(sections[-1], snapshots=())
+        ends = sorted(s.end_offset for s in view.logs.snapshots(capture) if s.end_offset <= log.end_offset)
+        told = all(s.held_in for s in view.logs.snapshots(capture))
+        start = max(log.start_offset, (ends[0] if told else ends[-1]) if ends else 0)
+        log = replace(log, start_offset=start, epochs=EpochCache(tuple(sorted(entries))))
+        for found in invariants.epoch_cache_matches_batches(log):
+            yield _cached_otherwise(capture, found)
+
+
+def _cached_otherwise(capture: Capture, found: Violation) -> Breach:
+    detail = f"epoch {found.leader_epoch} {found.detail}"
+    sentence = f"leader-epoch-checkpoint of {label(capture.replica)} is not what its log says: {detail}."
+    severity: Severity = "error" if _is_consistent(capture) else "warning"
+    return _of_capture(10, severity, capture, found.offset, found.leader_epoch, sentence, detail, moves=True)
+
+
+def _unordered_entries(capture: Capture, entries: tuple[tuple[int, int], ...]) -> Iterator[Breach]:
+    for (epoch, start), (next_epoch, next_start) in pairwise(entries):
+        if next_epoch <= epoch or next_start < start:
+            detail = f"epoch {next_epoch} from {next_start} follows epoch {epoch} from {start}"
+            sentence = f"leader-epoch-checkpoint of {label(capture.replica)} is out of order: {detail}."
+            yield _of_capture(10, "error", capture, next_start, next_epoch, sentence, detail)
+
+
+def epochs_begin_with_leader_change(view: ClusterView) -> Iterator[Breach]:
+    """Rule 11; a LEADER_CHANGE that cannot be read is one."""
+    unread = {
+        (record.leader_epoch, record.batch_base_offset)
+        for record in view.known.facts.control_records
+        if record.type == "LeaderChange" and record.value is None
+    }
+    for capture in view.known.facts.captures:
+        for log in view.logs.sections(capture):
+            for found in invariants.epochs_begin_with_leader_change(log):
+                if (found.leader_epoch, found.offset) not in unread:
+                    place = f"The batch of epoch {found.leader_epoch} at {found.offset}"
+                    sentence = f"{place} in the log of {label(capture.replica)} {found.detail}."
+                    yield _of_capture(
+                        11, "error", capture, found.offset, found.leader_epoch, sentence, found.detail
+                    )
+
+
+def starts_under_a_snapshot(view: ClusterView) -> Iterator[Breach]:
+    """Rule 19."""
+    for capture in view.known.facts.captures:
+        log = view.logs.whole(capture)
+        if not capture.runs:
+            continue
+        for found in invariants.starts_under_a_snapshot(log):
+            sentence = (
+                f"The log of {label(capture.replica)} begins at {found.offset}, and {found.detail}: "
+                "what lay below is in no file of its."
+            )
+            yield _of_capture(19, "error", capture, found.offset, None, sentence, found.detail, moves=True)
+
+
+def epoch_is_not_behind_log(view: ClusterView) -> Iterator[Breach]:
+    """Rule 21. A quorum-state that was copied before the log says nothing of the node."""
+    for capture in view.known.facts.captures:
+        if capture.quorum_state_epoch is None:
+            continue
+        log = view.logs.whole(capture)
+        for found in invariants.epoch_is_not_behind_log(log, capture.quorum_state_epoch):
+            sentence = (
+                f"quorum-state of {label(capture.replica)} is in epoch {capture.quorum_state_epoch}, "
+                f"its log in epoch {found.leader_epoch}."
+            )
+            severity: Severity = "error" if capture.consistent else "warning"
+            yield _of_capture(21, severity, capture, None, found.leader_epoch, sentence, found.detail)
+
+
+def _is_consistent(capture: Capture) -> bool:
+    """Whether the small files were copied after the log, by all that is known of the copy."""
+    last_epoch = capture.runs[-1].leader_epoch if capture.runs else -1
+    copied_before = capture.quorum_state_epoch is not None and capture.quorum_state_epoch < last_epoch
+    return capture.consistent and not copied_before
+
+
+def _of_capture(
+    rule: int,
+    severity: Severity,
+    capture: Capture,
+    offset: int | None,
+    leader_epoch: int | None,
+    sentence: str,
+    evidence: str,
+    *,
+    moves: bool = False,
+) -> Breach:
+    """A breach of one replica. moves: its offset changes as the log goes on, and does not name it."""
+    return Breach(
+        of_rule(rule),
+        severity,
+        (capture.node_id, capture.directory_id, None if moves else offset, leader_epoch),
+        sentence,
+        evidence,
+        first_offset=offset,
+        end_offset=None if offset is None else offset + 1,
+        leader_epochs=() if leader_epoch is None else (leader_epoch,),
+        replicas=(capture.replica,),
+        captures=(capture,),
+    )

@@ -1,0 +1,157 @@
+"""A captured log as the engine's value, for the rules of raft.invariants.
+
+Captures come as runs and control records, so a stretch between control batches stands as one batch. The rules
+that read a log from its start on need it without holes and with readable voter sets: such a log is cut into
+sections, each of which is judged as a log that begins at its first offset.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture, ControlRecord, Run, SnapshotFacts
+from kraft_core.evidence.states import record_set
+from kraft_core.findings.facts import BatchConflict
+from kraft_core.raft import batches as engine
+from kraft_core.raft.batches import Batch, Batches, KRaftVersion, LeaderChange
+from kraft_core.raft.epochs import EpochCache
+from kraft_core.raft.log import ReplicaLog, Segment, Snapshot
+from kraft_core.raft.voters import ReplicaKey, VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class _ControlBatch:
+    """A control batch. unreadable: it sets voters or kraft.version, and that cannot be read."""
+
+    batch: Batch
+    unreadable: bool
+
+
+class CapturedLogs:
+    """The logs of a cluster's captures."""
+
+    def __init__(self, known: Conclusions, conflicts: tuple[BatchConflict, ...]) -> None:
+        self._control = _control_batches(known.facts.control_records)
+        self._bases = {epoch: [c.batch.base_offset for c in cs] for epoch, cs in self._control.items()}
+        self._copies = {
+            (conflict.leader_epoch, conflict.base_offset): conflict.copies for conflict in conflicts
+        }
+        self._snapshots: defaultdict[ReplicaKey, list[SnapshotFacts]] = defaultdict(list)
+        for snapshot in known.facts.snapshots:
+            for holder in snapshot.held_by:
+                self._snapshots[ReplicaKey.of(*holder)].append(snapshot)
+
+    def snapshots(self, capture: Capture) -> list[SnapshotFacts]:
+        """The whole checkpoints of a capture, the one of formatting too, by end offset."""
+        return [
+            s
+            for s in self._snapshots[capture.replica]
+            if s.complete and not s.unfinished and (not s.held_in or capture.capture_id in s.held_in)
+        ]
+
+    def whole(self, capture: Capture) -> ReplicaLog:
+        """The captured log with its holes: good for what its bounds, epochs and snapshots tell."""
+        runs = sorted(capture.runs, key=lambda run: run.first_offset)
+        log = self._log(capture, [c.batch for run in runs for c in self._batches(capture, run)])
+        return replace(log, segments=(Segment(capture.log_start_offset or 0),))
+
+    def sections(self, capture: Capture) -> Iterator[ReplicaLog]:
+        """The captured log cut at holes, and after records that set voters or version and cannot be read."""
+        section: list[Batch] = []
+        end: int | None = None
+        for run in sorted(capture.runs, key=lambda run: run.first_offset):
+            if section and run.first_offset != end:
+                yield self._log(capture, section)
+                section = []
+            for held in self._batches(capture, run):
+                section.append(held.batch)
+                if held.unreadable:
+                    yield self._log(capture, section)
+                    section = []
+            end = run.end_offset
+        if section:
+            yield self._log(capture, section)
+
+    def _log(self, capture: Capture, batches: list[Batch]) -> ReplicaLog:
+        start = batches[0].base_offset if batches else capture.log_start_offset or 0
+        end = batches[-1].end_offset if batches else start
+        snapshots = [_snapshot(s) for s in self.snapshots(capture) if start <= s.end_offset <= end]
+        return ReplicaLog(
+            start_offset=start,
+            end_offset=end,
+            high_watermark=start,
+            epochs=EpochCache(capture.leader_epoch_checkpoint or ()),
+            batches=Batches(batches),
+            segments=(Segment(start),),
+            snapshots=tuple(sorted(snapshots, key=lambda snapshot: snapshot.order)),
+        )
+
+    def _batches(self, capture: Capture, run: Run) -> Iterator[_ControlBatch]:
+        """The batches of a run: its control batches, and one for each stretch between them."""
+        at = run.first_offset
+        for held in self._control_of(capture, run):
+            if held.batch.base_offset < at:
+                continue
+            if at < held.batch.base_offset:
+                yield _ControlBatch(Batch(at, held.batch.base_offset - 1, run.leader_epoch), False)
+            yield held
+            at = held.batch.end_offset
+        if at < run.end_offset:
+            yield _ControlBatch(Batch(at, run.end_offset - 1, run.leader_epoch), False)
+
+    def _control_of(self, capture: Capture, run: Run) -> Iterator[_ControlBatch]:
+        bases = self._bases.get(run.leader_epoch, [])
+        first, end = bisect_left(bases, run.first_offset), bisect_left(bases, run.end_offset)
+        for held in self._control.get(run.leader_epoch, [])[first:end]:
+            copies = self._copies.get((run.leader_epoch, held.batch.base_offset), ())
+            mine = [c.crc for c in copies if (capture.node_id, capture.directory_id) in c.held_by]
+            if held.batch.end_offset <= run.end_offset and (not mine or held.batch.crc in mine):
+                yield held
+
+
+def _control_batches(records: tuple[ControlRecord, ...]) -> dict[int, list[_ControlBatch]]:
+    """Control batches by epoch, by base offset; of one epoch and offset, those with the lower crc first."""
+    grouped: defaultdict[tuple[int, int, int], list[ControlRecord]] = defaultdict(list)
+    for record in records:
+        grouped[record.leader_epoch, record.batch_base_offset, record.batch_crc].append(record)
+    found: defaultdict[int, list[_ControlBatch]] = defaultdict(list)
+    for (epoch, base, crc), members in sorted(grouped.items()):
+        values = [value for r in sorted(members, key=_offset) if (value := _value(r)) is not None]
+        end = max(record.batch_end_offset for record in members)
+        lost = any(_value(record) is None for record in members if record.type != "LeaderChange")
+        found[epoch].append(_ControlBatch(Batch(base, end - 1, epoch, 0, crc, tuple(values)), lost))
+    return found
+
+
+def _value(record: ControlRecord) -> engine.ControlRecord | None:
+    if record.value is None:
+        return None
+    if record.type == "LeaderChange":
+        return engine.ControlRecord(record.offset, leader_change(record.value))
+    if record.type == "KRaftVersion":
+        return engine.ControlRecord(record.offset, KRaftVersion(record.value["kRaftVersion"]))
+    voters = record_set(record)
+    return engine.ControlRecord(record.offset, voters.voters) if voters else None
+
+
+def leader_change(value: dict[str, Any]) -> LeaderChange:
+    """A decoded LEADER_CHANGE as the engine knows it, by ids: released Kafka writes no directories."""
+    return LeaderChange(
+        value["leaderId"],
+        tuple(ReplicaKey(voter["voterId"]) for voter in value["voters"]),
+        tuple(ReplicaKey(voter["voterId"]) for voter in value["grantingVoters"]),
+    )
+
+
+def _snapshot(facts: SnapshotFacts) -> Snapshot:
+    voters = VoterSet.from_record({"voters": facts.voters}) if facts.voters else None
+    return Snapshot(facts.end_offset, facts.leader_epoch, facts.kraft_version, voters)
+
+
+def _offset(record: ControlRecord) -> int:
+    return record.offset

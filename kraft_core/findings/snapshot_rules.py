@@ -1,0 +1,144 @@
+"""Rules 17, 18 and 22: what a checkpoint may hold, and where it may end.
+
+Rules 17 and 18 themselves are raft.invariants; what a checkpoint must carry is told by any captured log that
+holds its last record, not only by that of the replica that wrote it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from kraft_core.evidence.facts import Capture, SnapshotFacts, labels
+from kraft_core.findings.facts import SnapshotDeviation
+from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.findings.view import ClusterView
+from kraft_core.raft import invariants
+from kraft_core.raft.batches import Batch, Batches, ControlRecord, KRaftVersion
+from kraft_core.raft.log import ReplicaLog, Snapshot
+from kraft_core.raft.voters import ReplicaKey, VoterSet
+
+
+def snapshots_carry_the_log(view: ClusterView) -> Iterator[Breach]:
+    """Rule 17."""
+    for snapshot in view.known.facts.snapshots:
+        if snapshot.proves:
+            for found in invariants.snapshots_carry_the_log(_log_below(view, snapshot)):
+                yield _breach(view, 17, "error", snapshot, f"{_name(snapshot)} {found.detail}.", "")
+
+
+def _log_below(view: ClusterView, snapshot: SnapshotFacts) -> ReplicaLog:
+    """The records that put the voters and the version in force at a snapshot's end, as far as logs show."""
+    line = view.known.lineage.lines.get(snapshot.leader_epoch)
+    last = snapshot.end_offset - 1
+    values: list[VoterSet | KRaftVersion] = []
+    if line is not None and not line.contested and line.covers(last):
+        state = view.known.in_force.at(snapshot.leader_epoch, last)
+        if state.voters is not None and state.voters.source == "record":
+            values.append(state.voters.voters)
+        if state.kraft_version is not None:
+            values.append(KRaftVersion(state.kraft_version))
+    records = tuple(ControlRecord(last, value) for value in values)
+    batch = Batch(last, last, snapshot.leader_epoch, control_records=records)
+    return ReplicaLog(batches=Batches((batch,)), snapshots=(_engine(snapshot),))
+
+
+def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
+    """Rule 18: whole, on a batch boundary, and not above what the high watermark can have been."""
+    for snapshot in view.known.facts.snapshots:
+        if snapshot.unfinished or snapshot.is_bootstrap:
+            continue
+        if not snapshot.complete:
+            sentence = f"{_name(snapshot)} is finished and not whole: it does not hold from header to footer."
+            yield _breach(view, 18, "error", snapshot, sentence, "")
+            continue
+        bound = None if _is_believed(view, snapshot) else view.upper_bound_at(snapshot.first_captured_at)
+        for found in invariants.snapshots_are_aligned(_log_around(snapshot, bound)):
+            evidence = (
+                f"the batch of its last record ends at {snapshot.batch_end}; log ends bound it by {bound}"
+            )
+            yield _breach(view, 18, "error", snapshot, f"{_name(snapshot)} {found.detail}.", evidence)
+
+
+def _is_believed(view: ClusterView, snapshot: SnapshotFacts) -> bool:
+    """Whether only the leader of an unlawful election took its end for committed: rule 23 tells of it."""
+    return view.known.in_force.is_unlawful(snapshot.leader_epoch)
+
+
+def _log_around(snapshot: SnapshotFacts, bound: int | None) -> ReplicaLog:
+    """A log with the batch that holds a snapshot's last record, and the highest possible high watermark."""
+    last, end = snapshot.end_offset - 1, snapshot.batch_end or snapshot.end_offset
+    return ReplicaLog(
+        high_watermark=0 if bound is None else bound,
+        known_high_watermark=bound,
+        batches=Batches((Batch(last, end - 1, snapshot.leader_epoch),)),
+        snapshots=(_engine(snapshot),),
+    )
+
+
+def snapshots_equal_the_replay(view: ClusterView) -> Iterator[Breach]:
+    """Rule 22, a warning where Kafka is known to err so: its image, not the file, is at fault."""
+    by_snapshot: defaultdict[tuple[int, int, str], list[SnapshotDeviation]] = defaultdict(list)
+    for told in view.facts.snapshot_deviations:
+        by_snapshot[told.end_offset, told.leader_epoch, told.content_digest].append(told)
+    for snapshot in view.known.facts.snapshots:
+        told = sorted(by_snapshot[snapshot.end_offset, snapshot.leader_epoch, snapshot.content_digest])
+        if told:
+            unexplained = [deviation for deviation in told if not deviation.explanation]
+            severity: Severity = "error" if unexplained else "warning"
+            evidence = "; ".join(_difference(deviation) for deviation in told[:50])
+            yield _breach(view, 22, severity, snapshot, _deviates(snapshot, told, unexplained), evidence)
+
+
+def _deviates(
+    snapshot: SnapshotFacts, told: list[SnapshotDeviation], unexplained: list[SnapshotDeviation]
+) -> str:
+    things = f"{len(told)} thing{'s' if len(told) > 1 else ''}"
+    what = f"{_name(snapshot)} has {things} otherwise than the log below it: {_difference(told[0])}"
+    if unexplained:
+        return f"{what}."
+    return f"{what}. A known fault of Kafka: {told[0].explanation}."
+
+
+def _difference(told: SnapshotDeviation) -> str:
+    verb = "lacks" if told.is_missing else "has, and the log has not," if told.is_extra else "differs in"
+    return f"{verb} {told.kind} {told.thing}"
+
+
+def _engine(snapshot: SnapshotFacts) -> Snapshot:
+    voters = VoterSet.from_record({"voters": snapshot.voters}) if snapshot.voters else None
+    return Snapshot(snapshot.end_offset, snapshot.leader_epoch, snapshot.kraft_version, voters)
+
+
+def _name(snapshot: SnapshotFacts) -> str:
+    holders = labels(ReplicaKey.of(*holder) for holder in snapshot.held_by)
+    return f"Checkpoint {snapshot.end_offset}-{snapshot.leader_epoch} of {holders}"
+
+
+def _breach(
+    view: ClusterView, rule: int, severity: Severity, snapshot: SnapshotFacts, sentence: str, evidence: str
+) -> Breach:
+    return Breach(
+        of_rule(rule),
+        severity,
+        (snapshot.end_offset, snapshot.leader_epoch, snapshot.content_digest),
+        sentence,
+        evidence,
+        first_offset=snapshot.end_offset - 1,
+        end_offset=snapshot.end_offset,
+        leader_epochs=(snapshot.leader_epoch,),
+        replicas=tuple(ReplicaKey.of(*holder) for holder in snapshot.held_by),
+        captures=_captures(view, snapshot),
+    )
+
+
+def _captures(view: ClusterView, snapshot: SnapshotFacts) -> tuple[Capture, ...]:
+    """The captures that held it; where that is not told, all of its holders that reached so far."""
+    if snapshot.held_in:
+        return tuple(view.captures[name] for name in snapshot.held_in if name in view.captures)
+    return tuple(
+        capture
+        for capture in view.known.facts.captures
+        if (capture.node_id, capture.directory_id) in snapshot.held_by
+        and capture.captured_at >= snapshot.first_captured_at
+    )

@@ -1,0 +1,121 @@
+"""What replicas are seen to have cut off: held by one capture, and in the next overwritten by a higher epoch.
+
+KIP-595: a follower truncates what the leader's log does not have. Only a batch of a higher epoch at the
+offset proves it; a shorter log may be an older copy, a deleted prefix or a hole is no truncation, and another
+directory is another replica.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture, ControlRecord
+from kraft_core.evidence.states import record_set
+from kraft_core.raft.voters import VoterSet, change_between
+from kraft_core.uuid_text import ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationRow:
+    """A replica's log lost truncated_to (inclusive) to end_offset (exclusive) and went on in by_epoch there.
+
+    leader_epochs: of what was lost. voter_set_offsets: the VotersRecords among it; lost_voter_changes: what
+    these had changed, in words, "" for none. held_at, lost_at (ms): captures between which it happened.
+    Key: node_id, directory_id, truncated_to, end_offset, by_epoch.
+    """
+
+    cluster_id: str
+    node_id: int
+    directory_id: str
+    truncated_to: int
+    end_offset: int
+    leader_epochs: tuple[int, ...]
+    voter_set_offsets: tuple[int, ...]
+    lost_voter_changes: str
+    by_epoch: int
+    held_at: int
+    lost_at: int
+    held_capture_id: str
+    lost_capture_id: str
+
+
+def observed_truncations(known: Conclusions) -> list[TruncationRow]:
+    """Every truncation between two successive captures of one replica, by replica and time.
+
+    Two copies of the same moment, or of times that contradict the epochs, show none.
+    """
+    found = [
+        row
+        for replica, captures in known.holdings.captures.items()
+        if replica.directory_id is not None  # else it may have been another disk each time
+        for before, after in pairwise(captures)
+        for row in _between(known, before, after)
+    ]
+    return sorted(found, key=lambda row: (row.node_id, row.directory_id, row.held_at, row.truncated_to))
+
+
+def truncation_point(before: Capture, after: Capture) -> tuple[int, int] | None:
+    """The lowest offset at which a later capture has a higher epoch, and that epoch; None for no such."""
+    for held in before.runs:
+        nth = bisect_right(after.runs, held.first_offset, key=lambda run: run.end_offset)
+        for now in after.runs[nth:]:
+            if now.first_offset >= held.end_offset:
+                break
+            if now.leader_epoch > held.leader_epoch:
+                return max(held.first_offset, now.first_offset), now.leader_epoch
+    return None
+
+
+def _between(known: Conclusions, before: Capture, after: Capture) -> Iterator[TruncationRow]:
+    point = truncation_point(before, after)
+    if point is None:
+        return
+    truncated_to, by_epoch = point
+    lost = [run for run in before.runs if run.end_offset > truncated_to]
+    records = [
+        r
+        for r in known.facts.control_records
+        if r.type == "KRaftVoters"
+        and any(
+            run.leader_epoch == r.leader_epoch
+            and max(run.first_offset, truncated_to) <= r.offset < run.end_offset
+            for run in lost
+        )
+    ]
+    yield TruncationRow(
+        known.facts.cluster_id,
+        before.node_id,
+        before.directory_id or ZERO_UUID,
+        truncated_to,
+        max(run.end_offset for run in lost),
+        tuple(sorted({run.leader_epoch for run in lost})),
+        tuple(sorted({record.offset for record in records})),
+        "; ".join(dict.fromkeys(_change(known, record) for record in records)),
+        by_epoch,
+        before.captured_at,
+        after.captured_at,
+        before.capture_id,
+        after.capture_id,
+    )
+
+
+def _change(known: Conclusions, record: ControlRecord) -> str:
+    """What a VotersRecord changed, in words."""
+    place = f"VotersRecord {record.offset}/e{record.leader_epoch}"
+    after = record_set(record)
+    before = known.in_force.at(record.leader_epoch, record.offset - 1).voters
+    if after is None:
+        return f"{place}, which cannot be read"
+    ids = ",".join(str(voter.key.id) for voter in after.voters)
+    return f"{place} {{{ids}}}{_step(before.voters, after.voters) if before else ''}"
+
+
+def _step(before: VoterSet, after: VoterSet) -> str:
+    change = change_between(before, after)
+    kinds = (("added", change.added), ("removed", change.removed), ("updated", change.updated))
+    told = [f"{kind} {', '.join(str(voter.key.id) for voter in voters)}" for kind, voters in kinds if voters]
+    return f", which {' and '.join(told)}" if told else ""

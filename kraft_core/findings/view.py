@@ -1,0 +1,100 @@
+"""One cluster as the rules look at it: facts, conclusions, logs, and the questions that many rules ask."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from functools import cached_property
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.rows import HighWatermarkRow
+from kraft_core.evidence.set_history import SetNode, set_nodes
+from kraft_core.evidence.watermarks import high_watermarks
+from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.logs import CapturedLogs
+from kraft_core.findings.truncations import TruncationRow, observed_truncations
+from kraft_core.raft.voters import ReplicaKey
+
+
+class ClusterView:
+    """Everything known of one cluster; what is dear to compute is computed once, when first asked for."""
+
+    def __init__(self, known: Conclusions, facts: RuleFacts) -> None:
+        self.known = known
+        self.facts = facts
+        self.logs = CapturedLogs(known, facts.batch_conflicts)
+        self.captures = {capture.capture_id: capture for capture in known.facts.captures}
+
+    @cached_property
+    def sets(self) -> list[SetNode]:
+        """The history of voter sets."""
+        return set_nodes(self.known)
+
+    @cached_property
+    def truncations(self) -> list[TruncationRow]:
+        """What replicas are seen to have cut off."""
+        return observed_truncations(self.known)
+
+    @cached_property
+    def upper_bounds(self) -> list[HighWatermarkRow]:
+        """The upper bounds of the high watermark."""
+        return [row for row in high_watermarks(self.known, self.sets) if row.upper_bound is not None]
+
+    def upper_bound_at(self, moment: int) -> int | None:
+        """What the high watermark was at most at a moment (ms); None where nothing bounds it."""
+        bounds = [
+            row.upper_bound
+            for row in self.upper_bounds
+            if row.as_of >= moment and row.upper_bound is not None
+        ]
+        return min(bounds, default=None)
+
+    def bounding(self, moment: int) -> tuple[Capture, ...]:
+        """The captures by whose log ends the high watermark of a moment is bounded."""
+        return tuple(c for c in self.known.facts.captures if c.captured_at >= moment)
+
+    def holding(self, leader_epoch: int, offset: int) -> tuple[Capture, ...]:
+        """The captures whose log has a batch of that epoch at an offset."""
+        return tuple(c for c in self.known.facts.captures if holds(c, leader_epoch, offset))
+
+    def replica_named(self, node_id: int) -> ReplicaKey:
+        """The replica of an id, with its directory if only one of that id is known."""
+        found = self._directories.get(node_id, set())
+        return next(iter(found)) if len(found) == 1 else ReplicaKey(node_id)
+
+    def is_voter(self, replica: ReplicaKey) -> bool:
+        """Whether any known voter set has the replica."""
+        return any(voter.matches(replica) for node in self.sets for voter in node.voters.voters)
+
+    @cached_property
+    def _directories(self) -> dict[int, set[ReplicaKey]]:
+        found: defaultdict[int, set[ReplicaKey]] = defaultdict(set)
+        for replica in self.known.holdings.captures:
+            found[replica.id].add(replica)
+        for node in self.sets:
+            for voter in node.voters.voters:
+                if voter.key.directory_id is not None:
+                    found[voter.key.id].add(voter.key)
+        return dict(found)
+
+
+def holds(capture: Capture, leader_epoch: int, offset: int) -> bool:
+    """Whether a captured log has a batch of that epoch at an offset."""
+    return any(
+        run.leader_epoch == leader_epoch and run.first_offset <= offset < run.end_offset
+        for run in capture.runs
+    )
+
+
+def epoch_at(capture: Capture, offset: int) -> int | None:
+    """The epoch of the batch that a captured log has at an offset; None where it has none."""
+    nth = bisect_right(capture.runs, offset, key=lambda run: run.first_offset) - 1
+    if nth < 0 or offset >= capture.runs[nth].end_offset:
+        return None
+    return capture.runs[nth].leader_epoch
+
+
+def replicas_of(captures: tuple[Capture, ...]) -> tuple[ReplicaKey, ...]:
+    """The replicas that captures are of, each once."""
+    return tuple(dict.fromkeys(capture.replica for capture in captures))

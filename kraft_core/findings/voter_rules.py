@@ -1,0 +1,99 @@
+"""Rules 12, 13, 14, 15 and 20: how the voters and kraft.version may change along a log.
+
+The rules themselves are raft.invariants and raft.quorum_invariants. What was committed when a leader changed
+the voters is judged by upper bounds of the high watermark alone: the lower bounds that a VotersRecord proves
+presuppose these rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.states import record_set
+from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.findings.view import ClusterView, replicas_of
+from kraft_core.raft import invariants, quorum_invariants
+from kraft_core.raft.batches import Batch
+from kraft_core.raft.batches import ControlRecord as EngineRecord
+from kraft_core.raft.log import ReplicaLog
+from kraft_core.raft.rules import Violation
+
+
+def one_change_uncommitted(view: ClusterView) -> Iterator[Breach]:
+    """Rule 12: a change is uncommitted if no high watermark can have reached it when its log was captured."""
+    for capture in view.known.facts.captures:
+        bound = view.upper_bound_at(capture.captured_at)
+        for log in view.logs.sections(capture):
+            high_watermark = log.end_offset if bound is None else bound
+            for found in invariants.one_change_uncommitted(log, high_watermark):
+                yield _breach(found, "error", (capture,), _bounded(bound))
+
+
+def one_voter_at_a_time(view: ClusterView) -> Iterator[Breach]:
+    """Rule 13, a warning: Kafka's own check is weaker."""
+    return _of_sections(view, invariants.one_voter_at_a_time, "warning")
+
+
+def kraft_version_allows_voters(view: ClusterView) -> Iterator[Breach]:
+    """Rule 15."""
+    return _of_sections(view, invariants.kraft_version_allows_voters, "error")
+
+
+def removed_leader_changes_no_more(view: ClusterView) -> Iterator[Breach]:
+    """Rule 20, of a later VotersRecord; batches that a removed leader goes on to write are lawful."""
+    return _of_sections(view, invariants.removed_leader_changes_no_more, "error")
+
+
+def changes_follow_a_commit(view: ClusterView) -> Iterator[Breach]:
+    """Rule 14, of every VotersRecord that is alone in its batch, where its epoch's start is in sight."""
+    for record in view.known.facts.control_records:
+        line = view.known.lineage.lines.get(record.leader_epoch)
+        voters = record_set(record) if record.type == "KRaftVoters" else None
+        captures = view.holding(record.leader_epoch, record.offset) if voters is not None else ()
+        if voters is None or line is None or line.start is None or line.contested or not captures:
+            continue
+        bound = view.upper_bound_at(min(capture.captured_at for capture in captures))
+        if bound is None:
+            continue
+        batch = Batch(
+            record.batch_base_offset,
+            record.batch_end_offset - 1,
+            record.leader_epoch,
+            control_records=tuple(
+                EngineRecord(at, voters.voters)
+                for at in range(record.batch_base_offset, record.batch_end_offset)
+            ),
+        )
+        leader = ReplicaLog(known_high_watermark=bound)
+        for found in quorum_invariants.changes_follow_a_commit(leader, line.start, (batch,)):
+            yield _breach(found, "error", captures, _bounded(bound))
+
+
+def _of_sections(
+    view: ClusterView, rule: Callable[[ReplicaLog], Iterator[Violation]], severity: Severity
+) -> Iterator[Breach]:
+    for capture in view.known.facts.captures:
+        for log in view.logs.sections(capture):
+            for found in rule(log):
+                yield _breach(found, severity, (capture,), "")
+
+
+def _bounded(bound: int | None) -> str:
+    return "" if bound is None else f"by captured log ends the high watermark was at most {bound}"
+
+
+def _breach(found: Violation, severity: Severity, captures: tuple[Capture, ...], evidence: str) -> Breach:
+    """The record is the fault, whichever replicas hold it."""
+    return Breach(
+        of_rule(found.rule),
+        severity,
+        (found.offset, found.leader_epoch),
+        f"The record at {found.offset} of epoch {found.leader_epoch} {found.detail}.",
+        evidence,
+        first_offset=found.offset,
+        end_offset=found.offset + 1,
+        leader_epochs=(found.leader_epoch,),
+        replicas=replicas_of(captures),
+        captures=captures,
+    )
