@@ -9,12 +9,12 @@ CAPTURES := tests/golden/dynamic-membership tests/golden/uncommitted-truncation
 
 setup: $(VENV)/.ready
 
-# Versions come from constraints.txt; the jars that Spark needs are resolved once, here.
+# Versions come from constraints.txt; the jars that Spark needs are resolved and the kernel compiled once, here.
 $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
 	command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; name a Python 3.11 with PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m jobs.session
+	$(BIN)/python -m kraft_core.columnar & $(BIN)/python -m jobs.session && wait $$!
 	touch $@
 
 run: setup

@@ -97,6 +97,23 @@ def test_a_folder_that_others_can_write_does_not_serve(wheel, tmp_path):
     assert scan(wheel, tmp_path, NUMBA_CACHE_DIR=nowhere / "x", HOME=nowhere)[0] == "None"
 
 
+COMPILE_ALL = """
+from numba.core.registry import CPUDispatcher
+from kraft_core.columnar import __main__, kernel, text
+functions = [f for module in (kernel, text) for f in vars(module).values() if isinstance(f, CPUDispatcher)]
+entries = [f for f in functions if f.stats.cache_path]
+print(sorted(f.__name__ for f in entries))
+__main__.main()
+print(sorted(f.__name__ for f in entries if f.signatures))
+"""
+
+
+def test_what_is_compiled_beforehand_is_all_that_python_calls():
+    done = subprocess.run([sys.executable, "-c", COMPILE_ALL], capture_output=True, text=True, check=True)
+    entries, used = done.stdout.splitlines()
+    assert used == entries != "[]"
+
+
 def test_numba_is_loaded_for_the_kernel_alone():
     names = [
         ".".join(source.relative_to(PACKAGE.parent).with_suffix("").parts)

@@ -1,0 +1,26 @@
+"""python -m kraft_core.columnar: compile the kernel now, so that the first job finds it compiled."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from kraft_core.batch import RawRecord, write_batch
+from kraft_core.codec import write_metadata_value
+from kraft_core.columnar.fast import decode, scan_headers
+from kraft_core.messages.metadata import by_api_key
+
+
+def main() -> None:
+    """Reads records of every type, which takes every compiled function."""
+    values = [write_metadata_value(m, m.versions.low, m.default(m.versions.low)) for m in by_api_key.values()]
+    records = [RawRecord(offset=n, timestamp=n, key=None, value=value) for n, value in enumerate(values)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{0:020d}.log")
+        path.write_bytes(write_batch(0, 1, records))
+        assert sum(len(batch) for batch in scan_headers(path)) == 1
+        assert sum(len(batch) for batch in decode(path)) == len(records)
+
+
+if __name__ == "__main__":
+    main()
