@@ -16,7 +16,7 @@ from transforms.tables import FINDINGS, RUNS
 
 Row = dict[str, Any]
 FailOn = Literal["new", "open", "never"]
-OPEN, ERROR = "open", "error"
+OPEN, RESOLVED, ERROR = "open", "resolved", "error"
 
 
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
@@ -25,28 +25,29 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         choices=("new", "open", "never"),
         default="new",
-        help="which open findings of severity error make the exit code 1: those that no run has reported "
-        "yet (the default), all, or none",
+        help="which findings of severity error make the exit code 1: those that no run has reported yet, "
+        "be they resolved meanwhile (the default), all that are open, or none",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """fails: whether the job does. reported: open errors told for the first time, as (cluster, finding)."""
+    """fails: whether the job does. reported: errors told for the first time, as (cluster, finding)."""
 
     fails: bool
     reported: tuple[tuple[str, str], ...]
 
 
 def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> Verdict:
-    """What the open findings of the clusters mean. A run that is never to fail reports nothing."""
+    """What the errors of the clusters mean, but acknowledged ones. A run never to fail reports nothing."""
     if fail_on == "never":
         return Verdict(False, ())
-    wanted = {"cluster_id": clusters, "state": [OPEN], "severity": [ERROR]}
-    rows = rows_with(lake, FINDINGS, ["cluster_id", "finding_id"], **wanted)
+    wanted = {"cluster_id": clusters, "state": [OPEN, RESOLVED], "severity": [ERROR]}
+    rows = rows_with(lake, FINDINGS, ["cluster_id", "finding_id", "state"], **wanted)
     found = {(r["cluster_id"], r["finding_id"]) for r in rows}
     new = found - known(lake) if found else found
-    return Verdict(bool(found if fail_on == "open" else new), tuple(sorted(new)))
+    is_open = any(r["state"] == OPEN for r in rows)
+    return Verdict(is_open if fail_on == "open" else bool(new), tuple(sorted(new)))
 
 
 def known(lake: Path) -> set[tuple[str, str]]:

@@ -1,0 +1,71 @@
+"""Outputs of describe beside captures: which files they are, when they were true, and of which cluster."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from jobs.describe_files import find_describe_files
+
+STATUS = "1795256883490-status.txt"
+REPLICATION = "1795256884000-1795256885000-replication.txt"
+
+
+def outputs(golden: Path, folder: Path) -> Path:
+    """A status and a --replication output of one cluster, the second named with its end."""
+    folder.mkdir(parents=True)
+    kept = golden / "stale-split/quorum"
+    shutil.copy(next(kept.glob("*-status-steady.txt")), folder / STATUS)
+    shutil.copy(next(kept.glob("*-replication-steady.txt")), folder / REPLICATION)
+    return folder
+
+
+def test_every_bundled_output_is_found_and_dated_by_its_name(golden: Path) -> None:
+    found = find_describe_files([golden, golden / "stale-split"])
+    names = {path.name for path in golden.rglob("quorum/*.txt")}
+    assert found.left_out == ()
+    assert {o.source for f in found.files for o in f.observations} == names
+    assert len(found.files) == len(names) == 208
+    for file in found.files:
+        for seen in file.observations:
+            assert seen.cluster_id == file.cluster_id
+            assert (seen.observed_from, seen.observed_to - seen.observed_from) == (
+                int(seen.source[:13]),
+                10_000,
+            )
+
+
+def test_replication_is_of_the_cluster_that_the_status_beside_it_names(golden: Path, tmp_path: Path) -> None:
+    outputs(golden, tmp_path / "a/quorum")
+    found = find_describe_files([tmp_path]).files
+    assert {f.cluster_id for f in found} == {"W2JPl0IXSia8pSNJSDCaUw"}
+    told = {o.source: (o.kind, o.observed_from, o.observed_to) for f in found for o in f.observations}
+    assert told == {
+        STATUS: ("status", 1795256883490, 1795256893490),
+        REPLICATION: ("replication", 1795256884000, 1795256885000),
+    }
+
+
+def test_a_copy_elsewhere_is_the_same_observation(golden: Path, tmp_path: Path) -> None:
+    outputs(golden, tmp_path / "a")
+    outputs(golden, tmp_path / "b/c")
+    assert find_describe_files([tmp_path / "a"]) == find_describe_files([tmp_path])
+
+
+def test_what_cannot_be_used_is_left_out_and_said(golden: Path, tmp_path: Path) -> None:
+    undated = outputs(golden, tmp_path / "a")
+    (undated / STATUS).rename(undated / "no-time-in-its-name.txt")
+    half = tmp_path / "b"
+    half.mkdir()
+    (half / "1795256883491-half.txt").write_text("ClusterId:  c\nLeaderId:  1\n")
+    (half / "1795256883492-letter.txt").write_text("Dear reader")
+    found = find_describe_files([tmp_path])
+    assert found.files == ()
+    assert len(found.left_out) == 2
+    assert "replication.txt: no --status output beside it" in found.left_out[0]
+    assert "1795256883491-half.txt: no LeaderEpoch" in found.left_out[1]
+
+
+def test_only_named_clusters(golden: Path, tmp_path: Path) -> None:
+    outputs(golden, tmp_path / "x")
+    assert find_describe_files([tmp_path], frozenset({"another"})).files == ()
