@@ -1,0 +1,259 @@
+"""kraftlake plan: may I do this to the quorum now, what would happen, and how is it done?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jobs.arguments import moment_ms
+from jobs.moment import iso
+from jobs.outcome import ExitCode, Failure
+from kraft_core.evidence.collect import collect
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.facts import label
+from kraft_core.logdir import find_controller_dirs
+from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
+from kraft_core.plan.planning import Plan, plan
+from kraft_core.plan.registrations import registrations
+from kraft_core.plan.standing import Member, Quorum, quorum_of
+from kraft_core.plan.verdicts import Side
+from kraft_core.raft.voters import Endpoint
+
+EXAMPLES = """examples:
+  kraftlake plan remove 3 --captures /backup/controllers
+  kraftlake plan add 4 --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w
+  kraftlake plan replace 2 --captures /backup/controllers
+  kraftlake plan replace 2 --by 4 --captures /backup/controllers --format json
+  kraftlake plan update 2 --endpoint CONTROLLER://host-7:9093 --lake /data/lake
+  kraftlake plan upgrade-kraft-version --captures /backup/controllers
+  kraftlake plan lose 1 2 --captures /backup/controllers
+
+The answer is about the moment of the captures. No Spark is started.
+exit codes: 0 safe, 1 unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    source = argparse.ArgumentParser(add_help=False)
+    group = source.add_mutually_exclusive_group(required=True)
+    group.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
+    group.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake")
+    source.add_argument("--cluster", metavar="ID", help="which cluster, where there are several")
+    source.add_argument(
+        "--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied, if nothing says"
+    )
+    source.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def action(name: str, text: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, help=text, description=text, parents=[source])
+
+    for name, text in (("add", "make an observer a voter"), ("remove", "make a voter an observer")):
+        one = action(name, text)
+        one.add_argument("node", type=int, help="node id")
+        one.add_argument("--directory-id", metavar="ID", help="where the node has several directories")
+    update = action("update", "restart a voter with other endpoints")
+    update.add_argument("node", type=int, help="node id")
+    update.add_argument(
+        "--endpoint", type=endpoint, action="append", required=True, metavar="NAME://HOST:PORT"
+    )
+    gone = action("replace", "put a new disk, or another node, in the place of a voter that is gone")
+    gone.add_argument("node", type=int, help="node id of the voter that is gone")
+    gone.add_argument(
+        "--by", type=int, metavar="NODE", help="another node; by default a new disk of this one"
+    )
+    upgrade = action("upgrade-kraft-version", "finalize a level of kraft.version")
+    upgrade.add_argument("--level", type=int, default=1, help="default: 1")
+    lose = action("lose", "what if these nodes stop?")
+    lose.add_argument("node", type=int, nargs="+", help="node ids")
+
+
+def endpoint(text: str) -> Endpoint:
+    """NAME://HOST:PORT."""
+    name, _, address = text.partition("://")
+    host, _, port = address.rpartition(":")
+    if not name or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no endpoint such as CONTROLLER://host-1:9093")
+    return Endpoint(name, host, int(port))
+
+
+def action_of(args: argparse.Namespace) -> Action:
+    match args.action:
+        case "add":
+            return Add(args.node, args.directory_id)
+        case "remove":
+            return Remove(args.node, args.directory_id)
+        case "update":
+            return Update(args.node, tuple(args.endpoint))
+        case "replace":
+            return Replace(args.node, args.by)
+        case "lose":
+            return Lose(tuple(args.node))
+        case _:
+            return UpgradeKRaftVersion(args.level)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan. Raises Failure."""
+    quorum = from_captures(args) if args.captures else from_lake(args)
+    made = plan(quorum, action_of(args))
+    if args.format == "json":
+        print(json.dumps(as_json(made), ensure_ascii=False))
+    else:
+        print(*lines(made), sep="\n")
+    return ExitCode.FINE if made.judged.verdict.name == "safe" else ExitCode.FOUND
+
+
+def from_captures(args: argparse.Namespace) -> Quorum:
+    """The quorum of captured directories. Raises Failure."""
+    for path in args.captures:
+        if not path.exists():
+            raise Failure(f"{path} does not exist")
+    found = find_controller_dirs(args.captures)
+    try:
+        facts = collect(found.directories, args.captured_at)
+    except OSError as error:
+        raise Failure(f"{error.filename}: {error.strerror}", ExitCode.NOTHING_READABLE) from None
+    cluster = only_cluster([each.cluster_id for each in facts], args.cluster)
+    directories = [d for d in found.directories if d.meta is not None and d.meta.cluster_id == cluster]
+    of_cluster = next(each for each in facts if each.cluster_id == cluster)
+    return known(quorum_of(conclude(of_cluster), registrations(directories)), cluster)
+
+
+def from_lake(args: argparse.Namespace) -> Quorum:
+    """The quorum that a lake's newest captures show. Raises Failure."""
+    # Imported here: the tables' declarations bring PySpark's types, a second that --captures need not wait.
+    from jobs.quorum_facts import clusters_of, facts_of, registrations_of
+
+    lake = args.lake.resolve()
+    cluster = only_cluster(clusters_of(lake), args.cluster)
+    return known(quorum_of(conclude(facts_of(lake, cluster)), registrations_of(lake, cluster)), cluster)
+
+
+def only_cluster(found: list[str], wanted: str | None) -> str:
+    """The cluster that is meant. Raises Failure."""
+    if not found:
+        raise Failure("no controller directory with a cluster id and a node id", ExitCode.NOTHING_READABLE)
+    if wanted is not None and wanted not in found:
+        raise Failure(f"no cluster {wanted}; there are: {', '.join(sorted(found))}")
+    if wanted is None and len(found) > 1:
+        raise Failure(f"{len(found)} clusters; name one by --cluster: {', '.join(sorted(found))}")
+    return wanted or found[0]
+
+
+def known(quorum: Quorum | None, cluster: str) -> Quorum:
+    if quorum is None:
+        raise Failure(f"no captured log of {cluster} holds a batch", ExitCode.NOTHING_READABLE)
+    return quorum
+
+
+def lines(made: Plan) -> Iterator[str]:
+    """The plan for people."""
+    quorum, judged = made.quorum, made.judged
+    yield f"{judged.verdict.name.replace('_', ' ').upper()}: {judged.verdict.reason}"
+    if judged.verdict.exception:
+        yield f"  Kafka's tool prints {judged.verdict.exception}: {judged.verdict.error_text}"
+    if len(judged.stages) > 1:
+        yield from (
+            f"  {nth}. {stage.what}: {stage.verdict.name.replace('_', ' ')}; {stage.verdict.reason}"
+            for nth, stage in enumerate(judged.stages, start=1)
+        )
+    leader = quorum.leader.id if quorum.leader else "unknown"
+    yield (
+        f"cluster {quorum.cluster_id} at {iso(quorum.as_of)}: epoch {quorum.epoch}, leader {leader}, log end "
+        f"{quorum.log_end}, {_watermark_words(judged.high_watermarks)}"
+    )
+    for name, side in (("before", judged.before), ("after", judged.after)):
+        if side is not None:
+            yield f"{name}: {_side_words(side)}"
+    yield "replicas:"
+    yield from (f"  {_member_words(member)}" for member in quorum.members)
+    if made.risks:
+        yield "mind:"
+        yield from (f"  {risk.name}: {risk.sentence}" for risk in made.risks)
+    yield "steps:"
+    for nth, step in enumerate(made.steps, start=1):
+        yield f"  {nth}. {step.what}" + (f" ({step.expect})" if step.expect else "")
+        if step.command:
+            yield f"     {step.command}"
+
+
+def _watermark_words(marks: tuple[int | None, int | None]) -> str:
+    least, most = marks
+    if least is None:
+        return "high watermark not known" if most is None else f"high watermark unknown or up to {most}"
+    return f"high watermark {least}" if least == most else f"high watermark {least} to {most}"
+
+
+def _side_words(side: Side) -> str:
+    names = ", ".join(label(key) for key in side.voters)
+    spare = f"{side.spare} more may stop" if side.spare >= 0 else f"{-side.spare} too few to commit"
+    hangs = (
+        f", commits hang on each of {', '.join(str(k.id) for k in side.hangs_on)}" if side.hangs_on else ""
+    )
+    return (
+        f"{len(side.voters)} voters ({names}), majority {side.majority}, tolerates {side.tolerated_failures} "
+        f"failures; {side.keeping_up} keep up, {spare}{hangs}"
+    )
+
+
+def _member_words(member: Member) -> str:
+    kind = "voter" if member.is_voter else "observer"
+    end = f", log end {member.end_offset}" if member.end_offset is not None else ""
+    return f"{label(member.key)} {kind}, {member.standing.value}: {member.words}{end}"
+
+
+def as_json(made: Plan) -> dict[str, Any]:
+    """The plan for programs: stable keys, times in ms."""
+    quorum, judged = made.quorum, made.judged
+    verdict = judged.verdict
+    return {
+        "cluster_id": quorum.cluster_id,
+        "as_of": quorum.as_of,
+        "action": type(made.action).__name__,
+        "verdict": verdict.name,
+        "reason": verdict.reason,
+        "error": verdict.error.name if verdict.error else None,
+        "exception": verdict.exception,
+        "error_message": verdict.error_text,
+        "leader_epoch": quorum.epoch,
+        "leader": label(quorum.leader) if quorum.leader else None,
+        "log_end_offset": quorum.log_end,
+        "high_watermark_at_least": judged.high_watermarks[0],
+        "high_watermark_at_most": judged.high_watermarks[1],
+        "stages": [
+            {"what": stage.what, "verdict": stage.verdict.name, "reason": stage.verdict.reason}
+            for stage in judged.stages
+        ],
+        "before": _side_json(judged.before),
+        "after": _side_json(judged.after),
+        "replicas": [
+            {
+                "replica": label(member.key),
+                "is_voter": member.is_voter,
+                "standing": member.standing.value,
+                "log_end_offset": member.end_offset,
+                "lag_records": member.lag_records,
+                "lag_ms": member.lag_ms,
+                "captured_at": member.captured_at,
+            }
+            for member in quorum.members
+        ],
+        "risks": [{"name": risk.name, "sentence": risk.sentence} for risk in made.risks],
+        "steps": [{"what": step.what, "command": step.command, "expect": step.expect} for step in made.steps],
+    }
+
+
+def _side_json(side: Side | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    return {
+        "voters": [label(key) for key in side.voters],
+        "majority": side.majority,
+        "tolerated_failures": side.tolerated_failures,
+        "keeping_up": side.keeping_up,
+        "spare": side.spare,
+        "hangs_on": [label(key) for key in side.hangs_on],
+    }

@@ -1,0 +1,83 @@
+"""A cluster's facts from a lake's tables, without Spark: what plan and metrics stand on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jobs.outcome import Failure
+from kraft_core.evidence.facts import ClusterFacts
+from kraft_core.plan.registrations import TYPE, Registration, Registrations, registration
+from transforms.cluster_facts import CONTROL_COLUMNS, CONTROL_TYPES, SNAPSHOT_KEY
+from transforms.delta_rs import rows_with
+from transforms.derived import cluster_facts
+from transforms.lake_files import NoLakeError, check_lake
+from transforms.tables import CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
+
+Row = dict[str, Any]
+_FEATURE = "FEATURE_LEVEL_RECORD"
+_METADATA_VERSION = "metadata.version"
+
+
+def clusters_of(lake: Path) -> list[str]:
+    """The clusters of a lake. Raises Failure where there is none."""
+    try:
+        check_lake(lake)
+    except NoLakeError as error:
+        raise Failure(str(error)) from None
+    return sorted({row["cluster_id"] for row in rows_with(lake, CAPTURES, ["cluster_id"])})
+
+
+def facts_of(lake: Path, cluster: str) -> ClusterFacts:
+    """As transforms.cluster_facts gathers them; the batches are not asked where a snapshot cuts one."""
+    envelope = ["offset", "leader_epoch", "batch_base_offset", "batch_crc", "appended_at", "type"]
+    return cluster_facts(
+        {
+            "cluster_id": cluster,
+            "captures": rows_with(lake, CAPTURES, cluster_id=[cluster]),
+            "control_records": _records(
+                lake, RECORDS, cluster, CONTROL_TYPES, [*envelope, *CONTROL_COLUMNS.values()]
+            ),
+            "snapshots": rows_with(lake, SNAPSHOTS, cluster_id=[cluster]),
+            "snapshot_levels": _levels(lake, SNAPSHOT_RECORDS, cluster, list(SNAPSHOT_KEY)),
+            "feature_levels": _levels(lake, RECORDS, cluster, ["offset", "leader_epoch"]),
+            "batch_ends": [],
+        }
+    )
+
+
+def _levels(lake: Path, table: Table, cluster: str, columns: list[str]) -> list[Row]:
+    """Where metadata.version was set, and to what."""
+    return [
+        {name: row[name] for name in columns} | {"level": row["feature_level"]["feature_level"]}
+        for row in _records(lake, table, cluster, [_FEATURE], [*columns, "feature_level"])
+        if row["feature_level"] is not None and row["feature_level"]["name"] == _METADATA_VERSION
+    ]
+
+
+def registrations_of(lake: Path, cluster: str) -> Registrations:
+    """What controllers registered, by logs and checkpoints."""
+    column = "register_controller"
+    logged = _records(lake, RECORDS, cluster, [TYPE], ["offset", column])
+    kept = _records(lake, SNAPSHOT_RECORDS, cluster, [TYPE], ["end_offset", column])
+    found = [_registration(row[column], row["offset"]) for row in logged if row[column]]
+    found += [_registration(row[column], row["end_offset"] - 1) for row in kept if row[column]]
+    return Registrations.of(found)
+
+
+def _registration(value: Row, offset: int) -> Registration:
+    """The column's struct in the codec's names."""
+    features = [
+        {
+            "name": feature["name"],
+            "minSupportedVersion": feature["min_supported_version"],
+            "maxSupportedVersion": feature["max_supported_version"],
+        }
+        for feature in value["features"]
+    ]
+    message = {"controllerId": value["controller_id"], "endPoints": value["end_points"], "features": features}
+    return registration(message, offset)
+
+
+def _records(lake: Path, table: Table, cluster: str, types: Any, columns: list[str]) -> list[Row]:
+    return rows_with(lake, table, columns, cluster_id=[cluster], type=types)

@@ -1,0 +1,348 @@
+"""The captured quorum as replicas of the protocol engine, to be asked what would happen.
+
+What captures do not tell is assumed once at its least (a replica that was not captured is gone) and once at
+its most (it holds the leader's whole log): only where both answer alike is the answer known. A follower's
+captured log end counts as fetched: its next Fetch, at most half a second later, tells the leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from kraft_core.plan.standing import Member, Quorum, Standing
+from kraft_core.protocol import messages
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.messages import Message, Request
+from kraft_core.protocol.replica import (
+    Candidate,
+    FetchTimes,
+    Leader,
+    Prospective,
+    Replica,
+    Resigned,
+    Sent,
+    Step,
+    Unattached,
+)
+from kraft_core.protocol.step import AppendRecords, Received, Tick, step
+from kraft_core.raft.emulation import ControlReader, EmulatedReplica
+from kraft_core.raft.epochs import EpochCache
+from kraft_core.raft.history import OffsetHistory
+from kraft_core.raft.log import Controls, ReplicaLog, Segment
+from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterHistory, VoterSet
+from kraft_core.raft.watermark import begin_leading, follower_fetched, leader_reached
+
+ADMIN = -1
+NEVER = 1 << 62
+# An address that no capture tells.
+UNKNOWN_ENDPOINT = Endpoint("CONTROLLER", "", 0)
+# Ticks from the fetch timeout to the end of an election: pre-vote, vote, and what they need to settle.
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One way the quorum can be, given the captures: the leader, and which replicas fetch from it."""
+
+    quorum: Quorum
+    leader: Replica
+    fetching: frozenset[ReplicaKey]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What Kafka answers a request; `world` is the quorum after it."""
+
+    error: ErrorCode
+    text: str | None
+    world: World
+
+    @property
+    def is_refused(self) -> bool:
+        return self.error is not ErrorCode.NONE
+
+
+def worlds(quorum: Quorum) -> tuple[World, World] | None:
+    """The quorum at its least and at its most; None where its leader or voters are not in sight."""
+    voters = quorum.voters
+    if quorum.leader is None or voters is None or quorum.kraft_version is None or quorum.epoch_start is None:
+        return None
+    least = frozenset(member.key for member in quorum.members if member.standing is Standing.KEEPS_UP)
+    unknown = frozenset(
+        member.key for member in quorum.members if member.is_voter and member.standing is Standing.NOT_KNOWN
+    )
+    return (
+        World(quorum, _leader(quorum, quorum.leader, least, told=False), least),
+        World(quorum, _leader(quorum, quorum.leader, least | unknown, told=True), least | unknown),
+    )
+
+
+def _leader(quorum: Quorum, key: ReplicaKey, fetching: frozenset[ReplicaKey], *, told: bool) -> Replica:
+    """The leader, its followers' log ends as captured. told: voters have told it their directory ids."""
+    assert quorum.voters is not None
+    assert quorum.epoch_start is not None
+    voters = quorum.voters.voters
+    progress = leader_reached(begin_leading(key, quorum.epoch_start, voters), quorum.log_end, voters)
+    times: list[tuple[ReplicaKey, FetchTimes]] = []
+    for member in quorum.members:
+        if member.key.id != key.id and member.standing is not Standing.REPLACED:
+            end = _fetched_end(quorum, member, fetching)
+            if end is not None:
+                progress = follower_fetched(progress, member.key, end)
+        if member.key in fetching:
+            times.append((member.key, FetchTimes(quorum.as_of, quorum.as_of, quorum.log_end)))
+    proven = _proven_watermark(quorum)
+    if proven is not None:
+        progress = replace(progress, high_watermark=max(proven, progress.high_watermark or 0))
+    watermark = progress.high_watermark
+    state = Leader(
+        quorum.epoch,
+        progress,
+        frozenset(),
+        NEVER,
+        NEVER,
+        fetch_times=tuple(times),
+        volatile_voters=_told_voters(quorum, told=told) if quorum.kraft_version == 0 else None,
+    )
+    return _replica(quorum, key, quorum.log_end, quorum.log_epochs, watermark, state)
+
+
+def _fetched_end(quorum: Quorum, member: Member, fetching: frozenset[ReplicaKey]) -> int | None:
+    """A captured log of the leader's own epoch was fetched from it; one not captured is as assumed."""
+    if member.standing is Standing.NOT_KNOWN:
+        return quorum.log_end if member.key in fetching else None
+    if member.standing is Standing.DIVERGED or member.end_offset is None:
+        return None
+    captures = quorum.known.holdings.captures.get(member.key, ())
+    in_epoch = captures[-1].in_epoch if captures else None
+    return min(member.end_offset, quorum.log_end) if in_epoch == quorum.epoch else None
+
+
+def _proven_watermark(quorum: Quorum) -> int | None:
+    """What files prove that this leader reached; None while nothing of its own epoch is proven committed."""
+    assert quorum.epoch_start is not None
+    bounds = [
+        bound.bound
+        for bound in quorum.known.lower_bounds
+        if not bound.believed and quorum.epoch_start < bound.bound <= quorum.log_end
+    ]
+    return max(bounds, default=None)
+
+
+def _told_voters(quorum: Quorum, *, told: bool) -> VoterSet:
+    """With kraft.version 0: the static set with what its voters told the leader, kept in memory alone.
+
+    A voter tells its directory id within three fetch timeouts, if its software knows the request; that it
+    does shows in its registration.
+    """
+    assert quorum.voters is not None
+    entries: list[Voter] = []
+    for voter in quorum.voters.voters:
+        registered = quorum.registration(voter.key.id)
+        captured = [m.key for m in quorum.members_of(voter.key.id) if m.key.directory_id is not None]
+        versions = registered.kraft_versions if registered else None
+        if versions is None or not (captured or told):
+            entries.append(voter)
+            continue
+        directory = captured[-1].directory_id if captured else f"(directory of {voter.key.id})"
+        endpoints = registered.endpoints if registered else voter.endpoints
+        entries.append(Voter(ReplicaKey(voter.key.id, directory), endpoints, *versions))
+    return VoterSet.of(entries)
+
+
+def _replica(
+    quorum: Quorum,
+    key: ReplicaKey,
+    log_end: int,
+    epochs: EpochCache,
+    watermark: int | None,
+    state: Leader,
+) -> Replica:
+    log_start = min(quorum.log_start, log_end)
+    log = ReplicaLog(
+        start_offset=log_start,
+        end_offset=log_end,
+        high_watermark=watermark or log_start,
+        known_high_watermark=watermark,
+        epochs=epochs,
+        segments=(Segment(log_start, 1),),
+    )
+    store = EmulatedReplica(log, ControlReader(_controls(quorum, log_end, epochs), log_end, rewinds=True))
+    endpoints = quorum.endpoints_of(key.id) or (UNKNOWN_ENDPOINT,)
+    return Replica(quorum.cluster_id, key, endpoints, store, state, now=quorum.as_of)
+
+
+def _controls(quorum: Quorum, log_end: int, epochs: EpochCache) -> Controls:
+    """What the log puts in force at its end; an empty log knows nothing."""
+    if epochs.last_epoch is None:
+        return Controls(VoterHistory())
+    voters = quorum.known.in_force.voters_at(epochs.last_epoch, log_end - 1)
+    version = quorum.known.in_force.at(epochs.last_epoch, log_end - 1).kraft_version
+    if voters is None:
+        history = VoterHistory()
+    elif voters.source == "static":
+        history = VoterHistory(voters.voters)
+    else:
+        history = VoterHistory().add(voters.offset, voters.voters)
+    return Controls(history, OffsetHistory().add(-1, version or 0))
+
+
+def ask(world: World, request: Request) -> Answer:
+    """What the leader answers. One that is to add a voter hears at once that it speaks kraft.version 0 and 1.
+
+    The request is accepted where nothing is answered yet: then the VotersRecord waits for its commit.
+    """
+    leader = world.leader
+    done = step(leader, Received(Message(ADMIN, leader.key.id, 0, request)))
+    for message in done.messages:
+        if isinstance(message.body, messages.ApiVersionsRequest):
+            reply = messages.ApiVersionsResponse(ErrorCode.NONE, 0, 1)
+            back = Message(message.destination, leader.key.id, message.correlation_id, reply)
+            done = step(done.replica, Received(back))
+            break
+    error, text = _answered(done)
+    return Answer(error, text, replace(world, leader=done.replica))
+
+
+def _answered(done: Step) -> tuple[ErrorCode, str | None]:
+    for message in done.messages:
+        if message.destination == ADMIN:
+            body = message.body
+            return getattr(body, "error", ErrorCode.NONE), getattr(body, "message", None)
+    return ErrorCode.NONE, None
+
+
+def write(world: World) -> World:
+    """The leader appends a record of metadata."""
+    return replace(world, leader=step(world.leader, AppendRecords(1)).replica)
+
+
+def fetch_all(world: World, without: ReplicaKey | None = None) -> World:
+    """Every replica that fetches has come to the log end and said so, but one."""
+    leader = world.leader
+    for key in sorted(world.fetching - {without}, key=lambda key: (key.id, key.directory_id or "")):
+        if key.id == leader.key.id or not isinstance(leader.state, Leader):
+            continue
+        end = leader.log_end
+        request = messages.FetchRequest(
+            leader.cluster_id, key, leader.epoch, end.end_offset, end.leader_epoch, max_wait=0
+        )
+        leader = step(leader, Received(Message(key.id, leader.key.id, 0, request))).replica
+    return replace(world, leader=leader)
+
+
+def commits(world: World, without: ReplicaKey | None = None) -> bool:
+    """Whether the log as it is now commits to its end by those that fetch."""
+    after = fetch_all(world, without).leader
+    if isinstance(after.state, Resigned):
+        return True  # a leader whose own removal has committed
+    watermark = after.log.known_high_watermark
+    return watermark is not None and watermark >= after.log.end_offset
+
+
+def hangs_on(world: World) -> tuple[ReplicaKey, ...]:
+    """The voters without any one of which nothing commits; nobody where nothing commits anyway."""
+    if not commits(world):
+        return ()
+    voters = [key for key in world.fetching if world.leader.voters.voter_for(key) is not None]
+    found = [key for key in voters if not commits(world, without=key)]
+    leader = world.leader.key
+    if world.leader.is_voter:
+        without = lose(world, [leader.id])
+        if without is None or not commits(write(without)):
+            found.append(leader)
+    return tuple(sorted(found, key=lambda key: (key.id, key.directory_id or "")))
+
+
+def lose(world: World, node_ids: Iterable[int]) -> World | None:
+    """The quorum once these nodes are gone; None where those left elect nobody."""
+    gone = frozenset(node_ids)
+    fetching = frozenset(key for key in world.fetching if key.id not in gone)
+    if world.leader.key.id not in gone:
+        return replace(world, fetching=fetching)
+    return elect(replace(world, fetching=fetching))
+
+
+def elect(world: World) -> World | None:
+    """The quorum under the first voter that the others elect, the furthest on first."""
+    ends = {member.key: member.end_offset or 0 for member in world.quorum.members}
+    for key in sorted(world.fetching, key=lambda key: (-ends.get(key, 0), key.id)):
+        elected = _elected(world, key)
+        if elected is not None:
+            others = world.fetching - {key}
+            return fetch_all(World(world.quorum, elected, others))
+    return None
+
+
+def _elected(world: World, nominee: ReplicaKey) -> Replica | None:
+    """The nominee as leader, if its fetch timeout passes first and the others answer as the engine does."""
+    replicas = {key.id: _survivor(world, key) for key in world.fetching}
+    now = world.quorum.as_of
+    for _ in range(_ROUNDS):
+        now += 1
+        started = step(replicas[nominee.id], Tick(now))
+        replicas[nominee.id] = started.replica
+        _exchange(replicas, nominee.id, list(started.messages))
+        nominated = replicas[nominee.id]
+        if isinstance(nominated.state, Leader):
+            return nominated
+        if not isinstance(nominated.state, Prospective | Candidate):
+            return None
+    return None
+
+
+def _exchange(replicas: dict[int, Replica], nominee: int, under_way: list[Message]) -> None:
+    """Deliver the nominee's requests and their answers; what goes to a node that is gone stays unanswered."""
+    while under_way:
+        message = under_way.pop(0)
+        if message.destination in replicas:
+            done = step(replicas[message.destination], Received(message))
+            replicas[message.destination] = done.replica
+            if nominee in (message.source, message.destination):
+                under_way += done.messages
+        else:
+            replicas[nominee] = _without_request(replicas[nominee], message.destination)
+
+
+def _without_request(replica: Replica, destination: int) -> Replica:
+    """A request to a node that is gone stays unanswered."""
+    sent: tuple[Sent, ...] = tuple(one for one in replica.sent if one.destination != destination)
+    return replace(replica, sent=sent)
+
+
+def _survivor(world: World, key: ReplicaKey) -> Replica:
+    """A replica that kept up with a leader that is gone: it holds the leader's log, but follows nobody."""
+    leader = world.leader
+    store = replace(leader.store, log=replace(leader.log, known_high_watermark=None))
+    return replace(
+        leader,
+        key=key,
+        endpoints=world.quorum.endpoints_of(key.id) or leader.endpoints,
+        store=store,
+        state=Unattached(leader.epoch, world.quorum.as_of),
+        sent=(),
+    )
+
+
+def joining(world: World, key: ReplicaKey, *, fetches: bool) -> World:
+    """A replica that had the whole log once and fetched lately; `fetches`: and goes on doing so."""
+    state = world.leader.state
+    if not isinstance(state, Leader):
+        return world
+    times = dict(state.fetch_times)
+    times[key] = FetchTimes(world.quorum.as_of, world.quorum.as_of, world.leader.log.end_offset)
+    leader = replace(world.leader, state=replace(state, fetch_times=tuple(times.items())))
+    return replace(world, leader=leader, fetching=world.fetching | ({key} if fetches else frozenset()))
+
+
+def side_words(world: World) -> str:
+    """Who of the voters keeps up, and how many it takes."""
+    voters = world.leader.voters
+    up = sorted(
+        voter.key.id
+        for voter in voters
+        if voter.matches(world.leader.key) or any(voter.matches(key) for key in world.fetching)
+    )
+    names = ", ".join(map(str, up))
+    return f"{len(up)} of {len(voters)} voters keep up ({names}), {voters.majority} are needed"

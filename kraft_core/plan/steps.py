@@ -1,0 +1,198 @@
+"""The steps of an action with Kafka's own commands: the scenarios of KIP-853 as Kafka's code wants them.
+
+Disk failure: Kafka knows voters by id when one is added, so the old directory is removed first (the KIP adds
+first; the answer would be DUPLICATE_VOTER). Node failure: the new node is added, then the old one removed.
+Changed endpoints: the voter tells them itself after its restart (UpdateRaftVoter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
+from kraft_core.plan.standing import Quorum, Standing
+from kraft_core.plan.verdicts import Verdict, directory_of, fresh_directory, lagging
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.raft.voters import Endpoint
+
+QUORUM_TOOL = "bin/kafka-metadata-quorum.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do, with which command (None: by hand), and what to see before going on."""
+
+    what: str
+    command: str | None = None
+    expect: str | None = None
+
+
+def steps(quorum: Quorum, action: Action, verdict: Verdict) -> tuple[Step, ...]:
+    """What is left to do of an action, as of the captures; where Kafka refuses, what to do first."""
+    if verdict.name == "refused":
+        return tuple(_first(quorum, action, verdict))
+    match action:
+        case Add():
+            return tuple(_add(quorum, action.node_id, action.directory_id))
+        case Remove():
+            return tuple(_remove(quorum, action.node_id, action.directory_id))
+        case Replace():
+            return tuple(_replace(quorum, action))
+        case Update():
+            return tuple(_update(quorum, action))
+        case UpgradeKRaftVersion():
+            return tuple(_upgrade(quorum, action.level))
+        case Lose():
+            return (_look(quorum, "--status", "a leader, and HighWatermark rising", *action.node_ids),)
+
+
+def _add(quorum: Quorum, node_id: int, directory_id: str | None) -> Iterator[Step]:
+    if not any(not member.is_voter for member in quorum.members_of(node_id)):
+        yield from _format_and_start(quorum, node_id)
+    yield _caught_up(quorum, node_id, directory_id)
+    yield from _addition(quorum, node_id)
+
+
+def _first(quorum: Quorum, action: Action, verdict: Verdict) -> Iterator[Step]:
+    """What a refusal asks for; nothing where the action itself is wrong."""
+    if verdict.error is ErrorCode.REQUEST_TIMED_OUT:
+        behind = ", ".join(str(member.key.id) for member in lagging(quorum))
+        who = f"bring back {behind}, so that" if behind else "wait until"
+        yield Step(f"{who} what is under way commits; then plan again")
+        yield _look(quorum, "--replication", "Lag 0 for a majority of the voters")
+    elif verdict.error is ErrorCode.INVALID_REQUEST and isinstance(action, Update) and quorum.leader:
+        names = ",".join(end.name for end in quorum.endpoints_of(quorum.leader.id)[:1])
+        yield Step(f"keep listener {names}, by which the leader reaches its voters, beside the new one")
+    elif verdict.error is ErrorCode.DUPLICATE_VOTER and isinstance(action, Add):
+        yield Step("to give this voter another disk", f"kraftlake plan replace {action.node_id} ...")
+    elif verdict.error is ErrorCode.UNSUPPORTED_VERSION:
+        yield Step("finalize kraft.version 1 first", "kraftlake plan upgrade-kraft-version ...")
+
+
+def _caught_up(quorum: Quorum, node_id: int, directory_id: str | None) -> Step:
+    directory = directory_id or fresh_directory(quorum, node_id) or "its new directory"
+    return _look(quorum, "--replication", f"{node_id} with {directory} is an Observer with Lag 0", node_id)
+
+
+def _addition(quorum: Quorum, node_id: int) -> Iterator[Step]:
+    yield Step(
+        f"make {node_id} a voter",
+        f"{QUORUM_TOOL} --command-config {config(node_id)} {_boot(quorum, node_id)} add-controller",
+        f"Added controller {node_id}",
+    )
+    yield _look(quorum, "--status", f"CurrentVoters lists {node_id}", node_id)
+
+
+def _format_and_start(quorum: Quorum, node_id: int) -> Iterator[Step]:
+    yield Step(
+        f"format the empty disk of {node_id}, as an observer",
+        f"bin/kafka-storage.sh format --cluster-id {quorum.cluster_id} --config {config(node_id)} "
+        "--no-initial-controllers",
+    )
+    yield Step(f"start {node_id}", f"bin/kafka-server-start.sh -daemon {config(node_id)}")
+
+
+def _remove(quorum: Quorum, node_id: int, directory_id: str | None) -> Iterator[Step]:
+    yield Step(
+        f"set controller.quorum.auto.join.enable=false on {node_id}, if it is true, and restart it",
+        expect="else it adds itself again",
+    )
+    yield _removal(quorum, node_id, directory_id)
+    yield _look(quorum, "--status", f"CurrentVoters lists {node_id} no more", node_id)
+    yield Step(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
+
+
+def _removal(quorum: Quorum, node_id: int, directory_id: str | None) -> Step:
+    directory = directory_of(quorum, node_id, directory_id, voter=True) or "DIRECTORY_ID"
+    return Step(
+        f"take {node_id} with directory {directory} out of the voters",
+        f"{QUORUM_TOOL} {_boot(quorum, node_id)} remove-controller --controller-id {node_id} "
+        f"--controller-directory-id {directory}",
+        f"Removed KRaft controller {node_id}",
+    )
+
+
+def _replace(quorum: Quorum, action: Replace) -> Iterator[Step]:
+    node_id, successor = action.node_id, action.successor
+    if successor is None:
+        if fresh_directory(quorum, node_id) is None:
+            yield Step(f"stop {node_id} and give it an empty disk")
+            yield from _format_and_start(quorum, node_id)
+        yield _caught_up(quorum, node_id, None)
+        yield _removal(quorum, node_id, None)
+        yield from _addition(quorum, node_id)
+        return
+    yield from _add(quorum, successor, None)
+    yield _removal(quorum, node_id, None)
+    yield _look(quorum, "--status", f"CurrentVoters lists {successor}, and {node_id} no more", node_id)
+
+
+def _update(quorum: Quorum, action: Update) -> Iterator[Step]:
+    """A listener of another name is added everywhere before it becomes the first (KIP-853)."""
+    node_id = action.node_id
+    known = {end.name for end in quorum.endpoints_of(node_id)}
+    fresh = [end for end in action.endpoints if end.name not in known]
+    listeners = ",".join(map(listener, action.endpoints))
+    if fresh and known:
+        yield from _listener_change(quorum, fresh[0], sorted(known))
+        return
+    yield Step(f"on {node_id}, set advertised.listeners={listeners} in {config(node_id)}")
+    yield from _restart(quorum, node_id)
+    yield _look(quorum, "--status", f"CurrentVoters has {listeners} for {node_id}", node_id)
+
+
+def _listener_change(quorum: Quorum, fresh: Endpoint, known: list[str]) -> Iterator[Step]:
+    names = [*known, fresh.name]
+    everyone = [voter.key.id for voter in quorum.voters.voters] if quorum.voters else []
+    rounds = (
+        (f"add {fresh.name} to listeners and the protocol map; controller.listener.names={','.join(names)}"),
+        (f"put it first: controller.listener.names={','.join([fresh.name, *known])}"),
+    )
+    for what in rounds:
+        for node_id in everyone:
+            yield Step(f"on {node_id}, {what}")
+            yield from _restart(quorum, node_id)
+    yield Step(
+        f"on each broker, controller.listener.names={fresh.name}, and its port in "
+        "controller.quorum.bootstrap.servers; restart one by one"
+    )
+    for node_id in everyone:
+        yield Step(f"on {node_id}, remove {','.join(known)}; controller.listener.names={fresh.name}")
+        yield from _restart(quorum, node_id)
+    yield _look(quorum, "--status", f"CurrentVoters has {fresh.name} for every voter")
+
+
+def _restart(quorum: Quorum, node_id: int) -> Iterator[Step]:
+    yield Step(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
+    yield Step(f"start {node_id}", f"bin/kafka-server-start.sh -daemon {config(node_id)}")
+    yield _look(quorum, "--replication", f"{node_id} is a Follower with Lag 0 before the next one", node_id)
+
+
+def _upgrade(quorum: Quorum, level: int) -> Iterator[Step]:
+    features = f"bin/kafka-features.sh {_boot(quorum)}"
+    yield Step("see that all controllers support it", f"{features} describe")
+    yield Step(f"finalize {level}", f"{features} upgrade --feature kraft.version={level}")
+    yield _look(quorum, "--status", "CurrentVoters shows directory ids")
+
+
+def _look(quorum: Quorum, what: str, expect: str, *without: int) -> Step:
+    return Step("look", f"{QUORUM_TOOL} {_boot(quorum, *without)} describe {what}", expect)
+
+
+def config(node_id: int) -> str:
+    """How the plan calls a controller's configuration file."""
+    return f"controller-{node_id}.properties"
+
+
+def listener(end: Endpoint) -> str:
+    return f"{end.name}://{end.host}:{end.port}"
+
+
+def _boot(quorum: Quorum, *without: int) -> str:
+    """The voters that keep up, but those that the action is about."""
+    fine = (Standing.LEADER, Standing.KEEPS_UP)
+    ids = [m.key.id for m in quorum.members if m.is_voter and m.standing in fine and m.key.id not in without]
+    ends = [end for node_id in ids for end in quorum.endpoints_of(node_id)[:1]]
+    servers = ",".join(f"{end.host}:{end.port}" for end in ends)
+    return f"--bootstrap-controller {servers or 'HOST:PORT'}"

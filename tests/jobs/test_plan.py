@@ -1,0 +1,83 @@
+"""kraftlake plan as a user calls it; from a lake it says what it says from the captures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.plan import as_json
+from jobs.quorum_facts import clusters_of, facts_of, registrations_of
+from kraft_core.evidence.collect import collect
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.logdir import find_controller_dirs
+from kraft_core.plan.actions import Add, Lose, Remove, Replace, UpgradeKRaftVersion
+from kraft_core.plan.planning import plan
+from kraft_core.plan.registrations import registrations
+from kraft_core.plan.standing import quorum_of
+
+
+def test_a_refusal_for_people(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "remove", "3", "--captures", str(golden / "uncommitted-truncation/before")]
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("REFUSED: Kafka refuses to remove 3@kf8ghIj_xoS34ea-4yIRQg: REQUEST_TIMED_OUT")
+    assert "Kafka's tool prints TimeoutException: Request timed out waiting for voters to commit" in out
+    assert "2@JJnBYSCjLKkJ5gRPQ1FZ7g voter, behind: lacks the last 17 records, for 8.0 s or more" in out
+    assert "1. bring back 2, 3, so that what is under way commits; then plan again" in out
+
+
+def test_a_safe_plan_for_programs(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "plan",
+        "replace",
+        "2",
+        "--captures",
+        str(golden / "disk-failure/before-wipe"),
+        "--format",
+        "json",
+    ]
+    assert main(words) == 0
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (made["verdict"], made["error"]) == ("safe", None)
+    assert made["before"]["tolerated_failures"] == 1
+    assert [stage["verdict"] for stage in made["stages"]] == ["safe"] * 3
+    assert any(step["command"] and "--no-initial-controllers" in step["command"] for step in made["steps"])
+
+
+def test_a_lake_says_what_its_captures_say(lake: Any, golden_captures: list[Path]) -> None:
+    directories = find_controller_dirs(golden_captures).directories
+    assert clusters_of(lake.path) == sorted({d.meta.cluster_id for d in directories if d.meta})
+    for facts in collect(directories):
+        of_cluster = [d for d in directories if d.meta and d.meta.cluster_id == facts.cluster_id]
+        by_files = quorum_of(conclude(facts), registrations(of_cluster))
+        by_lake = quorum_of(
+            conclude(facts_of(lake.path, facts.cluster_id)), registrations_of(lake.path, facts.cluster_id)
+        )
+        assert by_files is not None
+        assert by_lake is not None
+        assert by_lake.registrations == by_files.registrations
+        for action in (Remove(3), Add(4), Replace(2), Lose((1,)), UpgradeKRaftVersion()):
+            assert as_json(plan(by_lake, action)) == as_json(plan(by_files, action))
+
+
+def test_wrong_words(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    captures = str(golden / "disk-failure/before-wipe")
+
+    def refused(code: int, said: str, *words: str) -> None:
+        assert main(["plan", *words]) == code
+        err = capsys.readouterr().err
+        assert said in err
+        assert len(err.splitlines()) == 1
+
+    refused(2, "nowhere does not exist", "remove", "3", "--captures", str(tmp_path / "nowhere"))
+    refused(3, "no controller directory", "remove", "3", "--captures", str(tmp_path))
+    refused(2, "clusters; name one by --cluster", "remove", "3", "--captures", str(golden))
+    refused(2, "no cluster x", "remove", "3", "--captures", captures, "--cluster", "x")
+    refused(2, "is no lake", "remove", "3", "--lake", str(tmp_path))
+    for words in (("remove",), ("update", "2", "--endpoint", "host"), ("fly", "1")):
+        with pytest.raises(SystemExit, match="2"):
+            main(["plan", *words, "--captures", captures])
