@@ -11,9 +11,20 @@ from jobs.planning import Selection
 
 def add_lake(parser: argparse.ArgumentParser) -> None:
     """--lake and --master. A verb that fails by findings adds --fail-on (jobs.verdict)."""
-    parser.set_defaults(fail_on="never")
+    parser.set_defaults(fail_on="never", wait=0.0)
     parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
     parser.add_argument("--master", metavar="URL", help="Spark master; by default all cores of this machine")
+
+
+def add_wait(parser: argparse.ArgumentParser) -> None:
+    """--wait, of verbs that write the lake; others never wait."""
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long to wait for a run that writes the lake; then exit 4 (default: not at all)",
+    )
 
 
 def add_captures(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +38,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
         help="folders in which controller directories lie, at any depth",
     )
     add_lake(parser)
+    add_wait(parser)
     parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="read only this cluster")
     parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that state none")
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that state none")

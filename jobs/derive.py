@@ -17,6 +17,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
+    arguments.add_wait(parser)
     parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
     add_fail_on(parser)
 

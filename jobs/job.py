@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,29 +23,44 @@ from transforms.lake_files import NoLakeError, check_lake, prepare_lake
 def opened_job(
     args: argparse.Namespace, progress: Progress, make_lake: bool, quick: bool = False
 ) -> Iterator[Job]:
-    """A job over args.lake; quick as in open_session. Raises Failure before Spark starts if it is no lake."""
+    """A job that may write args.lake: it holds the lease to its end; quick as in open_session.
+
+    Raises Failure before Spark starts if it is no lake, or if another run writes for longer than args.wait.
+    """
     try:
         (prepare_lake if make_lake else check_lake)(args.lake)
     except NoLakeError as error:
         raise Failure(str(error)) from None
+    from jobs.lease import await_free, driver_process, take_lease
     from jobs.session import open_session
     from transforms.lake import existing_lake
+    from transforms.tables import RUNS
 
+    give_up = time.monotonic() + args.wait
+    await_free(args.lake, give_up, progress.say)
     with progress.stage("session"):
         spark = open_session(args.master, say=progress.say, quick=quick)
-    yield Job(existing_lake(spark, args.lake), Record(args.verb, progress, args.fail_on))
+    lake = existing_lake(spark, args.lake)
+    lake.create(RUNS)
+    record = Record(args.verb, progress, args.fail_on)
+    lease = take_lease(lake.path, record, driver_process(spark), give_up, progress.say)
+    try:
+        yield Job(lake, record, lease)
+    finally:
+        lease.end(None)
 
 
 class Job:
     """One run of a verb."""
 
-    def __init__(self, lake: Any, record: Record) -> None:
+    def __init__(self, lake: Any, record: Record, lease: Any) -> None:
         from jobs.ingesting import Ingested
         from jobs.reading import Run
 
         self.lake = lake
         self.progress = record.progress
         self.record = record
+        self.lease = lease
         self.run = Run(self.record.run_id, self.record.started_at)
         self.ingested = Ingested()
 
@@ -77,6 +93,7 @@ class Job:
     def commit(self) -> None:
         from jobs.ingesting import commit
 
+        self.lease.check()
         with self.progress.stage("commit"):
             commit(self.lake, self.ingested, self.run.run_id)
 
@@ -90,10 +107,7 @@ class Job:
 
     def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
         """Print, note the run and say how it ended."""
-        from transforms.tables import RUNS
-
-        self.lake.create(RUNS)
-        return end(self.lake.path, self.record, lines, clusters, len(self.touched), lost_rows)
+        return end(self.lake.path, self.record, lines, clusters, self.lease.end, len(self.touched), lost_rows)
 
 
 def end(
@@ -101,18 +115,16 @@ def end(
     record: Record,
     lines: Sequence[str],
     clusters: Sequence[str],
+    note: Callable[[int], None],
     touched: int = 0,
     lost_rows: int = 0,
 ) -> int:
-    """Note a run in `runs`, which exists, and print how it ended: its lines and one of JSON."""
-    from transforms.delta_rs import append_row
-    from transforms.tables import RUNS
-
+    """Decide the exit code, have it noted in `runs`, and print how a run ended: lines and one of JSON."""
     told = verdict(lake, clusters, record.fail_on)
     record.reported = told.reported
     lost = lost_rows and record.fail_on != "never"
     code = ExitCode.FOUND if record.failed or told.fails or lost else ExitCode.FINE
-    append_row(lake, RUNS, record.row(code))
+    note(code)
     record.progress.done()
     for line in lines:
         print(line)

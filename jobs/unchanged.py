@@ -8,7 +8,7 @@ from jobs.ingesting import from_known, news
 from jobs.job import end
 from jobs.planning import Plan
 from jobs.record import Record
-from transforms.delta_rs import exists
+from transforms.delta_rs import append_row, exists
 from transforms.lake_files import NoLakeError, check_lake
 from transforms.tables import RUNS
 
@@ -29,4 +29,8 @@ def end_if_unchanged(lake: Path, planned: Plan, record: Record) -> int | None:
     record.counts = looked_at.counts
     known = looked_at.counts["captures"]
     line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"
-    return end(lake.resolve(), record, [line], sorted(planned.clusters))
+
+    def note(code: int) -> None:
+        append_row(lake, RUNS, record.row(code))
+
+    return end(lake.resolve(), record, [line], sorted(planned.clusters), note)

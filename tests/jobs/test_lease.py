@@ -1,0 +1,142 @@
+"""The lease: one run writes, others wait or are told who does; a killed one does not block for long."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.lease import Lease, begun, is_gone, now, process_name, take_lease
+from jobs.outcome import ExitCode, Failure
+from jobs.progress import Progress
+from jobs.record import Record
+from transforms.delta_rs import append_row
+from transforms.tables import RUNS
+
+ELSEWHERE = "another-boot pid:[1] 1"
+
+
+@pytest.fixture
+def folder(lake: Any, tmp_path: Path) -> Path:
+    """A lake of which there is only `runs`, with one run that has ended."""
+    shutil.copytree(lake.path / "runs", tmp_path / "runs")
+    return tmp_path
+
+
+def take(folder: Path, wait_s: float = 0, process: str = ELSEWHERE, seconds: float = 60) -> Lease:
+    give_up = time.monotonic() + wait_s
+    return take_lease(folder, Record("run", Progress()), process, give_up, lambda _: None, seconds)
+
+
+def runs(folder: Path) -> dict[str, Any]:
+    return {row["run_id"]: row for row in DeltaTable(folder / "runs").to_pyarrow_table().to_pylist()}
+
+
+def test_a_second_run_is_told_who_writes(folder: Path) -> None:
+    record = Record("run", Progress())
+    lease = take_lease(folder, record, ELSEWHERE, 0, lambda _: None)
+    with pytest.raises(Failure) as refused:
+        take(folder)
+    assert refused.value.exit_code == ExitCode.LAKE_BUSY
+    said = str(refused.value)
+    held = runs(folder)[record.run_id]
+    for words in (record.run_id, socket.gethostname(), f"{record.started_at:%H:%M:%S}", "--wait"):
+        assert words in said
+    assert f"{held['lease']['until']:%H:%M:%S}" in said
+    lease.end(0)
+    row = runs(folder)[record.run_id]
+    assert (row["exit_code"], row["job"]) == (0, "run")
+    assert row["finished_at"] is not None
+    take(folder).end(0)
+
+
+def test_a_waiting_run_goes_on_when_the_other_ends(folder: Path) -> None:
+    lease = take(folder)
+    said: list[str] = []
+    threading.Timer(1.5, lease.end, (0,)).start()
+    began = time.monotonic()
+    take_lease(folder, Record("run", Progress()), ELSEWHERE, began + 30, said.append).end(0)
+    assert 1.4 < time.monotonic() - began < 10
+    assert len(said) == 1
+    assert "until" in said[0]
+
+
+def test_of_many_at_once_one_wins(folder: Path) -> None:
+    def attempt(_: int) -> Lease | None:
+        try:
+            return take(folder)
+        except Failure:
+            return None
+
+    for _ in range(5):
+        with ThreadPoolExecutor(8) as threads:
+            won = [lease for lease in threads.map(attempt, range(8)) if lease]
+        assert len(won) == 1
+        won[0].end(0)
+
+
+def test_a_lease_expires(folder: Path) -> None:
+    """A holder of another machine that is heard of no more."""
+    until = now() + timedelta(seconds=2)
+    dead = begun(Record("run", Progress()), {"host": "h", "process": ELSEWHERE, "until": until})
+    append_row(folder, RUNS, dead)
+    with pytest.raises(Failure):
+        take(folder)
+    take(folder, wait_s=30).end(0)
+    assert now() >= until
+    assert runs(folder)[dead["run_id"]]["finished_at"] is None
+
+
+def test_a_killed_holder_of_this_machine_does_not_block(folder: Path) -> None:
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    name = process_name(sleeper.pid)
+    held = begun(
+        Record("run", Progress()), {"host": "h", "process": name, "until": now() + timedelta(hours=1)}
+    )
+    append_row(folder, RUNS, held)
+    with pytest.raises(Failure):
+        take(folder)
+    sleeper.kill()
+    sleeper.wait()
+    take(folder).end(0)
+
+
+def test_only_what_is_known_is_gone() -> None:
+    assert not is_gone(process_name(os.getpid()))
+    assert not is_gone(ELSEWHERE)
+    assert not is_gone("")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert is_gone(process_name(ended.pid))
+
+
+def test_a_long_run_renews_its_lease(folder: Path) -> None:
+    lease = take(folder, seconds=1.5)
+    for _ in range(6):
+        time.sleep(0.5)
+        lease.check()
+        append_row(folder, RUNS, Record("run", Progress()).row(0))  # runs with nothing new go on beside it
+    with pytest.raises(Failure):
+        take(folder)
+    lease.end(0)
+
+
+def test_a_run_that_lost_its_lease_stops(folder: Path) -> None:
+    lease = take(folder, seconds=0.9)
+    shutil.move(folder / "runs", folder / "away")
+    time.sleep(1)
+    with pytest.raises(Failure, match="ran out"):
+        lease.check()
+    shutil.move(folder / "away", folder / "runs")
+    lease.end(None)
