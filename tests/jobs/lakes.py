@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from jobs.cli import main
-from transforms.frames import to_rows
+from transforms.delta_rs import rows_with
 from transforms.lake import Lake, existing_lake
-from transforms.tables import TABLES
+from transforms.tables import CAPTURES, TABLES
 
-# Columns that say when a row was written, and by which run.
-OF_THE_RUN = {"run_id", "loaded_at"}
+# Columns that say when a row was written, and by which run; and ids that hang on the cluster's.
+NOT_COMPARED = {"run_id", "loaded_at", "finding_id"}
+# Tables that are no function of the captures.
+OF_THE_LAKE = {"runs"}
 
 
 def run(lake: Path, *captures: Path, verb: str = "run", flags: tuple[str, ...] = ()) -> int:
@@ -29,14 +31,29 @@ def opened(spark: Any, path: Path) -> Lake:
     return existing_lake(spark, path)
 
 
-def content(lake: Lake) -> dict[str, list[str]]:
-    """Every row of every table but `runs`, sorted, without the columns of the run."""
-    tables = {}
+def content(lake: Lake, cluster: str) -> dict[str, list[str]]:
+    """Every row of a cluster in every table but `runs`, sorted, without the columns of the run.
+
+    What hangs on the cluster's id is named without it, so that clusters of equal captures have equal content:
+    a capture by its node and time, the cluster by a dash; ids of findings are left out.
+    """
+    tables: dict[str, list[str]] = {}
+    names = {cluster: "-"}
+    for row in rows_with(lake.path, CAPTURES, cluster_id=[cluster]):
+        names[row["capture_id"]] = f"{row['node_id']} at {row['captured_at']}"
     for table in TABLES:
-        if table.name != "runs":
-            columns = [n for n in table.names if n not in OF_THE_RUN]
-            tables[table.name] = sorted(repr(r) for r in to_rows(lake.read(table).select(columns)))
+        if table.name not in OF_THE_LAKE:
+            columns = [n for n in table.names if n not in NOT_COMPARED]
+            rows = rows_with(lake.path, table, columns, cluster_id=[cluster])
+            tables[table.name] = sorted(renamed(repr(row), names) for row in rows)
     return tables
+
+
+def renamed(text: str, names: dict[str, str]) -> str:
+    """The text with each name replaced."""
+    for name, other in names.items():
+        text = text.replace(name, other)
+    return text
 
 
 def versions(lake: Lake) -> dict[str, int]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
-from tests.jobs.lakes import content, opened, run
 from transforms.frames import to_rows
 from transforms.tables import (
     BATCHES,
-    CAPTURES,
     EPOCHS,
-    QUARANTINE,
     RECORDS,
     SNAPSHOTS,
     TABLES,
@@ -87,87 +82,6 @@ def test_secrets_are_redacted(lake: Any) -> None:
         assert row["redacted"]
         assert row["name"]
         assert (row["salt"], row["stored_key"], row["server_key"]) == (None, None, None)
-
-
-FAMILY = ("uncommitted-truncation", "uncommitted-removal", "uncommitted-then-committed")
-# Ways to hand over the captures of one cluster's life.
-SPLITS = {
-    "newest first": [[f"{FAMILY[2]}/*/node-*"], [f"{FAMILY[1]}/*/node-*", f"{FAMILY[0]}/*/node-*"]],
-    "replica by replica": [
-        [f"{name}/*/node-{node}" for name in FAMILY for node in nodes] for nodes in ((4, 1), (3, 2))
-    ],
-}
-
-
-@pytest.mark.parametrize("splits", SPLITS.values(), ids=SPLITS.keys())
-def test_any_order_and_split_gives_the_same_tables(
-    lake: Any, golden: Path, tmp_path: Path, splits: list[list[str]]
-) -> None:
-    for patterns in splits:
-        assert run(tmp_path / "lake", *(path for p in patterns for path in sorted(golden.glob(p)))) == 0
-    assert_same_family(lake, opened(lake.spark, tmp_path / "lake"))
-
-
-def test_a_time_known_better_later_gives_the_same_tables(lake: Any, golden: Path, tmp_path: Path) -> None:
-    """Some captures first without their capture.json: their times are then known better."""
-    for node in (1, 4):
-        copy = tmp_path / "untimed" / f"node-{node}"
-        shutil.copytree(golden / FAMILY[0] / "before" / f"node-{node}", copy)
-        (copy / "capture.json").unlink()
-    assert run(tmp_path / "lake", tmp_path / "untimed") == 0
-    sources = {r["captured_at_source"] for r in to_rows(opened(lake.spark, tmp_path / "lake").read(CAPTURES))}
-    assert sources == {"file_time"}
-    assert run(tmp_path / "lake", *(golden / name for name in FAMILY)) == 0
-    assert_same_family(lake, opened(lake.spark, tmp_path / "lake"))
-
-
-def assert_same_family(whole: Any, other: Any) -> None:
-    """The other lake holds what the golden lake holds of the cluster, in every table."""
-    cluster = "iWP35uOsShu1pFlBJh_E7w"
-    expected = {name: [row for row in rows if cluster in row] for name, rows in content(whole).items()}
-    assert sum(map(len, expected.values())) > 1000
-    assert content(other) == expected
-
-
-LOG = "__cluster_metadata-0/00000000000000000408.log"
-DAMAGED = ("crc-flip-middle", "torn-last-batch", "unknown-record-type", "truncated-record-payload")
-
-
-def damaged_capture(golden: Path, folder: Path, case: str) -> Path:
-    """A real captured directory of a cluster named like the case, one segment taken from golden/corrupt."""
-    shutil.copytree(golden / "uncommitted-truncation/after/node-1", folder / case)
-    shutil.copy(golden / "corrupt" / case / Path(LOG).name, folder / case / LOG)
-    meta = folder / case / "meta.properties"
-    meta.write_text(meta.read_text().replace("cluster.id=iWP35uOsShu1pFlBJh_E7w", f"cluster.id={case}"))
-    return folder / case
-
-
-def test_what_is_lost_is_quarantined_until_a_copy_supplies_it(
-    spark: Any, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lake_path = tmp_path / "lake"
-    assert run(lake_path, *(damaged_capture(golden, tmp_path, case) for case in DAMAGED)) == 1
-    lake = opened(spark, lake_path)
-    found = {
-        r["cluster_id"]: (r["file"], r["position"], r["reason"], r["lost_from_offset"], r["lost_to_offset"])
-        for r in to_rows(lake.read(QUARANTINE))
-    }
-    assert found == {
-        "crc-flip-middle": (LOG, 1648, "bad_crc", 428, 439),
-        "torn-last-batch": (LOG, 8204, "torn_tail", 506, None),
-        "truncated-record-payload": (LOG, 8343, "malformed_value", 507, 508),
-    }
-    assert "(bad_crc)" in capsys.readouterr().out
-    unread = to_rows(lake.read(RECORDS).where("unread_reason = 'unknown_type'"))
-    assert [(r["cluster_id"], r["offset"], r["type"]) for r in unread] == [
-        ("unknown-record-type", 507, "UNKNOWN")
-    ]
-    assert unread[0]["value_sha256"]
-
-    whole = tmp_path / "crc-flip-middle"
-    shutil.copy(golden / "uncommitted-truncation/after/node-1" / LOG, whole / LOG)
-    assert run(lake_path, whole) == 0
-    assert "crc-flip-middle" not in {r["cluster_id"] for r in to_rows(lake.read(QUARANTINE))}
 
 
 def test_checkpoints(lake: Any) -> None:
