@@ -96,7 +96,7 @@ def test_wrong_words(words: tuple[str, ...]) -> None:
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("verb", ["run", "ingest", "derive", "sql", "dump"])
+@pytest.mark.parametrize("verb", ["run", "ingest", "derive", "sql", "plan", "dump"])
 def test_every_verb_has_examples(verb: str) -> None:
     result = kraftlake(verb, "--help")
     assert result.returncode == 0
