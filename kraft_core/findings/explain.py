@@ -1,0 +1,141 @@
+"""What became of one offset: who held it, what proves its status, and what took its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture, label, labels
+from kraft_core.evidence.lineage import EpochLine
+from kraft_core.findings.view import holds
+from kraft_core.raft.voters import ReplicaKey
+from kraft_core.uuid_text import ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A replica that held an offset of one epoch. still_held: its newest capture has it in its log.
+
+    first_captured_at, last_captured_at (ms): of the captures that hold it.
+    """
+
+    node_id: int
+    directory_id: str
+    first_captured_at: int
+    last_captured_at: int
+    still_held: bool
+
+    @property
+    def replica(self) -> ReplicaKey:
+        return ReplicaKey.of(self.node_id, self.directory_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One epoch's batch at the offset. leader_id: None where no file names it.
+
+    status, evidence, as_of, truncated_by_epoch: as in log_ranges. first_offset, end_offset: the captured
+    stretch of that epoch in which it lies. voters_in_force: in words, None where not in sight.
+    """
+
+    leader_epoch: int
+    leader_id: int | None
+    first_offset: int
+    end_offset: int
+    status: str
+    evidence: str
+    as_of: int | None
+    truncated_by_epoch: int | None
+    held_by: tuple[Held, ...]
+    voters_in_force: str | None
+    is_lawful: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """batches: what captures hold at the offset, one an epoch, the oldest epoch first.
+
+    in_checkpoints: replicas that have it only in a checkpoint, their log begins above. words: all of it in
+    sentences.
+    """
+
+    cluster_id: str
+    offset: int
+    batches: tuple[Told, ...]
+    in_checkpoints: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+def explain(known: Conclusions, offset: int) -> Explanation:
+    """Everything that the captures of a cluster tell of one offset."""
+    lines = [line for line in known.lineage.lines.values() if line.covers(offset)]
+    batches = tuple(_told(known, line, offset) for line in lines)
+    above = tuple(
+        label(replica)
+        for replica, captures in known.holdings.captures.items()
+        if (captures[-1].log_start_offset or 0) > offset
+    )
+    words = [sentence for told in batches for sentence in _sentences(offset, told)]
+    if not batches:
+        ends = [c.log_end_offset for c in known.facts.captures if c.log_end_offset is not None]
+        words.append(f"No captured log holds offset {offset}; the furthest ends at {max(ends, default=0)}.")
+    if above:
+        words.append(f"The logs of {', '.join(above)} begin above it: there it is in a checkpoint only.")
+    return Explanation(known.facts.cluster_id, offset, batches, above, tuple(words))
+
+
+def _told(known: Conclusions, line: EpochLine, offset: int) -> Told:
+    epoch = line.leader_epoch
+    verdict = known.commit.of_batch(epoch, offset, offset + 1)
+    election = known.elections.get(epoch)
+    first, end = next((f, e) for f, e in line.covered if f <= offset < e)
+    voters = known.in_force.voters_at(epoch, offset)
+    return Told(
+        epoch,
+        election.leader_id if election else None,
+        first,
+        end,
+        verdict.status,
+        verdict.evidence,
+        verdict.as_of,
+        verdict.truncated_by_epoch,
+        tuple(
+            held
+            for replica, captures in known.holdings.captures.items()
+            if (held := _held(replica, captures, epoch, offset)) is not None
+        ),
+        voters.words if voters else None,
+        not known.in_force.is_unlawful(epoch),
+    )
+
+
+def _held(replica: ReplicaKey, captures: tuple[Capture, ...], epoch: int, offset: int) -> Held | None:
+    holding = [capture for capture in captures if holds(capture, epoch, offset)]
+    if not holding:
+        return None
+    return Held(
+        replica.id,
+        replica.directory_id or ZERO_UUID,
+        holding[0].captured_at,
+        holding[-1].captured_at,
+        holding[-1] is captures[-1],
+    )
+
+
+def _sentences(offset: int, told: Told) -> list[str]:
+    leader = f"leader {told.leader_id}" if told.leader_id is not None else "a leader that no file names"
+    unlawful = "" if told.is_lawful else ", whose election was unlawful (rule 23)"
+    still = [held.replica for held in told.held_by if held.still_held]
+    once = [held.replica for held in told.held_by if not held.still_held]
+    words = [f"Offset {offset} of epoch {told.leader_epoch} was written by {leader}{unlawful}."]
+    if still:
+        words.append(f"Held by {labels(still)}.")
+    if once:
+        words.append(f"Held once, and no more in the newest capture, by {labels(once)}.")
+    became = (
+        f", epoch {told.truncated_by_epoch} took its place" if told.truncated_by_epoch is not None else ""
+    )
+    words.append(f"It is {told.status}{became}: {told.evidence}.")
+    if told.voters_in_force:
+        words.append(f"In force there: {told.voters_in_force}.")
+    return words

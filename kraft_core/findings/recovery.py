@@ -1,0 +1,243 @@
+"""From which captured replica should a quorum be recovered, and what would each choice lose?
+
+Any group of voters that meets every majority of a set holds everything that set committed: floor(n/2) + 1 of
+its voters do. So a choice among them is safe only if that many were captured of the newest committed set and
+of every later set in a captured log, and only as of the captures. The best claim is Raft's: last epoch, then
+log end (KIP-595, Vote); then, among equals, the leader of that epoch and the lowest id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.holdings import Holdings
+from kraft_core.evidence.ranges import log_ranges
+from kraft_core.evidence.rows import LogRange
+from kraft_core.evidence.set_history import SetNode, set_nodes
+from kraft_core.evidence.states import SetInForce
+from kraft_core.raft.voters import ReplicaKey, Voter
+from kraft_core.uuid_text import ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A captured replica by its newest capture.
+
+    is_observer: no voter of the newest committed set; it may be chosen by hand, never counted.
+    led_last_epoch: it is the leader of the last epoch in its log. voters_in_force: the set that its log would
+    put in force, in words, None if not in sight; voters_offset, voters_status: of that set's record, status
+    None for a static one. loses: what other captures hold and it does not, by commit status, in words; "" for
+    nothing. keeps: what of its log is known to be truncated elsewhere or is not known to be committed.
+    """
+
+    node_id: int
+    directory_id: str
+    capture_id: str
+    captured_at: int
+    last_leader_epoch: int
+    log_end_offset: int
+    is_observer: bool
+    led_last_epoch: bool
+    voters_in_force: str | None
+    voters_offset: int | None
+    voters_status: str | None
+    loses: str
+    keeps: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryAdvice:
+    """as_of (ms): of the earliest capture that counts; later commits are not known of.
+
+    why: what the safety of the choice follows from, in words. best: all with the best claim, voters first;
+    empty where no captured log has a claim. others: the rest, best claim first. highest_epoch: seen in any
+    quorum-state or log; a recovered quorum must go on above it.
+    """
+
+    cluster_id: str
+    as_of: int | None
+    is_safe: bool
+    why: str
+    best: tuple[Candidate, ...]
+    others: tuple[Candidate, ...]
+    highest_epoch: int | None
+
+
+def recovery_advice(known: Conclusions) -> RecoveryAdvice:
+    """The advice that the newest captures of a cluster's replicas give."""
+    nodes = set_nodes(known)
+    counting = _counting(nodes)
+    newest = [captures[-1] for captures in known.holdings.captures.values()]
+    ranges = log_ranges(known)
+    statuses = {node.key: node.verdict.status if node.verdict else None for node in nodes}
+    candidates = [
+        _candidate(known, capture, counting[:1], ranges, statuses)
+        for capture in newest
+        if capture.runs or capture.log_end_offset
+    ]
+    candidates.sort(key=_claim)
+    voters = [c for c in candidates if not c.is_observer]
+    top = voters[0] if voters else None
+    best = [c for c in candidates if top is not None and _log(c) == _log(top)]
+    is_safe, why = _safety(counting, known.holdings)
+    epochs = [c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None]
+    epochs += [run.leader_epoch for c in known.facts.captures for run in c.runs[-1:]]
+    return RecoveryAdvice(
+        known.facts.cluster_id,
+        min((capture.captured_at for capture in newest), default=None),
+        is_safe and top is not None,
+        why,
+        tuple(best),
+        tuple(c for c in candidates if c not in best),
+        max(epochs, default=None),
+    )
+
+
+def _counting(nodes: list[SetNode]) -> list[SetInForce]:
+    """The newest committed set first, then every later one that may still count."""
+    committed = [n for n in nodes if n.verdict is not None and n.verdict.status == "committed"]
+    static = [n for n in nodes if n.source == "static"]
+    first = max(committed or static, key=_offset, default=None)
+    if first is None:
+        first = next((n for n in nodes if n.source == "bootstrap"), None)
+    lowest = first.voters.offset if first is not None else -1
+    later = [
+        node.voters
+        for node in nodes
+        if node.verdict is not None
+        and node.voters.offset > lowest
+        and not (node.verdict.status == "truncated" and node.verdict.for_good)
+    ]
+    return ([first.voters] if first is not None else []) + later
+
+
+def _offset(node: SetNode) -> tuple[int, int]:
+    return node.voters.offset, node.voters.leader_epoch
+
+
+def _safety(counting: list[SetInForce], holdings: Holdings) -> tuple[bool, str]:
+    if not counting:
+        return False, "no voter set is in sight: committed records may be missing"
+    told: list[str] = []
+    is_safe = True
+    for voters in counting:
+        captured = [voter for voter in voters.voters if _is_captured(voter, holdings)]
+        wanted = voters.voters.majority
+        ids = ",".join(str(voter.key.id) for voter in captured) or "none"
+        told.append(f"of {voters.words} {ids} captured, {wanted} needed")
+        is_safe = is_safe and len(captured) >= wanted
+    verdict = (
+        "the best claim has every committed record, as of the captures"
+        if is_safe
+        else "committed records may be missing"
+    )
+    return is_safe, f"{'; '.join(told)}: {verdict}"
+
+
+def _is_captured(voter: Voter, holdings: Holdings) -> bool:
+    """Whether the newest capture of the voter has its log to the end, with nothing unreadable in it."""
+    return any(_is_whole(holdings.captures[replica][-1]) for replica in holdings.replicas_of(voter))
+
+
+def _is_whole(capture: Capture) -> bool:
+    follows = all(one.end_offset == other.first_offset for one, other in pairwise(capture.runs))
+    return follows and not capture.tail_damaged and capture.log_end_offset is not None
+
+
+def _candidate(
+    known: Conclusions,
+    capture: Capture,
+    newest_set: list[SetInForce],
+    ranges: list[LogRange],
+    statuses: dict[tuple[int, int, str], str | None],
+) -> Candidate:
+    epoch, end = _last_epoch(known, capture), capture.log_end_offset or 0
+    voters = known.in_force.voters_at(epoch, end - 1)
+    election = known.elections.get(epoch)
+    return Candidate(
+        capture.node_id,
+        capture.directory_id or ZERO_UUID,
+        capture.capture_id,
+        capture.captured_at,
+        epoch,
+        end,
+        not any(v.matches(capture.replica) for counted in newest_set for v in counted.voters),
+        election is not None and _leads(known, capture.replica, epoch),
+        voters.words if voters else None,
+        voters.offset if voters else None,
+        statuses.get((voters.offset, voters.leader_epoch, voters.source)) if voters else None,
+        _told(_missing(capture, ranges)),
+        _told(_unproven(capture, ranges)),
+    )
+
+
+def _last_epoch(known: Conclusions, capture: Capture) -> int:
+    """Of the last batch, or of the checkpoint that an empty log begins under."""
+    if capture.runs and capture.runs[-1].end_offset == capture.log_end_offset:
+        return capture.runs[-1].leader_epoch
+    of_snapshots = [
+        s.leader_epoch
+        for s in known.facts.snapshots
+        if s.end_offset == capture.log_end_offset
+        and (capture.node_id, capture.directory_id) in s.held_by
+        and s.proves
+    ]
+    return max([*of_snapshots, *(run.leader_epoch for run in capture.runs[-1:])], default=-1)
+
+
+def _leads(known: Conclusions, replica: ReplicaKey, epoch: int) -> bool:
+    election = known.elections[epoch]
+    voters = known.in_force.voters_at(epoch, election.batch_end_offset - 1)
+    leader = known.in_force.leader_among(voters.voters, epoch) if voters else None
+    return leader.matches(replica) if leader is not None else election.leader_id == replica.id
+
+
+def _claim(candidate: Candidate) -> tuple[int, int, bool, bool, int, str]:
+    epoch, end = _log(candidate)
+    led = candidate.led_last_epoch
+    return -epoch, -end, candidate.is_observer, not led, candidate.node_id, candidate.directory_id
+
+
+def _log(candidate: Candidate) -> tuple[int, int]:
+    return candidate.last_leader_epoch, candidate.log_end_offset
+
+
+def _missing(capture: Capture, ranges: list[LogRange]) -> list[tuple[str, int, int, int]]:
+    """(status, epoch, first, end) of what some capture holds, and this one neither in log nor checkpoint."""
+    found: list[tuple[str, int, int, int]] = []
+    for held in ranges:
+        if held.commit_status == "truncated":
+            continue
+        first = max(held.first_offset, capture.log_start_offset or 0)
+        mine = sorted(
+            (run.first_offset, run.end_offset)
+            for run in capture.runs
+            if run.leader_epoch == held.leader_epoch
+        )
+        for run_first, run_end in [*mine, (held.end_offset, held.end_offset)]:
+            if first < min(run_first, held.end_offset):
+                found.append((held.commit_status, held.leader_epoch, first, min(run_first, held.end_offset)))
+            first = max(first, run_end)
+    return found
+
+
+def _unproven(capture: Capture, ranges: list[LogRange]) -> list[tuple[str, int, int, int]]:
+    """(status, epoch, first, end) of what the capture holds and is not known to be committed."""
+    return [
+        (held.commit_status, held.leader_epoch, first, end)
+        for held in ranges
+        if held.commit_status != "committed"
+        for run in capture.runs
+        if run.leader_epoch == held.leader_epoch
+        for first, end in ((max(run.first_offset, held.first_offset), min(run.end_offset, held.end_offset)),)
+        if first < end
+    ]
+
+
+def _told(stretches: list[tuple[str, int, int, int]]) -> str:
+    return "; ".join(
+        f"{first} to {end - 1} of epoch {epoch} ({status})" for status, epoch, first, end in stretches
+    )
