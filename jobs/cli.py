@@ -19,6 +19,7 @@ VERBS = {
     "shell": ("jobs.shell", "walk through the cluster's metadata at any offset or time"),
     "diff": ("jobs.diff", "what changed between two moments or two replicas"),
     "plan": ("jobs.plan", "may I change the quorum now: verdict, risks, steps"),
+    "metrics": ("jobs.metrics", "what the captures prove, as a Prometheus text file"),
     "capture": ("jobs.capture", "copy the metadata log directories of live controllers"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
 }

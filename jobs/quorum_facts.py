@@ -15,6 +15,21 @@ from transforms.lake_files import NoLakeError, check_lake
 from transforms.tables import CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 Row = dict[str, Any]
+_CAPTURE = (
+    "capture_id",
+    "node_id",
+    "directory_id",
+    "captured_at",
+    "consistent",
+    "log_start_offset",
+    "log_end_offset",
+    "quorum_state",
+    "leader_epoch_checkpoint",
+    "runs",
+    "snapshots",
+    "damage",
+)
+_SNAPSHOT = (*SNAPSHOT_KEY, "complete", "header_at", "last_contained_log_at", "kraft_version", "voters")
 _FEATURE = "FEATURE_LEVEL_RECORD"
 _METADATA_VERSION = "metadata.version"
 
@@ -34,11 +49,11 @@ def facts_of(lake: Path, cluster: str) -> ClusterFacts:
     return cluster_facts(
         {
             "cluster_id": cluster,
-            "captures": rows_with(lake, CAPTURES, cluster_id=[cluster]),
+            "captures": rows_with(lake, CAPTURES, _CAPTURE, cluster_id=[cluster]),
             "control_records": _records(
                 lake, RECORDS, cluster, CONTROL_TYPES, [*envelope, *CONTROL_COLUMNS.values()]
             ),
-            "snapshots": rows_with(lake, SNAPSHOTS, cluster_id=[cluster]),
+            "snapshots": rows_with(lake, SNAPSHOTS, _SNAPSHOT, cluster_id=[cluster]),
             "snapshot_levels": _levels(lake, SNAPSHOT_RECORDS, cluster, list(SNAPSHOT_KEY)),
             "feature_levels": _levels(lake, RECORDS, cluster, ["offset", "leader_epoch"]),
             "batch_ends": [],

@@ -1,0 +1,154 @@
+"""kraftlake metrics: what the lake's newest captures prove of each quorum, as a Prometheus text file.
+
+The names are those of Kafka's raft-metrics (KIP-595, KIP-853) with a prefix; what captures do not prove has
+no sample. Read by delta-rs, without Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jobs.arguments import moment_ms
+from jobs.outcome import ExitCode, Failure
+from jobs.quorum_samples import Sample, cluster_samples
+from transforms.delta_rs import rows_with
+from transforms.lake_files import NoLakeError, check_lake
+from transforms.tables import FINDINGS, QUARANTINE, RUNS
+
+EXAMPLES = """examples:
+  kraftlake metrics --lake /data/lake
+  kraftlake metrics --lake /data/lake --out /var/lib/node_exporter/textfile/kraftlake.prom
+
+The file is put in place whole, so that a collector never reads half of it.
+exit codes: 0 fine, 2 no lake there"""
+
+# Exit codes of a run that did its work, with findings or without.
+GOOD = (ExitCode.FINE, ExitCode.FOUND)
+HELP = {
+    "kraftlake_last_good_run_timestamp_seconds": "When the last run that did its work ended",
+    "kraftlake_last_good_run_age_seconds": "How long ago that was when this was written",
+    "kraftlake_last_run_exit_code": "Exit code of the last run that ended",
+    "kraftlake_failed_clusters": "Clusters that the last run could not derive",
+    "kraftlake_findings": "Findings by rule, severity and state",
+    "kraftlake_quarantined_bytes": "Bytes that no captured copy supplied",
+    "kraftlake_captured_timestamp_seconds": "When the replica was captured last",
+    "kraftlake_current_leader": "Leader of the last epoch seen (current-leader, KIP-595); -1 for none",
+    "kraftlake_current_epoch": "Epoch of the replica's quorum-state (current-epoch, KIP-595)",
+    "kraftlake_current_vote": "Whom it voted for in that epoch, -1 for nobody (current-vote, KIP-595)",
+    "kraftlake_current_vote_directory_id": "Its vote's directory id as a label (KIP-853)",
+    "kraftlake_current_state": "1 for what the replica's files say it was (current-state, KIP-595)",
+    "kraftlake_log_end_offset": "End of the replica's log, exclusive (log-end-offset, KIP-595)",
+    "kraftlake_log_end_epoch": "Epoch of its last batch (log-end-epoch, KIP-595)",
+    "kraftlake_lag_records": "Records that the longest log of the last epoch has more",
+    "kraftlake_lag_seconds": "How far its last append lies behind that log's, as of its own capture",
+    "kraftlake_high_watermark": "Proven bounds of the high watermark (high-watermark, KIP-595)",
+    "kraftlake_committed_end_offset": "Everything below it can never be lost",
+    "kraftlake_election_leaderless_seconds": "How long nobody led before the last epoch (election-latency)",
+    "kraftlake_number_of_voters": "Voters in the newest set (number-of-voters, KIP-853)",
+    "kraftlake_number_of_observers": "Captured controllers that are no voters (number-of-observers, KIP-853)",
+    "kraftlake_number_of_offline_voters": "Captured voters that lag beyond the fetch timeout (KIP-853)",
+    "kraftlake_number_of_uncaptured_voters": "Voters of which there is no capture",
+    "kraftlake_uncommitted_voter_change": "1 if the newest set is not committed (KIP-853)",
+    "kraftlake_is_observer": "1 if the replica is no voter (IsObserver, KIP-853)",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write there; by default to stdout")
+    parser.add_argument(
+        "--now", type=moment_ms, metavar="TIME", help="reference clock, default: this machine's"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the metrics. Raises Failure."""
+    try:
+        check_lake(args.lake)
+    except NoLakeError as error:
+        raise Failure(str(error)) from None
+    now = datetime.now(UTC) if args.now is None else datetime.fromtimestamp(args.now / 1000, UTC)
+    text = "".join(f"{line}\n" for line in lines(samples(args.lake.resolve(), now)))
+    if args.out is None:
+        sys.stdout.write(text)
+    else:
+        put(args.out, text)
+    return ExitCode.FINE
+
+
+def put(path: Path, text: str) -> None:
+    """Put a file in place whole. Raises Failure."""
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        written.write_text(text)
+        written.replace(path)
+    except OSError as error:
+        raise Failure(f"{path} cannot be written: {error.strerror}") from None
+
+
+def samples(lake: Path, now: datetime) -> Iterator[Sample]:
+    """Every sample of a lake."""
+    yield from _run_samples(lake, now)
+    yield from _finding_samples(lake)
+    quarantined: Counter[tuple[str, str]] = Counter()
+    for row in rows_with(lake, QUARANTINE, ["cluster_id", "reason", "size_bytes"]):
+        quarantined[row["cluster_id"], row["reason"]] += row["size_bytes"]
+    for (cluster_id, reason), size in quarantined.items():
+        yield Sample("kraftlake_quarantined_bytes", size, {"cluster_id": cluster_id, "reason": reason})
+    yield from cluster_samples(lake)
+
+
+def _run_samples(lake: Path, now: datetime) -> Iterator[Sample]:
+    columns = ["finished_at", "exit_code", "failed_clusters"]
+    ended = [row for row in rows_with(lake, RUNS, columns) if row["finished_at"] is not None]
+    last = max(ended, key=lambda row: row["finished_at"], default=None)
+    if last is None:
+        return
+    code = -1 if last["exit_code"] is None else last["exit_code"]
+    yield Sample("kraftlake_last_run_exit_code", code)
+    yield Sample("kraftlake_failed_clusters", len(last["failed_clusters"] or ()))
+    good = max((row["finished_at"] for row in ended if row["exit_code"] in GOOD), default=None)
+    if good is not None:
+        yield Sample("kraftlake_last_good_run_timestamp_seconds", good.timestamp())
+        yield Sample("kraftlake_last_good_run_age_seconds", (now - good).total_seconds())
+
+
+def _finding_samples(lake: Path) -> Iterator[Sample]:
+    columns = ["cluster_id", "rule", "name", "severity", "state"]
+    found = Counter(tuple(str(row[c]) for c in columns) for row in rows_with(lake, FINDINGS, columns))
+    for values, count in found.items():
+        yield Sample("kraftlake_findings", count, dict(zip(columns, values, strict=True)))
+
+
+def lines(found: Iterable[Sample]) -> Iterator[str]:
+    """The text format: the samples of a metric together, under its HELP and TYPE."""
+    by_name: dict[str, list[Sample]] = {}
+    for sample in found:
+        by_name.setdefault(sample.name, []).append(sample)
+    for name in HELP:
+        of_name = by_name.pop(name, [])
+        if of_name:
+            yield f"# HELP {name} {HELP[name]}"
+            yield f"# TYPE {name} gauge"
+            yield from sorted(f"{name}{_labels(sample.labels)} {_number(sample.value)}" for sample in of_name)
+    assert not by_name, f"metrics without a HELP: {sorted(by_name)}"
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(round(value, 3))

@@ -1,0 +1,191 @@
+"""The metrics of each cluster's quorum, by the newest capture of each replica and the derived tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kraft_core.plan.standing import FETCH_TIMEOUT_MS
+from kraft_core.uuid_text import ZERO_UUID
+from transforms.delta_rs import rows_with
+from transforms.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table
+
+Row = dict[str, Any]
+READ: dict[Table, tuple[str, ...]] = {
+    CAPTURES: (
+        "node_id",
+        "directory_id",
+        "captured_at",
+        "log_end_offset",
+        "last_leader_epoch",
+        "quorum_state",
+        "runs",
+    ),
+    VOTER_SETS: ("offset", "leader_epoch", "voters", "commit_status", "in_force_to_offset", "source"),
+    EPOCHS: ("leader_epoch", "leader_id", "leaderless_ms"),
+    HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
+    LOG_RANGES: ("end_offset", "commit_status"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    name: str
+    value: float
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The rows of one cluster by table."""
+
+    cluster_id: str
+    rows: dict[str, list[Row]]
+
+    def of(self, table: Table) -> list[Row]:
+        return self.rows.get(table.name, [])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {"cluster_id": self.cluster_id}
+
+    @property
+    def newest(self) -> list[Row]:
+        """The newest capture of each replica."""
+        found: dict[tuple[int, str], Row] = {}
+        for row in sorted(self.of(CAPTURES), key=lambda row: row["captured_at"]):
+            found[row["node_id"], row["directory_id"]] = row
+        return list(found.values())
+
+
+def cluster_samples(lake: Path) -> Iterator[Sample]:
+    """The samples of every cluster."""
+    rows: defaultdict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for table, columns in READ.items():
+        for row in rows_with(lake, table, ["cluster_id", *columns]):
+            rows[row["cluster_id"]][table.name].append(row)
+    for cluster_id in sorted(rows):
+        cluster = Cluster(cluster_id, rows[cluster_id])
+        yield from _of_replicas(cluster)
+        yield from _of_voters(cluster)
+        yield from _of_log(cluster)
+
+
+def _of_replicas(cluster: Cluster) -> Iterator[Sample]:
+    newest = cluster.newest
+    longest = max(newest, key=_log_order, default=None)
+    for row in newest:
+        labels = {**cluster.labels, "node_id": str(row["node_id"]), "directory_id": row["directory_id"]}
+        yield Sample("kraftlake_captured_timestamp_seconds", row["captured_at"].timestamp(), labels)
+        state = row["quorum_state"]
+        if state is not None:
+            yield Sample("kraftlake_current_epoch", state["leader_epoch"], labels)
+            yield from _of_vote(state, labels)
+            yield Sample("kraftlake_current_state", 1, {**labels, "state": _state(cluster, row)})
+        if row["log_end_offset"] is not None and longest is not None:
+            yield Sample("kraftlake_log_end_offset", row["log_end_offset"], labels)
+            yield Sample("kraftlake_lag_records", lag_records(row, longest), labels)
+            yield Sample("kraftlake_lag_seconds", lag_ms(row, longest) / 1000, labels)
+        if row["last_leader_epoch"] is not None:
+            yield Sample("kraftlake_log_end_epoch", row["last_leader_epoch"], labels)
+
+
+def _of_vote(state: Row, labels: dict[str, str]) -> Iterator[Sample]:
+    voted = state["voted_id"]
+    yield Sample("kraftlake_current_vote", -1 if voted is None else voted, labels)
+    directory = state["voted_directory_id"]
+    if directory is not None:
+        yield Sample("kraftlake_current_vote_directory_id", 1, {**labels, "voted_directory_id": directory})
+
+
+def _log_order(row: Row) -> tuple[int, int]:
+    return row["last_leader_epoch"] or -1, row["log_end_offset"] or -1
+
+
+def lag_records(row: Row, longest: Row) -> int:
+    return max(0, (longest["log_end_offset"] or 0) - row["log_end_offset"])
+
+
+def lag_ms(row: Row, longest: Row) -> float:
+    """By append times of the leaders' clock, up to the replica's own capture; 0 with the whole log."""
+    if not lag_records(row, longest) or not row["runs"] or not longest["runs"]:
+        return 0
+    until = min(longest["runs"][-1]["last_appended_at"], row["captured_at"])
+    return max(0.0, (until - row["runs"][-1]["last_appended_at"]).total_seconds() * 1000)
+
+
+def _state(cluster: Cluster, row: Row) -> str:
+    """By quorum-state; where it names no leader: voted with a vote, else unattached."""
+    state = row["quorum_state"]
+    leader_id = state["leader_id"]
+    if leader_id == row["node_id"]:
+        return "leader"
+    if leader_id is None or leader_id < 0:
+        voted = state["voted_id"]
+        return "unattached" if voted is None or voted < 0 else "voted"
+    return "follower" if _is_voter(_newest_set(cluster), row) else "observer"
+
+
+def _newest_set(cluster: Cluster) -> Row | None:
+    """The set in force last: of those that nothing took the place of, the newest that was not truncated."""
+    lasting = [
+        row
+        for row in cluster.of(VOTER_SETS)
+        if row["in_force_to_offset"] is None and row["commit_status"] != "truncated"
+    ]
+    return max(lasting, key=lambda row: (row["leader_epoch"], row["offset"]), default=None)
+
+
+def _is_voter(voters: Row | None, row: Row) -> bool:
+    entries: Iterable[Row] = voters["voters"] if voters else ()
+    known = (ZERO_UUID, row["directory_id"])
+    return any(v["voter_id"] == row["node_id"] and v["directory_id"] in known for v in entries)
+
+
+def _of_voters(cluster: Cluster) -> Iterator[Sample]:
+    voters, newest = _newest_set(cluster), cluster.newest
+    if voters is None:
+        return
+    longest = max(newest, key=_log_order, default=None)
+    captured = [row for row in newest if _is_voter(voters, row)]
+    offline = [
+        row
+        for row in captured
+        if longest and row["log_end_offset"] is not None and lag_ms(row, longest) > FETCH_TIMEOUT_MS
+    ]
+    count = len(voters["voters"])
+    yield Sample("kraftlake_number_of_voters", count, cluster.labels)
+    yield Sample("kraftlake_number_of_observers", len(newest) - len(captured), cluster.labels)
+    yield Sample("kraftlake_number_of_offline_voters", len(offline), cluster.labels)
+    ids = {row["node_id"] for row in captured}
+    uncaptured = sum(voter["voter_id"] not in ids for voter in voters["voters"])
+    yield Sample("kraftlake_number_of_uncaptured_voters", uncaptured, cluster.labels)
+    for row in newest:
+        labels = {**cluster.labels, "node_id": str(row["node_id"]), "directory_id": row["directory_id"]}
+        yield Sample("kraftlake_is_observer", 0 if _is_voter(voters, row) else 1, labels)
+    status = voters["commit_status"]
+    if status in (None, "committed", "uncommitted"):  # undecided: neither is proven
+        yield Sample("kraftlake_uncommitted_voter_change", int(status == "uncommitted"), cluster.labels)
+
+
+def _of_log(cluster: Cluster) -> Iterator[Sample]:
+    last = max(cluster.of(EPOCHS), key=lambda row: row["leader_epoch"], default=None)
+    if last is not None:
+        leader = -1 if last["leader_id"] is None else last["leader_id"]
+        yield Sample("kraftlake_current_leader", leader, cluster.labels)
+        if last["leaderless_ms"] is not None:
+            seconds = last["leaderless_ms"] / 1000
+            yield Sample("kraftlake_election_leaderless_seconds", seconds, cluster.labels)
+    marks = cluster.of(HIGH_WATERMARKS)
+    lower = max((m["lower_bound"] for m in marks if m["lower_bound"] is not None), default=None)
+    upper = max((m for m in marks if m["upper_bound"] is not None), key=lambda m: m["as_of"], default=None)
+    if lower is not None:
+        yield Sample("kraftlake_high_watermark", lower, {**cluster.labels, "bound": "at_least"})
+    if upper is not None:
+        yield Sample("kraftlake_high_watermark", upper["upper_bound"], {**cluster.labels, "bound": "at_most"})
+    committed = [r["end_offset"] for r in cluster.of(LOG_RANGES) if r["commit_status"] == "committed"]
+    if committed:
+        yield Sample("kraftlake_committed_end_offset", max(committed), cluster.labels)

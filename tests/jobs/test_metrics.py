@@ -1,0 +1,126 @@
+"""The Prometheus file: read by Prometheus' own parser, its values those of the captures."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.cli import main
+from jobs.metrics import HELP, lines
+from jobs.quorum_samples import Cluster, Sample, _of_voters, lag_ms
+from transforms.delta_rs import rows_with
+from transforms.tables import CAPTURES, RUNS
+
+Found = dict[tuple[str, frozenset[tuple[str, str]]], float]
+DISK_FAILURE = "cdUcB7OYQSW2BEWmIRzmkg"
+NEW_DISK = {"node_id": "2", "directory_id": "wfavhryGu77Wkav-fwENNQ"}
+
+
+def parsed(text: str) -> Found:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(found: Found, name: str, **labels: str) -> float:
+    return found[f"kraftlake_{name}", frozenset(labels.items())]
+
+
+@pytest.fixture(scope="module")
+def written(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    out = tmp_path_factory.mktemp("metrics") / "kraftlake.prom"
+    assert (
+        main(["metrics", "--lake", str(lake.path), "--out", str(out), "--now", "2027-01-01T00:00:00Z"]) == 0
+    )
+    assert [path.name for path in out.parent.iterdir()] == [out.name]
+    return parsed(out.read_text())
+
+
+def test_a_quorum_with_a_replaced_disk(written: Found) -> None:
+    """EXPECTED.md: high watermark 97 to 140, committed up to 140; node 1 lacks the last record."""
+    of = {"cluster_id": DISK_FAILURE}
+    assert value(written, "current_leader", **of) == 3
+    assert value(written, "number_of_voters", **of) == 3
+    assert value(written, "number_of_observers", **of) == 1  # the failed disk, captured before
+    assert value(written, "number_of_uncaptured_voters", **of) == 0
+    assert value(written, "uncommitted_voter_change", **of) == 0
+    assert value(written, "high_watermark", **of, bound="at_least") == 97
+    assert value(written, "high_watermark", **of, bound="at_most") == 140
+    assert value(written, "committed_end_offset", **of) == 140
+    assert value(written, "log_end_offset", **of, **NEW_DISK) == 140
+    assert value(written, "is_observer", **of, **NEW_DISK) == 0
+    first = {"node_id": "1", "directory_id": "d5efUia_RsKg158_0afzxQ"}
+    assert value(written, "lag_records", **of, **first) == 1
+    assert value(written, "lag_seconds", **of, **first) == 0.501
+    assert value(written, "current_vote", **of, **first) == 3
+    assert value(written, "current_state", **of, **first, state="follower") == 1
+
+
+def test_every_cluster_and_the_last_run_are_there(written: Found, lake: Any) -> None:
+    clusters = {row["cluster_id"] for row in rows_with(lake.path, CAPTURES, ["cluster_id"])}
+    named = {
+        dict(labels).get("cluster_id") for name, labels in written if name == "kraftlake_number_of_voters"
+    }
+    assert named == clusters
+    (run,) = rows_with(lake.path, RUNS, ["finished_at"])
+    ended = value(written, "last_good_run_timestamp_seconds")
+    assert ended == pytest.approx(run["finished_at"].timestamp(), abs=0.001)
+    age = datetime(2027, 1, 1, tzinfo=UTC).timestamp() - ended
+    assert value(written, "last_good_run_age_seconds") == pytest.approx(age, abs=0.01)
+    assert value(written, "last_run_exit_code") == 0
+
+
+def test_no_sample_where_nothing_is_proven() -> None:
+    """An undecided set is neither committed nor not; a lag without a log is none."""
+    voters = [{"voter_id": node, "directory_id": f"disk-{node}"} for node in (1, 2, 3)]
+    newest = {
+        "offset": 9,
+        "leader_epoch": 2,
+        "voters": voters,
+        "in_force_to_offset": None,
+        "source": "record",
+    }
+
+    def samples(status: str) -> dict[str, float]:
+        rows = {"voter_sets": [newest | {"commit_status": status}]}
+        return {sample.name: sample.value for sample in _of_voters(Cluster("c", rows))}
+
+    assert samples("uncommitted")["kraftlake_uncommitted_voter_change"] == 1
+    assert samples("committed")["kraftlake_uncommitted_voter_change"] == 0
+    assert "kraftlake_uncommitted_voter_change" not in samples("undecided")
+    assert samples("undecided")["kraftlake_number_of_uncaptured_voters"] == 3
+
+
+def test_a_replica_that_stands_still_lags_by_the_leaders_clock() -> None:
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+    def capture(end: int, appended_after: int) -> dict[str, Any]:
+        appended_at = noon + timedelta(seconds=appended_after)
+        return {
+            "log_end_offset": end,
+            "captured_at": noon + timedelta(seconds=60),
+            "runs": [{"last_appended_at": appended_at}],
+        }
+
+    assert lag_ms(capture(90, 20), capture(100, 50)) == 30_000
+    assert lag_ms(capture(100, 20), capture(100, 50)) == 0
+
+
+def test_labels_are_escaped_and_every_metric_has_its_help() -> None:
+    odd = 'a "b" \\ c\nd'
+    text = "\n".join(lines([Sample("kraftlake_findings", 2, {"name": odd})])) + "\n"
+    assert parsed(text) == {("kraftlake_findings", frozenset({("name", odd)})): 2}
+    with pytest.raises(AssertionError, match="kraftlake_nothing"):
+        list(lines([Sample("kraftlake_nothing", 1)]))
+    assert all(name.startswith("kraftlake_") for name in HELP)
+
+
+def test_no_lake_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "--lake", str(tmp_path)]) == 2
+    assert "is no lake" in capsys.readouterr().err
