@@ -89,12 +89,14 @@ class Checkpoint:
 
     @property
     def columns(self) -> Row:
-        """Whose it is and where it lies."""
+        """Whose it is, where it lies and what its edges are."""
         return {
             "copy": self.copy,
             "cluster_id": self.capture.who.cluster_id,
             "file": self.name,
             "path": str(self.path.absolute()),
+            "head_digest": self.digests.head_digest if self.digests else None,
+            "tail_digest": self.digests.tail_digest if self.digests else None,
         }
 
     def row(self) -> Row:

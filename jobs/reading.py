@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from pyspark import StorageLevel
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.captured import captured_rows, segment_rows
+from jobs.known_files import known_checkpoints, with_known
 from jobs.opening import Checkpoint, Segment, checkpoints_of, files_table, segments_of, sources_of
 from jobs.planning import PlannedCapture
 from jobs.progress import Progress
@@ -57,20 +59,31 @@ class Read:
 
 
 class Reading:
-    """Reads `copies` of captures into the lake; equal batches and checkpoints are decoded once."""
+    """Reads `copies` of captures into the lake; equal batches and checkpoints are decoded once.
 
-    def __init__(self, lake: Lake, run: Run, progress: Progress, copies: Sequence[PlannedCapture]) -> None:
+    What the lake knows of their files is not read again, unless asked to `verify` it.
+    """
+
+    def __init__(
+        self, lake: Lake, run: Run, progress: Progress, copies: Sequence[PlannedCapture], verify: bool = False
+    ) -> None:
         self.lake = lake
         self.run = run
         self.progress = progress
         self.copies = copies
         self.clusters = {c.who.cluster_id for c in copies}
-        self.segments = segments_of(copies)
-        self.checkpoints = checkpoints_of(copies)
-        # The segments to open; their places are the file numbers.
+        segments, checkpoints = segments_of(copies), checkpoints_of(copies)
+        known = {} if verify else known_checkpoints(lake.path, checkpoints)
+        self.segments = segments if verify else with_known(lake.path, segments)
+        self.known_checkpoints = [checkpoints[n].columns | row for n, row in known.items()]
+        # What is opened; the places are the file numbers.
         self.opened = [s for s in self.segments if s.size_bytes]
-        ids = "".join(sorted(c.capture_id for c in copies))
-        self.load_id = hashlib.sha256(ids.encode()).hexdigest()
+        self.checkpoints = [c for n, c in enumerate(checkpoints) if n not in known]
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that will be opened."""
+        return [f.path for f in (*self.opened, *self.checkpoints)]
 
     def read(self) -> Read:
         """Scan the files, write the big tables, and say what each capture held."""
@@ -81,13 +94,14 @@ class Reading:
             good = scanning.good_batches(scanned)
             pieces = to_rows(run_pieces(good)) if self.opened else []
             damage = self.damage_rows(scanning.damages(scanned)) if self.opened else []
-            held = self.held_checkpoints()
+            held = self.read_checkpoints()
         with self.progress.stage("write records"):
-            counts = self.write(good, held, min((p["first_offset"] for p in pieces), default=None))
+            counts = self.write(good, pieces, held)
             if pieces:
                 damage += self.damage_rows(self.lost_values(good))
         scanned.unpersist()
         runs = self.runs(pieces)
+        held += self.known_checkpoints
         captures = captured_rows(self.copies, runs, held, damage, self.kraft_versions())
         segments = segment_rows(runs, {(d["copy"], d["file"]) for d in damage})
         counts |= {"files": len(files), "bytes": size}
@@ -110,8 +124,8 @@ class Reading:
             rows.append({"copy": segment.copy, "file": segment.name} | row)
         return rows
 
-    def held_checkpoints(self) -> list[Row]:
-        """What each checkpoint is: rows of checkpoints.CHECKPOINTS with whose they are."""
+    def read_checkpoints(self) -> list[Row]:
+        """What each opened checkpoint is: rows of checkpoints.CHECKPOINTS with whose they are."""
         if not self.checkpoints:
             return []
         read = to_rows(checkpoints.read_checkpoints(self.frame(self.checkpoints)))
@@ -131,28 +145,45 @@ class Reading:
 
     # --- big tables ---
 
-    def write(self, good: DataFrame, held: list[Row], first_offset: int | None) -> dict[str, int]:
-        """Append what is new to the big tables, each from a thread. Returns the rows written by table.
-
-        first_offset: the least offset of the batches that were scanned; None if there are none.
-        """
+    def write(self, good: DataFrame, pieces: list[Row], held: list[Row]) -> dict[str, int]:
+        """Append what is new to the big tables, each from a thread. Returns the rows written by table."""
         fresh = self.new_checkpoints(held)
-        writes = {}
-        if first_offset is not None:
+        load_id = self.load_id(pieces, fresh)
+        writes: list[Callable[[], dict[str, int]]] = []
+        if pieces:
             owned = self.with_owners(good)
-            writes[RECORDS] = lambda: self.new_records(owned, first_offset)
-            writes[BATCHES] = lambda: self.new_batches(owned, first_offset)
+            first = min(p["first_offset"] for p in pieces)
+            writes.append(lambda: self.append(RECORDS, self.new_records(owned, first), load_id))
+            writes.append(lambda: self.append(BATCHES, self.new_batches(owned, first), load_id))
         if fresh:
-            writes[SNAPSHOT_RECORDS] = lambda: self.new_snapshot_records(fresh)
-            writes[SNAPSHOTS] = lambda: to_frame(self.lake.spark, fresh, SNAPSHOTS.schema)
-        with ThreadPoolExecutor(4) as threads:
-            counts = threads.map(lambda table: self.append(table, writes[table]()), writes)
-            written = {table.name: rows for table, rows in zip(writes, counts, strict=True)}
-        return {t.name: 0 for t in (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)} | written
+            writes.append(lambda: self.write_snapshots(fresh, load_id))
+        written = {t.name: 0 for t in (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)}
+        with ThreadPoolExecutor(3) as threads:
+            for counts in threads.map(lambda write: write(), writes):
+                written |= counts
+        return written
 
-    def append(self, table: Table, rows: DataFrame | None) -> int:
-        """Append rows unless there are none. Returns how many there were."""
-        return 0 if rows is None else self.lake.append(table, self.run.stamp(rows), self.load_id)
+    def write_snapshots(self, fresh: list[Row], load_id: str) -> dict[str, int]:
+        """First the records of checkpoints: one whose row is there is known, and not read again."""
+        counts = self.append(SNAPSHOT_RECORDS, self.new_snapshot_records(fresh), load_id)
+        return counts | self.append(SNAPSHOTS, to_frame(self.lake.spark, fresh, SNAPSHOTS.schema), load_id)
+
+    def append(self, table: Table, rows: DataFrame | None, load_id: str) -> dict[str, int]:
+        """Append rows unless there are none. Returns the table's name and how many there were."""
+        return {table.name: 0 if rows is None else self.lake.append(table, self.run.stamp(rows), load_id)}
+
+    def load_id(self, pieces: list[Row], fresh: list[Row]) -> str:
+        """A digest of what was read: the same captures read again with more in them are another load."""
+        of_log = [
+            (
+                self.opened[p["file_number"]].capture.capture_id,
+                p["first_offset"],
+                p["end_offset"],
+                p["digest"],
+            )
+            for p in pieces
+        ]
+        return hashlib.sha256(repr((sorted(of_log), sorted(map(snapshot_key, fresh)))).encode()).hexdigest()
 
     def with_owners(self, good: DataFrame) -> DataFrame:
         """The batches with the cluster and the replica whose they are."""
@@ -191,13 +222,17 @@ class Reading:
         known = {snapshot_key(r) for r in to_rows(self.known(SNAPSHOTS).select(*checkpoints.SNAPSHOT_KEY))}
         return [row for key, row in rows.items() if key not in known]
 
-    def new_snapshot_records(self, fresh: list[Row]) -> DataFrame:
+    def new_snapshot_records(self, fresh: list[Row]) -> DataFrame | None:
         """Records of checkpoints; a load that was killed before it wrote SNAPSHOTS left some already."""
         key = list(checkpoints.SNAPSHOT_KEY)
         columns = [f for f in SNAPSHOTS.schema.fields if f.name in key]
-        files = to_frame(self.lake.spark, fresh, StructType([*columns, StructField("path", StringType())]))
+        files: DataFrame | None = to_frame(
+            self.lake.spark, fresh, StructType([*columns, StructField("path", StringType())])
+        )
         if self.lake.exists(SNAPSHOT_RECORDS):
-            files = files.join(self.known(SNAPSHOT_RECORDS).select(*key), key, "left_anti")
+            files = unless_empty(files.join(self.known(SNAPSHOT_RECORDS).select(*key), key, "left_anti"))
+        if files is None:
+            return None
         return checkpoints.decode_checkpoints(files.repartition(min(self.cores, len(fresh)), "path"))
 
     def lost_values(self, good: DataFrame) -> DataFrame:

@@ -39,11 +39,22 @@ def rows_with(
     """
     if not exists(lake, table):
         return []
-    condition = ds.scalar(True)
+    return arrow_with(lake, table, columns or table.names, **wanted).to_pylist()
+
+
+def arrow_with(
+    lake: Path,
+    table: Table,
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+    **wanted: Iterable[str],
+) -> pa.Table:
+    """The rows of a table that exists, as rows_with chooses them and `where` holds, as an Arrow table."""
+    condition = ds.scalar(True) if where is None else where
     for column, values in wanted.items():
         condition &= ds.field(column).isin(sorted(values))
     rows = dataset(lake / table.name, DeltaTable(lake / table.name))
-    return rows.to_table(list(columns or table.names), filter=condition).to_pylist()
+    return rows.to_table(list(columns), filter=condition)
 
 
 def dataset(path: Path, written: DeltaTable) -> ds.Dataset:

@@ -158,7 +158,7 @@ RUNS = Table(
         Column(
             "reported_findings",
             "ARRAY<STRUCT<cluster_id: STRING, finding_id: STRING>>",
-            "Open errors that this run was the first to report",
+            "Errors that this run was the first to report",
         ),
         Column(
             "lease",
@@ -293,6 +293,8 @@ SNAPSHOTS = Table(
         Column("kraft_version", "SMALLINT", "kraft.version it records; null if none"),
         Column("voters", VOTERS_TYPE, "Voter set it records; null if none"),
         Column("size_bytes", "BIGINT", "Size of the file"),
+        Column("head_digest", "STRING", "SHA-256 of the first 64 KiB"),
+        Column("tail_digest", "STRING", "SHA-256 of the last 64 KiB"),
         *LOADED,
     ),
     key=("cluster_id", "end_offset", "leader_epoch", "content_digest"),
@@ -544,7 +546,7 @@ ACKNOWLEDGEMENTS = Table(
 CANDIDATE_STRUCT = (
     "STRUCT<node_id: INT, directory_id: STRING, capture_id: STRING, captured_at: TIMESTAMP, "
     "last_leader_epoch: INT, log_end_offset: BIGINT, is_observer: BOOLEAN, led_last_epoch: BOOLEAN, "
-    "voters_in_force: STRING, voters_offset: BIGINT, voters_status: STRING, loses: STRING>"
+    "voters_in_force: STRING, voters_offset: BIGINT, voters_status: STRING, loses: STRING, keeps: STRING>"
 )
 
 RECOVERIES = Table(
