@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, groupby
+from typing import TypeAlias
 
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.holdings import lacks
@@ -22,16 +23,24 @@ from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.quorum_invariants import Committed, high_watermark_is_in_epoch, majority_holds
 from kraft_core.raft.voters import ReplicaKey
 
+_Told: TypeAlias = tuple[Observation, int, int]  # an output, its high watermark, its epoch
+
 
 def high_watermark_rises(view: ClusterView) -> Iterator[Breach]:
-    """Rule 6, between outputs of which one had ended before the other began."""
-    ended = sorted(_told(view), key=lambda entry: entry[0].observed_to)
-    count, highest = 0, None
-    for seen, high_watermark, epoch in _told(view):
-        while ended[count][0].observed_to <= seen.observed_from:
-            if highest is None or ended[count][1] > highest[1]:
-                highest = ended[count]
+    """Rule 6, between outputs of which one had ended before the other began, or is of an older epoch.
+
+    A leader's first high watermark lies above all that was committed before it, so what the leader of an
+    older epoch tells, at any time, is lower.
+    """
+    told = _told(view)
+    ended = sorted(told, key=lambda entry: entry[0].observed_to)
+    of_older = _highest_below(told)
+    count, before = 0, None
+    for seen, high_watermark, epoch in told:
+        while count < len(ended) and ended[count][0].observed_to <= seen.observed_from:
+            before = _higher_told(before, ended[count])
             count += 1
+        highest = _higher_told(before, of_older[epoch])
         if highest is not None and highest[1] > high_watermark:
             first, was, its_epoch = highest
             blamed = _blamed(view, ((epoch, seen.node_id), (its_epoch, first.node_id)))
@@ -49,6 +58,23 @@ def high_watermark_rises(view: ClusterView) -> Iterator[Breach]:
                 captures=tuple(c for replica, of in blamed for c in _of_leader(view, replica, of)),
                 observed_at=(first.observed_from, seen.observed_to),
             )
+
+
+def _highest_below(told: list[_Told]) -> dict[int, _Told | None]:
+    """For each epoch the highest high watermark that a leader of an older one told."""
+    found: dict[int, _Told | None] = {}
+    highest: _Told | None = None
+    for epoch, same in groupby(sorted(told, key=lambda entry: entry[2]), key=lambda entry: entry[2]):
+        found[epoch] = highest
+        for entry in same:
+            highest = _higher_told(highest, entry)
+    return found
+
+
+def _higher_told(one: _Told | None, other: _Told | None) -> _Told | None:
+    """The higher of two; of equal ones the earlier, then the first by name."""
+    known = [entry for entry in (one, other) if entry is not None]
+    return min(known, default=None, key=lambda e: (-e[1], e[0].observed_from, e[0].source))
 
 
 def high_watermark_is_above_floor(view: ClusterView) -> Iterator[Breach]:
@@ -192,7 +218,7 @@ def high_watermark_in_epoch(view: ClusterView) -> Iterator[Breach]:
             )
 
 
-def _told(view: ClusterView) -> list[tuple[Observation, int, int]]:
+def _told(view: ClusterView) -> list[_Told]:
     """Each known high watermark that a leader told, with its epoch, by time."""
     found = [
         (seen, seen.high_watermark, seen.leader_epoch)
