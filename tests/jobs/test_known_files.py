@@ -1,0 +1,119 @@
+"""What of captured files is not read again: unchanged ones, and grown ones up to where they ended."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.captured import segment_rows
+from jobs.known_files import known_checkpoints, with_known
+from jobs.opening import Segment, checkpoints_of, segments_of
+from jobs.planning import Selection, plan
+from jobs.progress import Progress
+from jobs.reading import Reading, Run
+from kraft_core.batch import BatchHeader
+from kraft_core.logdir import LOG_DIR_NAME
+from kraft_core.mapping import mapped
+from kraft_core.segment import scan
+from tests.kraft_core.batches import no_op_batch
+
+NODE = "dynamic-membership/node-2"
+
+
+def segments(*paths: Path) -> list[Segment]:
+    return segments_of(plan(Selection(paths)).captures)
+
+
+def active(folder: Path) -> Path:
+    """The segment that the replica was appending to."""
+    return max((folder / LOG_DIR_NAME).glob("*.log"))
+
+
+@pytest.fixture
+def copy(golden: Path, tmp_path: Path) -> Path:
+    """A copy of a captured directory that the lake knows."""
+    return Path(shutil.copytree(golden / NODE, tmp_path / "node-2"))
+
+
+def newest(lake: Any, copy: Path) -> Segment:
+    return max(with_known(lake.path, segments(copy)), key=lambda s: s.file.base_offset)
+
+
+def test_known_captures_are_not_opened(lake: Any, golden_captures: list[Path]) -> None:
+    found = with_known(lake.path, segments(*golden_captures))
+    assert len(found) > 55
+    assert {s.size_bytes for s in found} == {0}
+
+
+def test_a_grown_segment_is_read_from_where_it_ended(lake: Any, copy: Path) -> None:
+    before = newest(lake, copy)
+    size, end_offset = before.file.size_bytes, before.known.pieces[-1].end_offset
+    added = no_op_batch(end_offset, epoch=99)
+    with active(copy).open("ab") as file:
+        file.write(added)
+    grown = newest(lake, copy)
+    assert (grown.known, grown.size_bytes) == (before.known, len(added))
+    assert grown.row() == {
+        "path": str(active(copy)),
+        "start": size,
+        "first_offset": end_offset,
+        "size_bytes": size + len(added),
+    }
+
+
+def last_batch(path: Path) -> BatchHeader:
+    with mapped(path) as buf:
+        return [item for item in scan(buf) if isinstance(item, BatchHeader)][-1]
+
+
+def test_a_truncated_segment_is_read_whole(lake: Any, copy: Path) -> None:
+    cut = last_batch(active(copy)).position
+    active(copy).write_bytes(active(copy).read_bytes()[:cut])
+    assert newest(lake, copy).size_bytes == cut > 0
+
+
+def test_a_segment_that_was_truncated_and_grew_longer_is_read_whole(lake: Any, copy: Path) -> None:
+    lost = last_batch(active(copy))
+    other = b"".join(no_op_batch(lost.base_offset + n, epoch=lost.leader_epoch + 1) for n in range(20))
+    active(copy).write_bytes(active(copy).read_bytes()[: lost.position] + other)
+    assert newest(lake, copy).size_bytes == lost.position + len(other) > lost.end
+
+
+def test_of_another_replica_nothing_is_known(lake: Any, copy: Path) -> None:
+    meta = copy / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=2", "node.id=7"))
+    assert all(s.size_bytes == s.file.size_bytes for s in with_known(lake.path, segments(copy)))
+
+
+def test_a_segment_that_lost_something_is_not_known(lake: Any, copy: Path) -> None:
+    read = [(s, list(s.known.pieces)) for s in with_known(lake.path, segments(copy))]
+    whole = segment_rows(read, damaged=set())
+    assert all(row["runs"] and row["bytes_read"] == row["size_bytes"] for row in whole)
+    lost_value = segment_rows(read, damaged={(0, read[0][0].name)})
+    assert [row["runs"] for row in lost_value] == [None, *(row["runs"] for row in whole[1:])]
+    lost_bytes = segment_rows([(s, pieces[:-1]) for s, pieces in read], damaged=set())
+    assert {row["runs"] for row in lost_bytes} == {None}
+
+
+def test_known_checkpoints_are_not_opened(lake: Any, copy: Path) -> None:
+    checkpoints = checkpoints_of(plan(Selection((copy,))).captures)
+    known = known_checkpoints(lake.path, checkpoints)
+    assert sorted(known) == list(range(len(checkpoints)))
+    assert all(row["complete"] and len(row["content_digest"]) == 64 for row in known.values())
+    torn = max((copy / LOG_DIR_NAME).glob("*.checkpoint"))
+    torn.write_bytes(torn.read_bytes()[:-1])
+    checkpoints = checkpoints_of(plan(Selection((copy,))).captures)
+    opened = [c for n, c in enumerate(checkpoints) if n not in known_checkpoints(lake.path, checkpoints)]
+    assert [c.path for c in opened] == [torn]
+
+
+def test_a_verifying_run_opens_everything(lake: Any, golden: Path) -> None:
+    planned = plan(Selection((golden / NODE,)))
+    of_run: Any = (lake, Run("a run", datetime.now(UTC)), Progress(), planned.captures)
+    assert Reading(*of_run).files == []
+    every = {f.path for c in planned.captures for f in (*c.directory.segments, *c.directory.checkpoints)}
+    assert every < set(Reading(*of_run, verify=True).files)
