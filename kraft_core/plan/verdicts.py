@@ -220,8 +220,8 @@ def directory_of(quorum: Quorum, node_id: int, directory_id: str | None, *, vote
     entry = quorum.voter_of(node_id)
     if voter and entry is not None:
         return entry.key.directory_id
-    captured = [member.key.directory_id for member in quorum.members_of(node_id)]
-    return fresh_directory(quorum, node_id) or (captured[-1] if captured else None)
+    captured = [(m.captured_at, m.key.directory_id) for m in quorum.members_of(node_id) if m.captured_at]
+    return fresh_directory(quorum, node_id) or (max(captured)[1] if captured else None)
 
 
 def _adding(quorum: Quorum, node_id: int, directory_id: str | None) -> _Part:
