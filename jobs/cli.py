@@ -16,6 +16,7 @@ VERBS = {
     "ingest": ("jobs.ingest", "read captures into the lake, without deriving"),
     "derive": ("jobs.derive", "derive the history of the lake's clusters again"),
     "sql": ("jobs.sql", "ask the lake by SQL"),
+    "report": ("jobs.report", "one HTML page: the fleet, and each cluster's history and findings"),
     "shell": ("jobs.shell", "walk through the cluster's metadata at any offset or time"),
     "diff": ("jobs.diff", "what changed between two moments or two replicas"),
     "plan": ("jobs.plan", "may I change the quorum now: verdict, risks, steps"),

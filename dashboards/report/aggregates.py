@@ -1,0 +1,175 @@
+"""Many rows to few: what a picture or a table of the page holds, whatever a cluster has been through.
+
+Rows are dicts of one cluster, times in ms since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+Row = dict[str, Any]
+# Above so many epochs, proofs or captures of a replica a picture is drawn from bins of time.
+MOST_EPOCHS = 240
+MOST_PROOFS = 240
+MOST_CAPTURES = 80
+
+
+def newest(rows: Sequence[Row], key: Callable[[Row], Any], most: int) -> list[Row]:
+    """The rows with the largest keys, largest first."""
+    return sorted(rows, key=key, reverse=True)[:most]
+
+
+def bin_of(at: int, start: int, end: int, bins: int) -> int:
+    """Which of so many equal bins of [start, end] a time lies in."""
+    return min((at - start) * bins // max(end - start, 1), bins - 1)
+
+
+def leading(epochs: Iterable[Row]) -> list[Row]:
+    """Who led when: an epoch a row, or where there are many, the epochs of one leader in one bin of time.
+
+    An epoch ends where the time without a leader before the next one begins; the last one has no end.
+    """
+    known = [e for e in epochs if e["elected_at"] is not None and e["leader_id"] is not None]
+    known.sort(key=lambda e: e["leader_epoch"])
+    if not known:
+        return []
+    starts = [e["elected_at"] for e in known]
+    ends = [e["elected_at"] - (e["leaderless_ms"] or 0) for e in known[1:]]
+    first, last = min(starts), max(starts)
+    members: dict[tuple[int, int], list[tuple[Row, int | None]]] = {}
+    for epoch, end in zip(known, [*ends, None], strict=True):
+        at = epoch["elected_at"]
+        place = epoch["leader_epoch"] if len(known) <= MOST_EPOCHS else bin_of(at, first, last, MOST_EPOCHS)
+        until = None if end is None else max(end, at)
+        members.setdefault((place, epoch["leader_id"]), []).append((epoch, until))
+    return [led_together(place, leader, spans) for (place, leader), spans in members.items()]
+
+
+def led_together(place: int, leader: int, spans: Sequence[tuple[Row, int | None]]) -> Row:
+    """Epochs of one leader as one row."""
+    epochs = [epoch for epoch, _ in spans]
+    ends = [end for _, end in spans]
+    gaps = [e["leaderless_ms"] for e in epochs if e["leaderless_ms"] is not None]
+    return {
+        "bin": place,
+        "leader_id": leader,
+        "epochs": len(epochs),
+        "first_epoch": epochs[0]["leader_epoch"],
+        "last_epoch": epochs[-1]["leader_epoch"],
+        "from_ms": min(e["elected_at"] for e in epochs),
+        "until_ms": None if None in ends else max(end for end in ends if end is not None),
+        "led_ms": sum(end - e["elected_at"] for e, end in spans if end is not None),
+        "leaderless_ms": sum(gaps) if gaps else None,
+        "longest_leaderless_ms": max(gaps, default=None),
+    }
+
+
+def leaders(epochs: Iterable[Row]) -> list[Row]:
+    """How often each led, and how long there was none before; most epochs first."""
+    led: dict[int | None, list[Row]] = {}
+    for epoch in epochs:
+        led.setdefault(epoch["leader_id"], []).append(epoch)
+    rows = []
+    for leader, theirs in led.items():
+        gaps = [e["leaderless_ms"] for e in theirs if e["leaderless_ms"] is not None]
+        rows.append(
+            {
+                "leader_id": leader,
+                "epochs": len(theirs),
+                "last_elected_at": max((e["elected_at"] for e in theirs if e["elected_at"]), default=None),
+                "leaderless_ms": sum(gaps) if gaps else None,
+                "longest_leaderless_ms": max(gaps, default=None),
+            }
+        )
+    return sorted(rows, key=lambda r: (-r["epochs"], r["leader_id"] is None, r["leader_id"] or 0))
+
+
+def telling(proofs: Iterable[Row]) -> list[Row]:
+    """Proofs of the high watermark that say more than the others.
+
+    A lower bound above all earlier ones, an upper bound below all later ones; of very many, the strongest of
+    each bin of time.
+    """
+    rows = [p for p in proofs if p["believed_bound"] is None]
+    lowers = [p for p in rows if p["lower_bound"] is not None]
+    uppers = [p for p in rows if p["upper_bound"] is not None]
+    found: list[Row] = []
+    best = -1
+    for proof in sorted(lowers, key=lambda p: (p["as_of"], -p["lower_bound"], p["source"])):
+        if proof["lower_bound"] > best:
+            best = proof["lower_bound"]
+            found.append(proof)
+    least: int | None = None
+    for proof in sorted(uppers, key=lambda p: (-p["as_of"], p["upper_bound"], p["source"])):
+        if least is None or proof["upper_bound"] < least:
+            least = proof["upper_bound"]
+            found.append(proof)
+    return strongest(found) if len(found) > MOST_PROOFS else found
+
+
+def strongest(proofs: Sequence[Row]) -> list[Row]:
+    """Of each bin of time the highest lower bound and the lowest upper bound."""
+    first, last = min(p["as_of"] for p in proofs), max(p["as_of"] for p in proofs)
+    best: dict[tuple[int, bool], Row] = {}
+    for proof in proofs:
+        is_lower = proof["lower_bound"] is not None
+        place = bin_of(proof["as_of"], first, last, MOST_PROOFS // 2), is_lower
+        held = best.setdefault(place, proof)
+        if is_lower and proof["lower_bound"] > held["lower_bound"]:
+            best[place] = proof
+        if not is_lower and proof["upper_bound"] < held["upper_bound"]:
+            best[place] = proof
+    return list(best.values())
+
+
+def thinned(captures: Iterable[Row]) -> list[Row]:
+    """Captures with how many there are of their replica; of very many, the newest of each bin of time."""
+
+    def replica(row: Row) -> tuple[int, str]:
+        return row["node_id"], row["directory_id"]
+
+    found: list[Row] = []
+    for _, group in groupby(sorted(captures, key=lambda c: (replica(c), c["captured_at"])), replica):
+        rows = list(group)
+        first, last = rows[0]["captured_at"], rows[-1]["captured_at"]
+        kept: dict[int, Row] = {}
+        for index, row in enumerate(rows):
+            many = len(rows) > MOST_CAPTURES
+            place = bin_of(row["captured_at"], first, last, MOST_CAPTURES) if many else index
+            kept[place] = row | {"captures": len(rows)}
+        found += kept.values()
+    return found
+
+
+def snapshot_rows(snapshots: Iterable[Row], captures: Iterable[Row]) -> list[Row]:
+    """Snapshots by end and epoch, with the nodes that held one."""
+    held: dict[str, set[int]] = {}
+    for capture in captures:
+        for snapshot in capture["snapshots"] or ():
+            held.setdefault(snapshot["content_digest"], set()).add(capture["node_id"])
+    copies: dict[tuple[int, int], list[Row]] = {}
+    for snapshot in snapshots:
+        if snapshot["kind"] == "snapshot":
+            copies.setdefault((snapshot["end_offset"], snapshot["leader_epoch"]), []).append(snapshot)
+    return [
+        {
+            "end_offset": end,
+            "leader_epoch": epoch,
+            "copies": len(files),
+            "complete": all(f["complete"] for f in files),
+            "written_at": min((f["header_at"] for f in files if f["header_at"] is not None), default=None),
+            "size_bytes": max(f["size_bytes"] or 0 for f in files),
+            "node_ids": sorted({n for f in files for n in held.get(f["content_digest"], ())}),
+        }
+        for (end, epoch), files in copies.items()
+    ]
+
+
+def asked_last(expectations: Iterable[Row]) -> list[Row]:
+    """Of each expectation what it came to in the newest run that asked."""
+    last: dict[tuple[str, str], Row] = {}
+    for row in sorted(expectations, key=lambda r: (r["loaded_at"], r["run_id"])):
+        last[row["suite"], row["expectation"]] = row
+    return list(last.values())

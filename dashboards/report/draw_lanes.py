@@ -1,0 +1,196 @@
+"""The lanes as SVG: voters as bands, leaders as bars, gaps across all lanes, changes on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, mark, span, swatch, time_grid
+from dashboards.report.lanes import Change, Doubt, Gap, Lane, Lanes, Led
+from dashboards.report.markup import Markup, el
+from dashboards.report.timescale import TimeScale
+from dashboards.report.words import count, duration, listed, short, utc
+
+CHANGES_Y = 26  # centre of the row of changes
+TOP = 46  # where lanes begin
+PITCH = 46  # from lane to lane
+BAND_Y, BAND = 17, 20  # voter band, from the lane's top
+BAR_Y, BAR = 21, 12  # leader bar
+# Bars narrower than this, in percent, carry no epoch number; those below the second none on a phone.
+LABELLED, LABELLED_NARROW = 3.2, 11.0
+# Changes closer than this, in percent, share a mark.
+SEPARATE = 2.2
+
+SIGNS = {"added": "+", "removed": "−", "updated": "~", "bootstrapped": "●"}
+VERBS = {"added": "added", "removed": "removed", "updated": "updated", "bootstrapped": "first set with"}
+WORST = ("truncated", "uncommitted", "undecided", "committed", None)
+
+
+def draw_lanes(lanes: Lanes) -> Markup:
+    """The figure."""
+    bottom = TOP + PITCH * len(lanes.lanes)
+    scale = lanes.scale
+    parts: list[Markup] = [label(0, 11, "Membership changes", "row")]
+    parts += time_grid(scale, bottom)
+    parts += [draw_gap(gap, scale, bottom) for gap in lanes.gaps]
+    for index, lane in enumerate(lanes.lanes):
+        parts += draw_lane(lane, scale, TOP + PITCH * index)
+    parts += [draw_changes(group, x) for x, group in grouped(lanes.changes, scale)]
+    return figure("Who could vote, who led", told(lanes), legend(lanes), bottom + AXIS_HEIGHT, parts)
+
+
+def told(lanes: Lanes) -> str:
+    """What the picture says, in a sentence."""
+    voters = sum(1 for lane in lanes.lanes if lane.was_voter)
+    epochs = sum(led.epochs for lane in lanes.lanes for led in lane.led)
+    words = f"{count(voters, 'replica')} could vote"
+    if observers := len(lanes.lanes) - voters:
+        words += f", {observers} more only observed"
+    lost = sum(1 for c in lanes.changes if c.status == "truncated")
+    words += f"; {count(epochs, 'epoch')} with a leader; {count(len(lanes.changes), 'voter set')} in the log"
+    if lost:
+        words += f", {lost} of them truncated"
+    if lanes.gaps:
+        longest = max(gap.longest_ms for gap in lanes.gaps)
+        words += f"; without a leader for at most {duration(longest)} at a time"
+    return words + "."
+
+
+def draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
+    node = f"Node {lane.replica.node_id}"
+    role = "" if lane.was_voter else "  observer"
+    name = el(
+        "text",
+        el("tspan", node, class_="node"),
+        el("tspan", f" {short(lane.replica.directory_id)}{role}", class_="directory"),
+        x=0,
+        y=f"{y + 11:g}",
+        class_="row",
+    )
+    parts = [name, el("rect", x=0, y=f"{y + BAND_Y:g}", width="100%", height=BAND, class_="track")]
+    for voting in lane.voting:
+        words = f"{node} could vote from {utc(voting.start)} to {utc(voting.end)}"
+        if voting.source in ("static", "bootstrap"):
+            words += f" (first by the {voting.source} set)"
+        band = span(scale, voting.start, voting.end, y + BAND_Y, BAND, rx=3)
+        parts.append(mark(words, band, kind="voting"))
+    parts += [draw_led(led, node, scale, y) for led in lane.led]
+    parts += [draw_doubt(doubt, node, scale, y) for doubt in lane.doubts]
+    parts += [
+        at(scale.x(ms), y + BAND_Y + BAND, el("path", d="M0 0l3 5h-6z", class_="captured"))
+        for ms in sorted(set(lane.captured))
+    ]
+    return parts
+
+
+def draw_led(led: Led, node: str, scale: TimeScale, y: float) -> Markup:
+    """An epoch's bar, or a bin's: the less of the time it led, the paler."""
+    width = scale.x(led.end) - scale.x(led.start)
+    if led.epochs == 1:
+        words = (
+            f"{node} led epoch {led.first_epoch} from {utc(led.start)}, for {duration(led.end - led.start)}"
+        )
+    else:
+        words = (
+            f"{node} led {led.epochs} epochs between {led.first_epoch} and {led.last_epoch}, "
+            f"{led.share:.0%} of the time from {utc(led.start)} to {utc(led.end)}"
+        )
+    shapes = [
+        span(
+            scale,
+            led.start,
+            led.end,
+            y + BAR_Y,
+            BAR,
+            rx=2,
+            fill_opacity=None if led.share > 0.99 else f"{0.25 + 0.75 * led.share:.2f}",
+        )
+    ]
+    if width >= LABELLED and led.epochs == 1:
+        kind = "epoch middle" + (" minor" if width < LABELLED_NARROW else "")
+        shapes.append(label(scale.x(led.start) + width / 2, y + BAR_Y + 10, f"e{led.first_epoch}", kind))
+    return mark(words, *shapes, kind="led")
+
+
+def draw_doubt(doubt: Doubt, node: str, scale: TimeScale, y: float) -> Markup:
+    """A hatched band: a change that some log held and that is not committed."""
+    words = (
+        f"{node} {VERBS[doubt.kind]} at offset {doubt.offset} in epoch {doubt.leader_epoch}: "
+        f"{status_words(doubt.status, doubt.truncated_by_epoch)}; in force where it was held, "
+        f"from {utc(doubt.start)} to {utc(doubt.end)}"
+    )
+    band = span(scale, doubt.start, doubt.end, y + BAND_Y, BAND, rx=3)
+    return mark(words, band, kind=f"doubt {doubt.status}")
+
+
+def draw_gap(gap: Gap, scale: TimeScale, bottom: float) -> Markup:
+    if gap.epochs == 1:
+        words = f"No leader for at most {duration(gap.leaderless_ms)} before epoch {gap.before}"
+    else:
+        words = (
+            f"No leader for at most {duration(gap.leaderless_ms)} in all, "
+            f"{duration(gap.longest_ms)} at a time, around {count(gap.epochs, 'election')} "
+            f"from epoch {gap.before} on"
+        )
+    opacity = None if gap.share > 0.99 else f"{max(gap.share, 0.1):.2f}"
+    shape = span(scale, gap.start, gap.end, TOP - 4, bottom - TOP + 4, opacity=opacity)
+    return mark(words, shape, kind="gap")
+
+
+def grouped(changes: Iterable[Change], scale: TimeScale) -> list[tuple[float, list[Change]]]:
+    """Changes that would overlap, together; with the place of the first."""
+    groups: list[tuple[float, list[Change]]] = []
+    for change in sorted(changes, key=lambda c: c.at):
+        x = scale.x(change.at)
+        if groups and x - groups[-1][0] < SEPARATE:
+            groups[-1][1].append(change)
+        else:
+            groups.append((x, [change]))
+    return groups
+
+
+def draw_changes(changes: list[Change], x: float) -> Markup:
+    """A round mark with the sign of the change, or how many there are."""
+    statuses = [c.status for c in changes]
+    status = next(s for s in WORST if s in statuses)
+    kinds = {kind for c in changes for kind, *_ in c.parts}
+    sign = SIGNS[next(iter(kinds))] if len(changes) == 1 and len(kinds) == 1 else str(len(changes))
+    shapes = [el("circle", r=8), el("text", sign, y=4, class_="middle")]
+    if status == "truncated":
+        shapes.append(el("path", d="M5 -11l6 6M11 -11l-6 6", class_="strike"))
+    words = "; ".join(change_words(c) for c in changes)
+    return mark(words, at(x, CHANGES_Y, *shapes), kind=f"change {status or 'committed'}")
+
+
+def change_words(change: Change) -> str:
+    """+ node 4 at 355/e1, truncated by epoch 3."""
+    whom = listed(f"{VERBS[kind]} node {voter}" for kind, voter, *_ in change.parts)
+    status = status_words(change.status, change.truncated_by_epoch)
+    return f"{whom} at offset {change.offset} in epoch {change.leader_epoch}, {status}, {utc(change.at)}"
+
+
+def status_words(status: str | None, truncated_by_epoch: int | None) -> str:
+    if status == "truncated" and truncated_by_epoch is not None:
+        return f"truncated by epoch {truncated_by_epoch}"
+    return status or "not in the log"
+
+
+def box(kind: str, height: int = 14, y: int = 0) -> Markup:
+    return el("g", el("rect", x=0, y=y, width=22, height=height, rx=2), class_=kind)
+
+
+def legend(lanes: Lanes) -> list[tuple[Markup, str]]:
+    """What the picture shows, and only that."""
+    keys = [
+        (swatch(box("voting")), "could vote"),
+        (swatch(box("voting"), box("led", 8, 3)), "led, with its epoch"),
+    ]
+    statuses = {doubt.status for lane in lanes.lanes for doubt in lane.doubts}
+    keys += [(swatch(box(f"doubt {s}")), f"change {DOUBTS[s]}") for s in DOUBTS if s in statuses]
+    if lanes.gaps:
+        keys.append((swatch(box("gap")), "no leader, at most"))
+    if any(lane.captured for lane in lanes.lanes):
+        keys.append((swatch(el("path", d="M11 3l4 8h-8z", class_="captured")), "captured"))
+    return keys
+
+
+DOUBTS = {"truncated": "truncated", "uncommitted": "not committed", "undecided": "not provable"}

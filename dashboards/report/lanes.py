@@ -1,0 +1,273 @@
+"""Who could vote and who led, as one lane a replica: values from rows of one cluster.
+
+A replica is (node id, directory id): a node whose disk was replaced has two lanes. Where a set names no
+directory, as static sets do, it is the node's only lane. Times in ms since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboards.report.timescale import TimeScale, time_scale
+
+Row = dict[str, Any]
+UNKNOWN_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
+# Statuses of a voter set that was in force for every replica: null is static or bootstrap.
+SETTLED = ("committed", None)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Replica:
+    """A node and one of its directories."""
+
+    node_id: int
+    directory_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Voting:
+    """A replica was a voter, by one or more sets in a row."""
+
+    start: int
+    end: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A membership change that was in force in some log only, and never or not provenly committed."""
+
+    start: int
+    end: int
+    kind: str
+    status: str
+    offset: int
+    leader_epoch: int
+    truncated_by_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """Epochs that a replica led: one, or where there are many, those of a bin of time.
+
+    `share` is how much of the time the replica led.
+    """
+
+    start: int
+    end: int
+    first_epoch: int
+    last_epoch: int
+    epochs: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """No leader, at most `leaderless_ms` of this time; `before` is the epoch that ended it."""
+
+    start: int
+    end: int
+    leaderless_ms: int
+    longest_ms: int
+    before: int
+    epochs: int
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.leaderless_ms / max(self.end - self.start, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Membership changes of one set."""
+
+    at: int
+    offset: int
+    leader_epoch: int
+    status: str | None
+    truncated_by_epoch: int | None
+    parts: tuple[tuple[str, int, str, str | None], ...]  # kind, voter id, directory id, detail
+
+
+@dataclass(slots=True)
+class Lane:
+    """What happened to a replica."""
+
+    replica: Replica
+    voting: list[Voting] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    led: list[Led] = field(default_factory=list)
+    captured: list[int] = field(default_factory=list)
+
+    @property
+    def was_voter(self) -> bool:
+        return bool(self.voting or self.doubts)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The picture: lanes by node, gaps, changes by time, and the scale that the cluster's charts share."""
+
+    lanes: tuple[Lane, ...]
+    gaps: tuple[Gap, ...]
+    changes: tuple[Change, ...]
+    scale: TimeScale
+    end: int
+
+
+def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
+    """The lanes of a cluster; None where nothing has a time. What has no end lasts to the newest capture."""
+    sets, changes = rows.get("sets", []), changes_of(rows)
+    captures, leading = rows.get("captures", []), rows.get("leading", [])
+    times = [c["captured_at"] for c in captures] + [c.at for c in changes]
+    times += [t for row in leading for t in (row["from_ms"], row["until_ms"]) if t is not None]
+    times += [s[key] for s in sets for key in ("in_force_from", "in_force_to") if s[key] is not None]
+    scale = time_scale(times)
+    if scale is None:
+        return None
+    lanes = Roster(sets, captures)
+    for row in captures:
+        lanes.of(row["node_id"], row["directory_id"]).captured.append(row["captured_at"])
+    vote(lanes, sets, scale)
+    doubt(lanes, sets, rows.get("changes", []), scale.end)
+    lead(lanes, leading, sets, scale.end)
+    return Lanes(tuple(lanes.sorted()), tuple(gaps_of(leading)), tuple(changes), scale, scale.end)
+
+
+class Roster:
+    """Lanes by replica. A set's voter without a directory is the node's one captured or named directory."""
+
+    def __init__(self, sets: Iterable[Row], captures: Iterable[Row]) -> None:
+        self._lanes: dict[Replica, Lane] = {}
+        self._directories: dict[int, list[str]] = {}
+        named = [(v["voter_id"], v["directory_id"]) for s in sets for v in s["voters"] or ()]
+        named += [(c["node_id"], c["directory_id"]) for c in captures]
+        for node, directory in named:
+            known = self._directories.setdefault(node, [])
+            if directory != UNKNOWN_DIRECTORY and directory not in known:
+                known.append(directory)
+
+    def of(self, node: int, directory: str) -> Lane:
+        known = self._directories.get(node, [])
+        if directory == UNKNOWN_DIRECTORY and len(known) == 1:
+            directory = known[0]
+        replica = Replica(node, directory)
+        return self._lanes.setdefault(replica, Lane(replica))
+
+    def sorted(self) -> list[Lane]:
+        """By node, a node's directories in the order in which they could vote."""
+        return sorted(
+            self._lanes.values(),
+            key=lambda lane: (
+                lane.replica.node_id,
+                not lane.was_voter,
+                min((v.start for v in lane.voting), default=0),
+                lane.replica,
+            ),
+        )
+
+
+def changes_of(rows: dict[str, list[Row]]) -> list[Change]:
+    """Membership changes, oldest first, those of one set together."""
+    replaced = {(s["offset"], s["leader_epoch"]): s["truncated_by_epoch"] for s in rows.get("sets", [])}
+    by_set: dict[tuple[int, int], list[Row]] = {}
+    for row in rows.get("changes", []):
+        by_set.setdefault((row["offset"], row["leader_epoch"]), []).append(row)
+    return [
+        Change(
+            at=parts[0]["changed_at"],
+            offset=offset,
+            leader_epoch=epoch,
+            status=parts[0]["commit_status"],
+            truncated_by_epoch=replaced.get((offset, epoch)),
+            parts=tuple(
+                (p["kind"], p["voter_id"], p["directory_id"], p["detail"])
+                for p in sorted(parts, key=lambda p: (p["voter_id"], p["kind"]))
+            ),
+        )
+        for (offset, epoch), parts in sorted(by_set.items())
+        if parts[0]["changed_at"] is not None
+    ]
+
+
+def vote(lanes: Roster, sets: Sequence[Row], scale: TimeScale) -> None:
+    """Bands of the settled sets; sets in a row that keep a voter make one band."""
+    for row in sorted(sets, key=lambda s: (s["offset"], s["leader_epoch"])):
+        if row["commit_status"] not in SETTLED:
+            continue
+        start = scale.start if row["in_force_from"] is None else row["in_force_from"]
+        end = scale.end if row["in_force_to"] is None else row["in_force_to"]
+        for voter in row["voters"] or ():
+            voting = lanes.of(voter["voter_id"], voter["directory_id"]).voting
+            if voting and voting[-1].end >= start:
+                voting[-1] = Voting(voting[-1].start, max(end, voting[-1].end), voting[-1].source)
+            elif end > start or row["in_force_to"] is None:
+                voting.append(Voting(start, end, row["source"]))
+
+
+def doubt(lanes: Roster, sets: Iterable[Row], changes: Iterable[Row], end: int) -> None:
+    """What sets that are not committed changed, for as long as they were in force in some log."""
+    by_set = {(s["offset"], s["leader_epoch"]): s for s in sets if s["commit_status"] not in SETTLED}
+    for change in changes:
+        row = by_set.get((change["offset"], change["leader_epoch"]))
+        if row is None or row["in_force_from"] is None:
+            continue
+        until = end if row["in_force_to"] is None else row["in_force_to"]
+        lanes.of(change["voter_id"], change["directory_id"]).doubts.append(
+            Doubt(
+                row["in_force_from"],
+                max(until, row["in_force_from"]),
+                change["kind"],
+                row["commit_status"],
+                row["offset"],
+                row["leader_epoch"],
+                row["truncated_by_epoch"],
+            )
+        )
+
+
+def lead(lanes: Roster, leading: Iterable[Row], sets: Sequence[Row], end: int) -> None:
+    """Bars of the leaders, on the directory that the set in force gave the leader's id."""
+    for row in sorted(leading, key=lambda r: (r["from_ms"], r["first_epoch"])):
+        until = end if row["until_ms"] is None else max(row["until_ms"], row["from_ms"])
+        length = max(until - row["from_ms"], 1)
+        share = 1.0 if row["epochs"] == 1 else min(1.0, (row["led_ms"] or 0) / length)
+        lanes.of(row["leader_id"], directory_at(sets, row["leader_id"], row["from_ms"])).led.append(
+            Led(row["from_ms"], until, row["first_epoch"], row["last_epoch"], row["epochs"], share)
+        )
+
+
+def directory_at(sets: Sequence[Row], node: int, at: int) -> str:
+    """The directory of a node by the newest settled set that had begun by then, else by the next one."""
+    named: list[tuple[int, str]] = []
+    for row in sorted(sets, key=lambda s: (s["offset"], s["leader_epoch"])):
+        if row["commit_status"] in SETTLED:
+            named += [
+                (row["in_force_from"] or 0, v["directory_id"])
+                for v in row["voters"] or ()
+                if v["voter_id"] == node and v["directory_id"] != UNKNOWN_DIRECTORY
+            ]
+    before = [directory for start, directory in named if start <= at]
+    if before:
+        return before[-1]
+    return named[0][1] if named else UNKNOWN_DIRECTORY
+
+
+def gaps_of(leading: Iterable[Row]) -> list[Gap]:
+    """Time without a leader before each epoch; of binned epochs, within the time that they span."""
+    bins: dict[int, list[Row]] = {}
+    for row in leading:
+        if row["leaderless_ms"]:
+            bins.setdefault(row["bin"], []).append(row)
+    found: list[Gap] = []
+    for rows in bins.values():
+        first = min(rows, key=lambda r: r["from_ms"])
+        epochs = sum(r["epochs"] for r in rows)
+        total = sum(r["leaderless_ms"] for r in rows)
+        longest = max(r["longest_leaderless_ms"] for r in rows)
+        start = first["from_ms"] - (total if epochs == 1 else min(longest, total))
+        end = first["from_ms"] if epochs == 1 else max(r["until_ms"] or r["from_ms"] for r in rows)
+        found.append(Gap(start, end, total, longest, first["first_epoch"], epochs))
+    return sorted(found, key=lambda gap: gap.start)

@@ -1,0 +1,333 @@
+"""What the page asks of the lake.
+
+Tables are read by delta-rs, as the summary of a run does: all of them cost less than one query of Spark's.
+FLEET is about all clusters and answers a row a cluster, TOLD about those that are told one by one. Times
+leave here as milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from dashboards.report import aggregates
+from transforms.delta_rs import dataset, exists
+from transforms.frames import milliseconds
+from transforms.tables import (
+    CAPTURES,
+    EPOCHS,
+    EXPECTATION_RESULTS,
+    FINDINGS,
+    HIGH_WATERMARKS,
+    LOG_RANGES,
+    QUARANTINE,
+    RECOVERIES,
+    SNAPSHOTS,
+    TRUNCATIONS,
+    VOTER_CHANGES,
+    VOTER_SETS,
+    Table,
+)
+
+Row = dict[str, Any]
+Rows = list[Row]
+# The newest rows that a table of the page holds.
+NEWEST = 60
+NEWEST_SETS = 200
+
+
+class Tables:
+    """The lake's tables, of all clusters or of some."""
+
+    def __init__(self, lake: Path, clusters: Sequence[str] = ()) -> None:
+        self._lake = lake
+        self._chosen = ds.field("cluster_id").isin(sorted(clusters)) if clusters else None
+
+    def columns(self, table: Table, *names: str, where: Any = None) -> pa.Table | None:
+        """Columns of the rows; None where no run has written the table."""
+        if not exists(self._lake, table):
+            return None
+        conditions = [c for c in (self._chosen, where) if c is not None]
+        condition = conditions[0] if conditions else None
+        for another in conditions[1:]:
+            condition = condition & another
+        rows = dataset(self._lake / table.name, DeltaTable(self._lake / table.name))
+        return rows.to_table(["cluster_id", *names], filter=condition)
+
+    def rows(self, table: Table, *names: str, where: Any = None) -> Rows:
+        """The same as dicts."""
+        found = self.columns(table, *names, where=where)
+        return [] if found is None else [plain(row) for row in found.to_pylist()]
+
+
+def plain(value: Any) -> Any:
+    """A value with every time in it as milliseconds since the epoch."""
+    if isinstance(value, datetime):
+        return milliseconds(value)
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return value
+
+
+# --- the fleet: a row a cluster --------------------------------------------------------------------
+
+
+def fleet_captures(tables: Tables) -> Rows:
+    found = tables.columns(CAPTURES, "node_id", "directory_id", "captured_at", "log_end_offset")
+    if found is None:
+        return []
+    by_replica = found.group_by(["cluster_id", "node_id", "directory_id"]).aggregate(
+        [("captured_at", "count"), ("captured_at", "max"), ("log_end_offset", "max")]
+    )
+    return grouped(
+        by_replica,
+        captures=("captured_at_count", "sum"),
+        replicas=("node_id", "count"),
+        last_captured_at=("captured_at_max", "max"),
+        log_end_offset=("log_end_offset_max", "max"),
+    )
+
+
+def fleet_voters(tables: Tables) -> Rows:
+    """The newest set that is in force in the log, as view current_voters has it."""
+    in_force = ds.field("in_force_to_offset").is_null() & (
+        ds.field("commit_status").is_null() | (ds.field("commit_status") != "truncated")
+    )
+    names = ("offset", "leader_epoch", "source", "voter_ids", "majority", "commit_status")
+    return last_of(tables.rows(VOTER_SETS, *names, where=in_force), "offset")
+
+
+def fleet_epochs(tables: Tables) -> Rows:
+    found = tables.columns(EPOCHS, "leader_epoch", "leader_id", "elected_at")
+    if found is None:
+        return []
+    return grouped(
+        found.sort_by("leader_epoch"),
+        epochs=("leader_epoch", "count"),
+        leader_epoch=("leader_epoch", "max"),
+        leader_id=("leader_id", "last"),
+        elected_at=("elected_at", "last"),
+    )
+
+
+def fleet_changes(tables: Tables) -> Rows:
+    names = ("offset", "leader_epoch", "kind", "voter_id", "changed_at", "commit_status")
+    timed = ds.field("changed_at").is_valid()
+    return last_of(tables.rows(VOTER_CHANGES, *names, where=timed), "changed_at", "offset", "voter_id")
+
+
+def fleet_lower_bounds(tables: Tables) -> Rows:
+    found = tables.columns(HIGH_WATERMARKS, "lower_bound", where=ds.field("lower_bound").is_valid())
+    return [] if found is None else grouped(found, lower_bound=("lower_bound", "max"))
+
+
+def fleet_upper_bounds(tables: Tables) -> Rows:
+    """The newest upper bound; of several at that moment the lowest."""
+    valid = ds.field("upper_bound").is_valid()
+    found = tables.columns(HIGH_WATERMARKS, "as_of", "upper_bound", where=valid)
+    if found is None:
+        return []
+    ordered = found.sort_by([("as_of", "ascending"), ("upper_bound", "descending")])
+    return grouped(ordered, upper_bound=("upper_bound", "last"), upper_as_of=("as_of", "last"))
+
+
+def fleet_committed(tables: Tables) -> Rows:
+    found = tables.columns(LOG_RANGES, "end_offset", where=ds.field("commit_status") == "committed")
+    return [] if found is None else grouped(found, committed_end_offset=("end_offset", "max"))
+
+
+def fleet_quarantine(tables: Tables) -> Rows:
+    found = tables.columns(QUARANTINE, "size_bytes", where=ds.field("reason") != "torn_tail")
+    if found is None:
+        return []
+    return grouped(found, stretches=("size_bytes", "count"), size_bytes=("size_bytes", "sum"))
+
+
+def fleet_findings(tables: Tables) -> Rows:
+    return severities(tables.rows(FINDINGS, "severity", where=ds.field("state") == "open"))
+
+
+def fleet_expectations(tables: Tables) -> Rows:
+    """Those that did not hold when they were asked last."""
+    names = ("suite", "expectation", "severity", "success", "loaded_at", "run_id")
+    by_cluster: dict[str, Rows] = {}
+    for row in tables.rows(EXPECTATION_RESULTS, *names):
+        by_cluster.setdefault(row["cluster_id"], []).append(row)
+    failed = [r for rows in by_cluster.values() for r in aggregates.asked_last(rows) if not r["success"]]
+    return severities(failed)
+
+
+def grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:
+    """A row a cluster: each wanted name by a column and how it is aggregated, in the order of the rows."""
+    together = found.group_by("cluster_id", use_threads=False).aggregate(
+        [(column, how, LAST if how == "last" else None) for column, how in wanted.values()]
+    )
+    names = {f"{column}_{how}": name for name, (column, how) in wanted.items()}
+    return [{names.get(key, key): plain(value) for key, value in row.items()} for row in together.to_pylist()]
+
+
+# A leader that is not known is told as such, not as the one before.
+LAST = pc.ScalarAggregateOptions(skip_nulls=False)
+
+
+def last_of(rows: Iterable[Row], *order: str) -> Rows:
+    """The row of each cluster that comes last."""
+    last: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda r: tuple(r[name] for name in order)):
+        last[row["cluster_id"]] = row
+    return list(last.values())
+
+
+def severities(rows: Iterable[Row]) -> Rows:
+    """How many errors and warnings a cluster has."""
+    counts: dict[str, Row] = {}
+    for row in rows:
+        count = counts.setdefault(
+            row["cluster_id"], {"cluster_id": row["cluster_id"], "errors": 0, "warnings": 0}
+        )
+        count["errors" if row["severity"] == "error" else "warnings"] += 1
+    return list(counts.values())
+
+
+FLEET: dict[str, Callable[[Tables], Rows]] = {
+    "captures": fleet_captures,
+    "voters": fleet_voters,
+    "epochs": fleet_epochs,
+    "changes": fleet_changes,
+    "lower_bounds": fleet_lower_bounds,
+    "upper_bounds": fleet_upper_bounds,
+    "committed": fleet_committed,
+    "quarantine": fleet_quarantine,
+    "findings": fleet_findings,
+    "expectations": fleet_expectations,
+}
+
+
+def ask_fleet(lake: Path, clusters: Sequence[str]) -> dict[str, Rows]:
+    """The rows of each kind."""
+    tables = Tables(lake, clusters)
+    return {kind: ask(tables) for kind, ask in FLEET.items()}
+
+
+# --- a cluster: what its sections hold ---------------------------------------------------------------
+
+# The columns that are told of each table.
+TOLD: dict[str, tuple[Table, tuple[str, ...]]] = {
+    "sets": (
+        VOTER_SETS,
+        ("offset", "leader_epoch", "source", "voters", "majority", "commit_status", "evidence",
+         "in_force_from", "in_force_to", "truncated_by_epoch"),
+    ),
+    "changes": (
+        VOTER_CHANGES,
+        ("offset", "leader_epoch", "kind", "voter_id", "directory_id", "detail", "changed_at",
+         "commit_status"),
+    ),
+    "epochs": (
+        EPOCHS,
+        ("leader_epoch", "leader_id", "start_offset", "start_offset_exact", "elected_at", "voters",
+         "granting_voters", "leaderless_ms"),
+    ),
+    "proofs": (
+        HIGH_WATERMARKS,
+        ("as_of", "evidence", "source", "lower_bound", "upper_bound", "believed_bound"),
+    ),
+    "captures": (
+        CAPTURES,
+        ("capture_id", "node_id", "directory_id", "captured_at", "log_start_offset", "log_end_offset",
+         "last_leader_epoch", "kraft_version", "size_bytes", "snapshots"),
+    ),
+    "log_ranges": (
+        LOG_RANGES,
+        ("leader_epoch", "first_offset", "end_offset", "commit_status", "evidence", "as_of",
+         "truncated_by_epoch"),
+    ),
+    "truncations": (TRUNCATIONS, tuple(n for n in TRUNCATIONS.names if n != "cluster_id")),
+    "snapshots": (
+        SNAPSHOTS,
+        ("end_offset", "leader_epoch", "content_digest", "kind", "complete", "header_at", "size_bytes"),
+    ),
+    "quarantine": (
+        QUARANTINE,
+        ("capture_id", "file", "position", "size_bytes", "reason", "lost_from_offset", "lost_to_offset"),
+    ),
+    "findings": (FINDINGS, tuple(n for n in FINDINGS.names if n != "cluster_id")),
+    "recovery": (RECOVERIES, tuple(n for n in RECOVERIES.names if n != "cluster_id")),
+    "expectations": (
+        EXPECTATION_RESULTS,
+        tuple(n for n in EXPECTATION_RESULTS.names if n != "cluster_id"),
+    ),
+}  # fmt: skip
+
+
+def ask_detail(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]]:
+    """By cluster the rows of each kind, few however many there are in the tables."""
+    tables = Tables(lake, clusters)
+    found: dict[str, dict[str, Rows]] = {cluster: {} for cluster in clusters}
+    for kind, (table, names) in TOLD.items():
+        for row in tables.rows(table, *names):
+            found[row["cluster_id"]].setdefault(kind, []).append(row)
+    return {cluster: few(rows) for cluster, rows in found.items()}
+
+
+def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
+    """The rows of one cluster, aggregated or cut to the newest; how many there were stands in `counts`."""
+    epochs, captures = rows.get("epochs", []), rows.get("captures", [])
+    by_id = {c["capture_id"]: c for c in captures}
+    unsettled = [r for r in rows.get("log_ranges", []) if r["commit_status"] != "committed"]
+    quarantine = [
+        q | {name: by_id.get(q["capture_id"], {}).get(name) for name in ("node_id", "captured_at")}
+        for q in rows.get("quarantine", [])
+    ]
+    return {
+        "sets": aggregates.newest(rows.get("sets", []), by_offset, NEWEST_SETS),
+        "changes": aggregates.newest(rows.get("changes", []), by_offset, NEWEST_SETS),
+        "epochs": aggregates.newest(epochs, lambda e: e["leader_epoch"], NEWEST),
+        "leading": aggregates.leading(epochs),
+        "leaders": aggregates.leaders(epochs),
+        "proofs": aggregates.telling(rows.get("proofs", [])),
+        "captures": aggregates.thinned(captures),
+        "unsettled": aggregates.newest(unsettled, lambda r: (r["first_offset"], r["leader_epoch"]), NEWEST),
+        "truncations": aggregates.newest(rows.get("truncations", []), lambda r: r["lost_at"], NEWEST),
+        "snapshots": aggregates.newest(
+            aggregates.snapshot_rows(rows.get("snapshots", []), captures),
+            lambda s: (s["end_offset"], s["leader_epoch"]),
+            NEWEST,
+        ),
+        "quarantine": sorted(quarantine, key=worst_bytes)[:NEWEST],
+        "findings": sorted(rows.get("findings", []), key=worst_finding)[:NEWEST],
+        "recovery": rows.get("recovery", []),
+        "expectations": aggregates.asked_last(rows.get("expectations", [])),
+        "counts": [
+            {
+                "epochs": len(epochs),
+                "unsettled": len(unsettled),
+                "truncations": len(rows.get("truncations", [])),
+                "quarantine": len(quarantine),
+                "findings": len(rows.get("findings", [])),
+            }
+        ],
+    }
+
+
+def by_offset(row: Row) -> tuple[int, int]:
+    return row["offset"], row["leader_epoch"]
+
+
+def worst_bytes(row: Row) -> tuple[Any, ...]:
+    return row["reason"] == "torn_tail", row["capture_id"], row["file"], row["position"]
+
+
+def worst_finding(row: Row) -> tuple[Any, ...]:
+    """Open ones first, errors first, newest first."""
+    state = ("open", "acknowledged", "resolved").index(row["state"])
+    return state, row["severity"] != "error", -row["last_seen_at"], row["rule"], row["finding_id"]

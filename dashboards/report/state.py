@@ -1,0 +1,159 @@
+"""Which cluster needs a person, and why: values from the fleet's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from dashboards.report.words import HOUR, ago, count, duration, listed, size
+
+Row = dict[str, Any]
+# A nightly copy that is later than this has not been made.
+STALE_MS = 26 * HOUR
+
+
+class Need(IntEnum):
+    """How much a cluster needs a person; the higher, the more."""
+
+    NONE = 0
+    LOOK = 1
+    PERSON = 2
+
+
+NEED_WORDS = {Need.NONE: "Well", Need.LOOK: "Have a look", Need.PERSON: "Needs a person"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that is not as it should be; `section` of the cluster's view tells more."""
+
+    need: Need
+    words: str
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The newest membership change."""
+
+    kind: str
+    voter_id: int
+    changed_at: int | None
+    commit_status: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """A line of the fleet. Times in ms since the epoch."""
+
+    cluster_id: str
+    name: str | None
+    captures: int
+    replicas: int
+    last_captured_at: int
+    log_end_offset: int | None
+    voter_ids: tuple[int, ...]
+    voters_status: str | None
+    voters_source: str | None
+    majority: int | None
+    epochs: int
+    leader_epoch: int | None
+    leader_id: int | None
+    elected_at: int | None
+    lower_bound: int | None
+    upper_bound: int | None
+    upper_as_of: int | None
+    committed_end_offset: int | None
+    errors: int
+    warnings: int
+    change: Change | None
+    reasons: tuple[Reason, ...]
+
+    @property
+    def need(self) -> Need:
+        return max((r.need for r in self.reasons), default=Need.NONE)
+
+    @property
+    def title(self) -> str:
+        return self.name or self.cluster_id
+
+
+def fleet(answers: Mapping[str, Sequence[Row]], now: int, names: Mapping[str, str]) -> list[ClusterState]:
+    """The clusters, those first that need a person most. `now` in ms; `names` by cluster id."""
+    rows = {kind: {row["cluster_id"]: row for row in found} for kind, found in answers.items()}
+    states = [
+        cluster_state(cluster, {kind: found.get(cluster, {}) for kind, found in rows.items()}, now, names)
+        for cluster in rows["captures"]
+    ]
+    return sorted(states, key=urgency)
+
+
+def urgency(state: ClusterState) -> tuple[Any, ...]:
+    """The order of the fleet."""
+    return (-state.need, -state.errors, -state.warnings, state.last_captured_at, state.title)
+
+
+def cluster_state(cluster: str, rows: Mapping[str, Row], now: int, names: Mapping[str, str]) -> ClusterState:
+    captures, epochs, voters, change = rows["captures"], rows["epochs"], rows["voters"], rows["changes"]
+    findings, expectations = rows["findings"], rows["expectations"]
+    return ClusterState(
+        cluster_id=cluster,
+        name=names.get(cluster),
+        captures=captures["captures"],
+        replicas=captures["replicas"],
+        last_captured_at=captures["last_captured_at"],
+        log_end_offset=captures["log_end_offset"],
+        voter_ids=tuple(voters.get("voter_ids") or ()),
+        voters_status=voters.get("commit_status"),
+        voters_source=voters.get("source"),
+        majority=voters.get("majority"),
+        epochs=epochs.get("epochs", 0),
+        leader_epoch=epochs.get("leader_epoch"),
+        leader_id=epochs.get("leader_id"),
+        elected_at=epochs.get("elected_at"),
+        lower_bound=rows["lower_bounds"].get("lower_bound"),
+        upper_bound=rows["upper_bounds"].get("upper_bound"),
+        upper_as_of=rows["upper_bounds"].get("upper_as_of"),
+        committed_end_offset=rows["committed"].get("committed_end_offset"),
+        errors=findings.get("errors", 0) + expectations.get("errors", 0),
+        warnings=findings.get("warnings", 0) + expectations.get("warnings", 0),
+        change=last_change(change) if change else None,
+        reasons=tuple(reasons(rows, now)),
+    )
+
+
+def last_change(row: Row) -> Change:
+    return Change(row["kind"], row["voter_id"], row["changed_at"], row["commit_status"])
+
+
+def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
+    """What is not as it should be, the worst first."""
+    found: list[Reason] = []
+
+    def add(need: Need, words: str, section: str) -> None:
+        found.append(Reason(need, words, section))
+
+    findings, expectations, lost = rows["findings"], rows["expectations"], rows["quarantine"]
+    voters, thin = rows["voters"], rows.get("under_min_isr", {})
+    if errors := findings.get("errors"):
+        add(Need.PERSON, count(errors, "open error"), "findings")
+    if failed := expectations.get("errors"):
+        add(Need.PERSON, count(failed, "expectation failed", "expectations failed"), "expectations")
+    if stretches := lost.get("stretches"):
+        add(Need.PERSON, f"{count(stretches, 'unreadable stretch', 'unreadable stretches')}, "
+            f"{size(lost['size_bytes'])} that no copy supplied", "quarantine")  # fmt: skip
+    if partitions := thin.get("partitions"):
+        add(Need.LOOK, f"{count(partitions, 'partition')} under min ISR", "isr")
+    if voters.get("commit_status") in ("uncommitted", "undecided"):
+        ids = listed(voters["voter_ids"])
+        add(Need.LOOK, f"the newest voter set {{{ids}}} is {voters['commit_status']}", "voters")
+    if warnings := findings.get("warnings"):
+        add(Need.LOOK, count(warnings, "open warning"), "findings")
+    if doubted := expectations.get("warnings"):
+        add(Need.LOOK, count(doubted, "expectation not met", "expectations not met"), "expectations")
+    last = rows["captures"]["last_captured_at"]
+    if now - last > STALE_MS:
+        add(Need.LOOK, f"last captured {ago(last, now)}, later than {duration(STALE_MS)}", "captures")
+    return found

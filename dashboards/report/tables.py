@@ -1,0 +1,58 @@
+"""Tables of the page: headed columns, numbers to the right, wide ones scroll in their own place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dashboards.report.markup import Markup, el
+
+
+@dataclass(frozen=True, slots=True)
+class Col:
+    """A column: its heading, and whether it holds numbers or sentences."""
+
+    title: str
+    numeric: bool = False
+    long: bool = False
+
+    @property
+    def kind(self) -> str | None:
+        return "n" if self.numeric else "long" if self.long else None
+
+
+def table(
+    title: str, columns: Sequence[Col], rows: Iterable[Sequence[object]], more: str | None = None
+) -> Markup:
+    """A table in a place that scrolls and takes the keyboard; `more` says what it leaves out."""
+    head = el("tr", [el("th", c.title, scope="col", class_=c.kind) for c in columns])
+    body = [
+        el(
+            "tr",
+            [el("td", cell, class_=c.kind) for c, cell in zip(columns, row, strict=True)],
+        )
+        for row in rows
+    ]
+    whole = el("table", el("caption", title, class_="vh"), el("thead", head), el("tbody", body))
+    return el(
+        "div",
+        el("div", whole, class_="scroll", tabindex=0, role="region", aria_label=title),
+        el("p", more, class_="more") if more else None,
+    )
+
+
+def status_badge(status: str | None, truncated_by_epoch: int | None = None) -> Markup:
+    """A commit status: a word, and a sign that needs no colour."""
+    if status is None:
+        return el("span", "not in the log", class_="status")
+    words = f"{status} by epoch {truncated_by_epoch}" if truncated_by_epoch is not None else status
+    return el("span", el("span", STATUS_SIGNS.get(status, ""), aria_hidden="true"), f" {words}",
+              class_=f"status {status if status in STATUS_SIGNS else ''}")  # fmt: skip
+
+
+STATUS_SIGNS = {"committed": "✓", "truncated": "✕", "uncommitted": "◌", "undecided": "?"}
+
+
+def newest(shown: int, whole: int, noun: str) -> str | None:
+    """What to say under a table that holds only the newest rows."""
+    return f"The newest {shown:,} of {whole:,} {noun}." if whole > shown else None

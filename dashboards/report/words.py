@@ -1,0 +1,87 @@
+"""Numbers and times as people read them. Times are milliseconds since the epoch, shown in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from dashboards.report.markup import Markup, el
+
+SECOND = 1000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
+
+
+def moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def utc(ms: int) -> str:
+    """A time to the second: 2026-11-21 09:15:16Z."""
+    return moment(ms).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def time_of(ms: int | None) -> Markup:
+    """A time as a <time> element; a dash for none."""
+    if ms is None:
+        return el("span", "–", class_="none", title="not known")
+    return el("time", utc(ms), datetime=moment(ms).isoformat(timespec="milliseconds"))
+
+
+def duration(ms: int) -> str:
+    """A length of time in its two largest units: 154 ms, 3.6 s, 2 min 5 s, 4 d 2 h."""
+    if ms < SECOND:
+        return f"{ms} ms"
+    if ms < 10 * SECOND:
+        return f"{ms / SECOND:.1f} s"
+    for (unit, name), (lower, lower_name) in pairwise(UNITS):
+        if ms >= unit:
+            rest = ms % unit // lower
+            return f"{ms // unit} {name} {rest} {lower_name}" if rest else f"{ms // unit} {name}"
+    return f"{ms // SECOND} s"
+
+
+def ago(ms: int, now: int) -> str:
+    """How long before now: 8 h 3 min ago; a time to come is called so."""
+    if ms > now:
+        return f"in {duration(ms - now)}"
+    return f"{duration(now - ms)} ago"
+
+
+def number(value: int | None) -> str:
+    """With thousands apart; a dash for none."""
+    return "–" if value is None else f"{value:,}"
+
+
+def count(value: int, noun: str, plural: str | None = None) -> str:
+    """1 capture, 24 captures."""
+    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
+
+
+def size(value: int | None) -> str:
+    """Bytes: 411 B, 6.3 KB, 1.2 GB (powers of 1,000)."""
+    if value is None:
+        return "–"
+    amount, unit = float(value), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{value} B" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def listed(words: Iterable[object], last: str = "and") -> str:
+    """1, 2 and 3."""
+    items = [str(w) for w in words]
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def short(directory_id: str) -> str:
+    """The beginning of a directory id, enough to tell replicas of one node apart."""
+    return directory_id[:6]

@@ -1,0 +1,49 @@
+"""From the lake to the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboards.report.page import page
+from dashboards.report.queries import ask_detail, ask_fleet
+from dashboards.report.state import fleet
+
+# So many clusters, those that need a person most, are told one by one; the page's size may stop earlier.
+MOST_TOLD = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A page: its size, how many clusters it lists and which it tells one by one."""
+
+    size_bytes: int
+    clusters: int
+    told: tuple[str, ...]
+
+
+class UnknownClusterError(Exception):
+    """Clusters that the lake has no capture of; the message names them."""
+
+
+def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ()) -> Written:
+    """Write the page over all clusters, or over those named. `now` in ms since the epoch.
+
+    Raises UnknownClusterError, and OSError where the file cannot be written.
+    """
+    states = fleet(ask_fleet(lake, clusters), now, {})
+    missing = sorted(set(clusters) - {s.cluster_id for s in states})
+    if missing:
+        raise UnknownClusterError(", ".join(missing))
+    told = [s.cluster_id for s in states[:MOST_TOLD]]
+    made = page(states, ask_detail(lake, told), now, lake.resolve().name)
+    replace(file, made.text.encode())
+    return Written(len(made.text.encode()), len(states), made.told)
+
+
+def replace(file: Path, data: bytes) -> None:
+    """Write a file so that whoever looks sees the old or the new one, never a part."""
+    part = file.with_name(f".{file.name}.part")
+    part.write_bytes(data)
+    part.replace(file)

@@ -1,0 +1,67 @@
+"""kraftlake report: one HTML page of what the lake knows of its clusters."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobs import arguments
+from jobs.outcome import ExitCode, Failure
+
+EXAMPLES = """examples:
+  kraftlake report --lake /data/lake --out /srv/www/kraft.html
+  kraftlake report --lake .lake --out page.html --cluster rPoTXydvQsK3Nv6AA77Cqg
+  kraftlake report --lake .lake --out page.html --now 2026-11-21T12:00:00Z"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page to write")
+    parser.add_argument(
+        "--cluster", action="append", default=[], metavar="ID", help="tell of this cluster only"
+    )
+    add_now(parser)
+
+
+def add_now(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--now",
+        type=arguments.moment_ms,
+        metavar="TIME",
+        help="the moment that ages are told for, as 2026-11-21T12:00:00Z; by default that of the clock",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the page and print one JSON line. Raises Failure."""
+    began = time.monotonic()
+    from transforms.lake_files import NoLakeError, check_lake
+
+    try:
+        check_lake(args.lake)
+    except NoLakeError as error:
+        raise Failure(str(error)) from None
+    written = write_page(args.lake, args.out, args.cluster, args.now)
+    print(json.dumps({"job": "report", **written, "seconds": round(time.monotonic() - began, 1)}))
+    return ExitCode.FINE
+
+
+def write_page(lake: Path, out: Path, clusters: Sequence[str], now: int | None) -> dict[str, object]:
+    """Write the page; what was written, for a job's JSON line. Raises Failure."""
+    from dashboards.report.write import UnknownClusterError, write_report
+
+    try:
+        written = write_report(lake, out, round(time.time() * 1000) if now is None else now, clusters)
+    except UnknownClusterError as error:
+        raise Failure(f"the lake {lake} has no capture of cluster {error}") from None
+    except OSError as error:
+        raise Failure(f"{out} cannot be written: {error.strerror}") from None
+    return {
+        "page": str(out),
+        "page_bytes": written.size_bytes,
+        "clusters": written.clusters,
+        "clusters_told": len(written.told),
+    }

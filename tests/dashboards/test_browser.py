@@ -1,0 +1,198 @@
+"""The page in a real browser: offline, by mouse and keyboard, on a phone, in the dark, on paper."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+
+from dashboards.report.page import page
+from tests.dashboards.test_lanes import storm
+from tests.dashboards.worlds import NOW, capture, few_of, states, told
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# No sandbox: tests run as root in containers. The page under test is ours.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+HOSTILE = "<img src=x onerror=document.title='hacked'><script>document.title='hacked'</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The machine's Chromium, or the one that `playwright install chromium` brought.
+
+    Without either the tests are skipped with that advice; under CI they fail.
+    """
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    with sync_playwright() as driver:
+        try:
+            started = driver.chromium.launch(executable_path=found, args=FLAGS)
+        except Error as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"no Chromium (playwright install chromium): {str(error).splitlines()[0]}")
+        yield started
+        started.close()
+
+
+class Visit:
+    """A page opened in the browser, with what went wrong in it."""
+
+    def __init__(self, browser: Browser, file: Path, **context: Any) -> None:
+        self.context = browser.new_context(offline=True, **context)
+        self.page: Page = self.context.new_page()
+        self.troubles: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.troubles.append(message.text))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(file.as_uri())
+
+
+@pytest.fixture
+def visit(browser: Browser, tmp_path: Path) -> Iterator[Any]:
+    """Opens a page. After the test nothing may have gone wrong in it, and nothing else been asked for."""
+    visits: list[Visit] = []
+
+    def opened(text: str, **context: Any) -> Page:
+        file = tmp_path / f"page-{len(visits)}.html"
+        file.write_bytes(text.encode())
+        visits.append(Visit(browser, file, **context))
+        return visits[-1].page
+
+    yield opened
+    for each in visits:
+        assert each.troubles == []
+        assert len(each.requests) == 1
+        each.context.close()
+
+
+def one_cluster(text: str = "a majority stored it") -> str:
+    return page(states("cluster-a"), {"cluster-a": told(text)}, NOW, "lake").text
+
+
+def overflow(shown: Page) -> int:
+    """By how many pixels the page is wider than the window."""
+    return shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def test_a_mark_tells_its_words_on_hover(visit: Any) -> None:
+    shown = visit(one_cluster())
+    mark = shown.locator(".chart .doubt.truncated")
+    mark.scroll_into_view_if_needed()
+    shown.wait_for_timeout(100)  # scrolling takes a tip away
+    mark.hover()
+    assert "truncated by epoch 3" in shown.locator("#tip").inner_text()
+    box = shown.locator("#tip").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= shown.viewport_size["width"]
+    shown.mouse.move(2, 2)
+    assert shown.locator("#tip").is_hidden()
+
+
+def test_arrow_keys_go_through_a_chart_in_the_order_of_time(visit: Any) -> None:
+    shown = visit(one_cluster())
+    chart = shown.locator("svg.chart").first
+    chart.focus()
+    places = []
+    for _ in range(chart.locator(".m").count()):
+        shown.keyboard.press("ArrowRight")
+        assert shown.locator("#tip").inner_text() == shown.locator(".m.on").get_attribute("aria-label")
+        places.append(shown.locator(".m.on").bounding_box()["x"])
+    assert places == sorted(places)
+    last = shown.locator("#tip").inner_text()
+    shown.keyboard.press("Home")
+    assert shown.locator("#tip").inner_text() != last
+    shown.keyboard.press("End")
+    assert shown.locator("#tip").inner_text() == last
+    shown.keyboard.press("Escape")
+    assert shown.locator("#tip").is_hidden()
+
+
+def test_all_of_it_is_reached_by_tab(visit: Any) -> None:
+    """Links, fields, charts and tables that scroll take the focus, in the order of the page."""
+    shown = visit(one_cluster())
+    wanted = shown.evaluate("document.querySelectorAll('a, input, summary, .chart, .scroll').length")
+    reached = set()
+    for _ in range(wanted + 5):
+        shown.keyboard.press("Tab")
+        ring = shown.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert ring != "none" or shown.evaluate("document.activeElement === document.body")
+        reached.add(shown.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+    assert len(reached - {-1}) >= wanted
+
+
+def test_charts_have_names_for_a_screen_reader(visit: Any) -> None:
+    shown = visit(one_cluster())
+    names = [chart.get_attribute("aria-label") for chart in shown.locator("svg.chart").all()]
+    assert [name.split(".")[0] for name in names] == [
+        "Who could vote, who led",
+        "Where the high watermark lay, where the logs ended",
+        "Partitions under min ISR",
+    ]
+    assert shown.locator(".m:not([aria-label])").count() == 0
+    assert shown.locator("table:not(:has(caption))").count() == 0
+    assert shown.locator(".scroll:not([aria-label])").count() == 0
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1240])
+def test_no_window_is_too_narrow(visit: Any, width: int) -> None:
+    shown = visit(one_cluster("wfavhryGu77Wkav-fwENNQ" * 6), viewport={"width": width, "height": 800})
+    assert overflow(shown) <= 0
+
+
+def test_in_the_dark_the_page_is_dark_and_its_text_can_be_read(visit: Any) -> None:
+    shown = visit(one_cluster(), color_scheme="dark")
+    assert brightness(shown, "body", "backgroundColor") < 40
+    for place in ("body", "small", ".status.truncated", ".badge", "th"):
+        assert brightness(shown, place, "color") > 120, place
+    light = visit(one_cluster(), color_scheme="light")
+    assert brightness(light, "body", "backgroundColor") > 230
+
+
+def brightness(shown: Page, place: str, what: str) -> float:
+    """The mean of red, green and blue."""
+    colour = shown.locator(place).first.evaluate(f"e => getComputedStyle(e).{what}")
+    return sum(map(float, colour.removeprefix("rgb(").removesuffix(")").split(",")[:3])) / 3
+
+
+def test_on_paper_tables_are_whole_and_navigation_is_gone(visit: Any) -> None:
+    shown = visit(one_cluster(), color_scheme="dark")
+    shown.emulate_media(media="print", color_scheme="light")
+    assert shown.locator(".cluster nav").first.is_hidden()
+    assert brightness(shown, "body", "backgroundColor") > 230
+    for place in shown.locator(".scroll").all():
+        assert place.evaluate("e => e.scrollHeight - e.clientHeight") <= 1
+
+
+def test_a_link_of_the_fleet_unfolds_its_cluster(visit: Any) -> None:
+    names = tuple(f"cluster-{n}" for n in range(9))
+    shown = visit(page(states(*names), {n: told() for n in names}, NOW, "lake").text)
+    folded = shown.locator("details.cluster").nth(4)
+    assert folded.get_attribute("open") is None
+    shown.get_by_role("link", name="cluster-4").last.click()
+    assert folded.get_attribute("open") is not None
+    shown.get_by_label("Find a cluster").fill("cluster-7")
+    assert shown.locator(".fleet tbody tr:visible").count() == 1
+    assert shown.locator("#found").inner_text() == "1 of 9"
+
+
+def test_hostile_text_is_only_text(visit: Any) -> None:
+    shown = visit(page(states(HOSTILE), {HOSTILE: told(HOSTILE)}, NOW, HOSTILE).text)
+    shown.wait_for_timeout(100)
+    assert "hacked" in shown.inner_text("body")
+    assert not shown.evaluate("document.title").startswith("hacked")
+    assert shown.locator("img").count() == 0
+    assert shown.locator("script").count() == 1
+
+
+def test_a_storm_of_epochs_opens_at_once(visit: Any) -> None:
+    rows = few_of({"epochs": storm(10_000), "captures": [capture(1, NOW, 9)]})
+    shown = visit(page(states("a"), {"a": rows}, NOW, "lake").text)
+    ready = shown.evaluate("performance.getEntriesByType('navigation')[0].domComplete")
+    assert ready < 5_000
+    assert shown.locator(".chart .led").count() <= 720

@@ -1,0 +1,135 @@
+"""Lanes and bounds from rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+
+from dashboards.report import aggregates
+from dashboards.report.bounds import bounds_of, steps_of
+from dashboards.report.lanes import UNKNOWN_DIRECTORY, Lanes, Replica, lanes_of
+from dashboards.report.queries import few
+from tests.dashboards.test_aggregates import bounds_at, proofs, storm
+from tests.dashboards.worlds import DIRECTORIES, at, capture, change, epoch, told, voter_set
+
+Row = dict[str, Any]
+
+
+def lanes(rows: dict[str, list[Row]]) -> Lanes:
+    found = lanes_of(few(rows))
+    assert found is not None
+    return found
+
+
+def test_the_story() -> None:
+    found = lanes_of(told())
+    assert found is not None
+    assert [lane.replica.node_id for lane in found.lanes] == [1, 2, 3, 4]
+    first, second, third, fourth = found.lanes
+    assert [(v.start, v.end) for v in first.voting] == [(at(0), at(90))]
+    assert [(v.start, v.end) for v in third.voting] == [(at(0), at(90))]
+    assert [(led.first_epoch, led.start, led.end) for led in first.led] == [(1, at(0), at(31))]
+    assert [(led.first_epoch, led.start, led.end) for led in second.led] == [(3, at(47), at(90))]
+    assert fourth.voting == []
+    (doubt,) = fourth.doubts
+    assert (doubt.kind, doubt.status, doubt.truncated_by_epoch) == ("added", "truncated", 3)
+    assert (doubt.start, doubt.end) == (at(32), at(47))
+    (gap,) = found.gaps
+    assert (gap.start, gap.end, gap.before) == (at(31), at(47), 3)
+    assert [(c.offset, c.status, c.truncated_by_epoch, len(c.parts)) for c in found.changes] == [
+        (2, "committed", None, 3),
+        (355, "truncated", 3, 1),
+    ]
+
+
+def test_a_replaced_disk_is_another_lane_and_leads_there() -> None:
+    new = "wfavhryGu77Wkav-fwENNQ"
+    replaced = voter_set(108, 1, (1, 3), "committed", in_force_from=at(50))
+    replaced["voters"].append({"voter_id": 2, "directory_id": new})
+    found = lanes(
+        {
+            "sets": [voter_set(2, 1, (1, 2, 3), "committed", in_force_from=at(0), in_force_to=at(40)),
+                     voter_set(96, 1, (1, 3), "committed", in_force_from=at(40), in_force_to=at(50)),
+                     replaced],
+            "epochs": [epoch(1, 2, at(0)), epoch(2, 2, at(60), 10)],
+            "captures": [capture(2, at(80), 9, directory_id=new)],
+        }
+    )  # fmt: skip
+    by_replica = {lane.replica: lane for lane in found.lanes}
+    old, fresh = by_replica[Replica(2, DIRECTORIES[2])], by_replica[Replica(2, new)]
+    assert [(v.start, v.end) for v in old.voting] == [(at(0), at(40))]
+    assert [(v.start, v.end) for v in fresh.voting] == [(at(50), at(80))]
+    assert [led.first_epoch for led in old.led] == [1]
+    assert [led.first_epoch for led in fresh.led] == [2]
+    assert [(v.start, v.end) for v in by_replica[Replica(1, DIRECTORIES[1])].voting] == [(at(0), at(80))]
+
+
+def test_a_static_voter_is_the_lane_of_its_only_directory() -> None:
+    static = voter_set(0, 3, (1, 2), None, source="static", in_force_from=at(0), in_force_to=at(10))
+    for voter in static["voters"]:
+        voter["directory_id"] = UNKNOWN_DIRECTORY
+    found = lanes({"sets": [static, voter_set(620, 9, (1, 2), "committed", in_force_from=at(10))],
+                   "captures": [capture(1, at(30), 700), capture(4, at(30), 700)]})  # fmt: skip
+    assert [(lane.replica, lane.was_voter) for lane in found.lanes] == [
+        (Replica(1, DIRECTORIES[1]), True),
+        (Replica(2, DIRECTORIES[2]), True),
+        (Replica(4, DIRECTORIES[4]), False),
+    ]
+    assert [(v.start, v.end) for v in found.lanes[0].voting] == [(at(0), at(30))]
+
+
+def test_a_removal_that_was_truncated_marks_the_voter_who_stayed() -> None:
+    found = lanes(
+        {
+            "sets": [voter_set(2, 1, (1, 2, 3), "committed", in_force_from=at(0)),
+                     voter_set(790, 6, (2, 3), "truncated", in_force_from=at(20), in_force_to=at(30),
+                               truncated_by_epoch=7)],
+            "changes": [change(790, 6, "removed", 1, "truncated", at(20))],
+            "captures": [capture(1, at(60), 900)],
+        }
+    )  # fmt: skip
+    (doubt,) = found.lanes[0].doubts
+    assert doubt.kind == "removed"
+    assert [(v.start, v.end) for v in found.lanes[0].voting] == [(at(0), at(60))]
+
+
+def test_an_uncommitted_set_that_is_in_force_lasts_to_the_last_capture() -> None:
+    found = lanes(
+        {
+            "sets": [voter_set(2, 1, (1,), "committed", in_force_from=at(0)),
+                     voter_set(9, 1, (1, 2), "uncommitted", in_force_from=at(20))],
+            "changes": [change(9, 1, "added", 2, "uncommitted", at(20))],
+            "captures": [capture(1, at(60), 900)],
+        }
+    )  # fmt: skip
+    (doubt,) = found.lanes[1].doubts
+    assert (doubt.start, doubt.end, doubt.status) == (at(20), at(60), "uncommitted")
+
+
+def test_ten_thousand_epochs_stay_few_bars_and_gaps() -> None:
+    found = lanes({"epochs": storm(10_000), "captures": [capture(1, at(700_000), 9)]})
+    assert sum(len(lane.led) for lane in found.lanes) <= 720
+    assert len(found.gaps) <= 240
+    assert sum(led.epochs for lane in found.lanes for led in lane.led) == 10_000
+    assert sum(gap.leaderless_ms for gap in found.gaps) == 20_000_000
+    assert all(0 < gap.share <= 1 for gap in found.gaps)
+
+
+def test_without_any_time_there_is_no_picture() -> None:
+    assert lanes_of(few({})) is None
+    assert bounds_of(few({}), 0, 1) is None
+
+
+@given(proofs)
+def test_between_two_moments_both_bounds_are_those_of_the_table(rows: list[Row]) -> None:
+    found = bounds_of({"proofs": aggregates.telling(rows)}, 0, 50)
+    for step in found.steps if found else ():
+        assert step.start < step.end
+        # A bound of the step's own edges holds within it too.
+        inside = [r | {"as_of": r["as_of"] * 2} for r in rows]
+        assert (step.lower, step.upper) == bounds_at(inside, step.start + step.end)
+
+
+def test_steps_reach_from_start_to_end() -> None:
+    assert [(s.start, s.end, s.lower, s.upper) for s in steps_of([], 0, 10)] == [(0, 10, None, None)]

@@ -1,0 +1,110 @@
+"""The page as a text: one file, bounded, safe whatever a capture holds."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+import pytest
+
+from dashboards.report.page import MOST_BYTES, page
+from tests.dashboards.test_lanes import storm
+from tests.dashboards.test_markup import read
+from tests.dashboards.worlds import NOW, capture, few_of, states, story, told
+
+HOSTILE = "</script></svg></td><script>parent.alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\u202e"
+
+
+def test_one_file_that_fetches_nothing_and_runs_only_its_own_script() -> None:
+    text = page(states("a"), {"a": told()}, NOW, "lake").text
+    seen = read(text)
+    tags = [tag for tag, _ in seen.tags]
+    assert tags.count("script") == tags.count("style") == 1
+    assert not {"link", "img", "iframe", "object", "embed", "base", "form"} & set(tags)
+    assert not re.search(r"(src|href|action)=\"(?!#)", text)
+    assert "url(http" not in text
+    assert "@import" not in text
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy
+    assert "default-src &#x27;none&#x27;" in policy[1]
+    for tag in ("style", "script"):
+        body = re.search(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        assert body
+        digest = base64.b64encode(hashlib.sha256(body[1].encode()).digest()).decode()
+        assert f"{tag}-src &#x27;sha256-{digest}&#x27;" in policy[1]
+
+
+def test_what_a_capture_holds_never_becomes_markup() -> None:
+    """With hostile text in every place the page has the same elements and attributes as with plain text."""
+    calm = read(page(states("a"), {"a": told("plain")}, NOW, "lake").text)
+    hostile = read(page(states(HOSTILE), {HOSTILE: told(HOSTILE)}, NOW, HOSTILE).text)
+    assert hostile.tags == calm.tags
+    assert hostile.text.count("<img src=x onerror=alert(1)>") > 20
+    assert not [name for _, names in hostile.tags for name in names if name.startswith("on")]
+
+
+def test_every_picture_is_followed_by_its_table() -> None:
+    text = page(states("a"), {"a": told()}, NOW, "lake").text
+    figures = text.split("<figure>")[1:]
+    assert len(figures) == 3
+    for figure in figures:
+        after = figure.split("</figure>", 1)[1]
+        assert re.match(r'<div><div class="scroll"[^>]*><table>', after)
+
+
+def test_sections_say_what_there_is() -> None:
+    text = page(states("a"), {"a": told()}, NOW, "lake").text
+    headings = re.findall(r"<h3[^>]*>([^<]*)</h3>", text)
+    assert headings == [
+        "Findings", "Expectations", "Voters and leaders", "Epochs", "High watermark and log ends",
+        "Not committed", "Truncations", "Recovery", "Under min ISR", "Administration", "Captures",
+        "Snapshots", "Quarantine",
+    ]  # fmt: skip
+    assert "added node 4" in text
+    assert "truncated by epoch 3" in text
+
+
+def test_sections_with_nothing_to_tell_are_left_out() -> None:
+    text = page(states("a"), {"a": few_of({"captures": story()["captures"]})}, NOW, "lake").text
+    assert re.findall(r"<h3[^>]*>([^<]*)</h3>", text) == [
+        "Findings", "Voters and leaders", "High watermark and log ends", "Captures",
+    ]  # fmt: skip
+    assert "No rule of KRaft is broken" in text
+
+
+def test_links_lead_to_something_and_ids_are_unique() -> None:
+    text = page(states("a", "b", "c"), {"a": told(), "b": told()}, NOW, "lake").text
+    ids = re.findall(r'\bid="([^"]*)"', text)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]*)"', text)) <= set(ids)
+    assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(ids)
+
+
+def test_a_thousand_clusters_stay_below_two_megabytes() -> None:
+    names = [f"cluster-{n:04}-abcdefgh" for n in range(1_000)]
+    fleet = states(*names, findings={"errors": 1, "warnings": 0})
+    made = page(fleet, {s.cluster_id: told() for s in fleet[:24]}, NOW, "lake")
+    assert len(made.text.encode()) < MOST_BYTES
+    assert made.told == tuple(s.cluster_id for s in fleet[:24])
+    assert made.text.count('data-l="State"') == 1_000
+
+
+def test_a_cluster_of_ten_thousand_epochs_is_a_small_page() -> None:
+    rows = few_of({"epochs": storm(10_000), "captures": [capture(1, NOW, 9)]})
+    text = page(states("a"), {"a": rows}, NOW, "lake").text
+    assert len(text.encode()) < 400_000
+    assert "The newest 60 of 10,000 epochs." in text
+
+
+def test_when_there_is_no_room_the_rest_is_named() -> None:
+    rows = told("x" * 60_000)
+    made = page(states("a", "b", "c"), dict.fromkeys("abc", rows), NOW, "lake")
+    assert 1 <= len(made.told) < 3
+    assert "kraftlake report --cluster ID" in made.text
+
+
+@pytest.mark.parametrize("clusters", [0, 1])
+def test_an_empty_lake_says_so(clusters: int) -> None:
+    text = page(states(*"a" * clusters), {}, NOW, "lake").text
+    assert ("holds no capture yet" in text) == (clusters == 0)

@@ -1,0 +1,87 @@
+"""Which cluster needs a person, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboards.report.fleet_view import verdict
+from dashboards.report.state import Need
+from dashboards.report.words import HOUR
+from tests.dashboards.worlds import NOW, at, states
+
+CALM = {"voter_ids": [1, 2, 3], "commit_status": "committed"}
+
+
+def test_a_sound_cluster_needs_nobody() -> None:
+    (state,) = states("a")
+    assert state.need == Need.NONE
+    assert state.reasons == ()
+    assert (state.voter_ids, state.leader_id, state.leader_epoch) == ((1, 2, 3), 2, 3)
+    assert (state.lower_bound, state.upper_bound, state.committed_end_offset) == (353, 507, 507)
+
+
+@pytest.mark.parametrize(
+    ("rows", "need", "said", "section"),
+    [
+        ({"findings": {"errors": 2, "warnings": 0}}, Need.PERSON, "2 open errors", "findings"),
+        ({"findings": {"errors": 0, "warnings": 1}}, Need.LOOK, "1 open warning", "findings"),
+        ({"expectations": {"errors": 1, "warnings": 0}}, Need.PERSON, "1 expectation failed", "expectations"),
+        ({"expectations": {"errors": 0, "warnings": 2}}, Need.LOOK, "2 expectations not met", "expectations"),
+        (
+            {"quarantine": {"stretches": 2, "size_bytes": 2_500}},
+            Need.PERSON,
+            "2 unreadable stretches, 2.5 KB that no copy supplied",
+            "quarantine",
+        ),
+        ({"under_min_isr": {"partitions": 3}}, Need.LOOK, "3 partitions under min ISR", "isr"),
+        (
+            {"voters": CALM | {"commit_status": "undecided"}},
+            Need.LOOK,
+            "the newest voter set {1, 2 and 3} is undecided",
+            "voters",
+        ),
+    ],
+)
+def test_what_needs_a_person(rows: dict[str, dict[str, object]], need: Need, said: str, section: str) -> None:
+    state = states("a", **rows)[0]
+    assert state.need == need
+    assert [(r.words, r.section) for r in state.reasons] == [(said, section)]
+
+
+def test_a_late_capture_deserves_a_look() -> None:
+    (state,) = states("a", now=at(90) + 27 * HOUR)
+    assert [r.words for r in state.reasons] == ["last captured 1 d 3 h ago, later than 1 d 2 h"]
+    assert states("a", now=at(90) + 26 * HOUR)[0].need == Need.NONE
+
+
+def test_those_that_need_a_person_come_first_then_the_longest_uncaptured() -> None:
+    found = states("b", "a", "c", findings={"errors": 1, "warnings": 0})
+    assert [s.cluster_id for s in found] == ["b", "a", "c"]
+    late = states("c", "b", "a", captures={"captures": 1, "replicas": 1, "last_captured_at": at(10),
+                                           "log_end_offset": None})  # fmt: skip
+    assert [s.cluster_id for s in late] == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (states("a"), "The cluster is well."),
+        (states("a", "b"), "Both clusters are well."),
+        (states("a", "b", "c"), "All 3 clusters are well."),
+        (states("a", findings={"errors": 1, "warnings": 0}), "1 of 1 cluster needs a person."),
+        (states("a", "b", findings={"errors": 0, "warnings": 1}), "No cluster needs a person; 1 of 2"),
+    ],
+)
+def test_the_verdict(found: list[object], said: str) -> None:
+    assert said in verdict(found)  # type: ignore[arg-type]
+
+
+def test_a_cluster_known_by_captures_only() -> None:
+    """Ingested, not derived: nothing but the captures is there."""
+    from dashboards.report.state import fleet
+
+    row = {"cluster_id": "a", "captures": 1, "replicas": 1, "last_captured_at": NOW, "log_end_offset": None}
+    kinds = ("voters", "epochs", "changes", "lower_bounds", "upper_bounds", "committed", "quarantine",
+             "findings", "expectations")  # fmt: skip
+    (state,) = fleet({"captures": [row], **{kind: [] for kind in kinds}}, NOW, {})
+    assert (state.voter_ids, state.leader_id, state.epochs) == ((), None, 0)

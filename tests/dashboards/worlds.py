@@ -1,0 +1,241 @@
+"""Rows as the lake has them, for pages that need no lake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboards.report.queries import few
+from dashboards.report.state import ClusterState, fleet
+
+Row = dict[str, Any]
+SECOND = 1000
+# 2026-11-21 09:00:00Z
+BEGAN = 1_795_251_600_000
+NOW = BEGAN + 3_600 * SECOND
+DIRECTORIES = {1: "dlQnpRFNQLyzxMXecUSy_g", 2: "JJnBYSCjLKkJ5gRPQ1FZ7g", 3: "kf8ghIj_xoS34ea-4yIRQg",
+               4: "SOrsTZWA5cqGYWsEVOGWQA"}  # fmt: skip
+
+
+def at(seconds: float) -> int:
+    return BEGAN + round(seconds * SECOND)
+
+
+def voter_set(offset: int, epoch: int, ids: tuple[int, ...], status: str | None, **more: Any) -> Row:
+    row = {
+        "offset": offset,
+        "leader_epoch": epoch,
+        "source": "record" if offset >= 0 else "bootstrap",
+        "voters": [{"voter_id": i, "directory_id": DIRECTORIES[i]} for i in ids],
+        "majority": len(ids) // 2 + 1,
+        "commit_status": status,
+        "evidence": "snapshot 321/e1",
+        "in_force_from": None,
+        "in_force_to": None,
+        "truncated_by_epoch": None,
+    }
+    return row | more
+
+
+def change(offset: int, epoch: int, kind: str, node: int, status: str, when: int, **more: Any) -> Row:
+    row = {
+        "offset": offset,
+        "leader_epoch": epoch,
+        "kind": kind,
+        "voter_id": node,
+        "directory_id": DIRECTORIES[node],
+        "detail": None,
+        "changed_at": when,
+        "commit_status": status,
+    }
+    return row | more
+
+
+def epoch(number: int, leader: int | None, elected_at: int | None, leaderless_ms: int | None = None) -> Row:
+    return {
+        "leader_epoch": number,
+        "leader_id": leader,
+        "start_offset": number * 100,
+        "start_offset_exact": True,
+        "elected_at": elected_at,
+        "voters": [1, 2, 3],
+        "granting_voters": [1, 2],
+        "leaderless_ms": leaderless_ms,
+    }
+
+
+def proof(when: int, lower: int | None = None, upper: int | None = None, believed: int | None = None) -> Row:
+    return {
+        "as_of": when,
+        "evidence": "snapshot" if lower is not None else "log_ends",
+        "source": f"proof of {when}",
+        "lower_bound": lower,
+        "upper_bound": upper,
+        "believed_bound": believed,
+    }
+
+
+def capture(node: int, when: int, end: int, **more: Any) -> Row:
+    row = {
+        "capture_id": f"{node}-{when}",
+        "node_id": node,
+        "directory_id": DIRECTORIES[node],
+        "captured_at": when,
+        "log_start_offset": 0,
+        "log_end_offset": end,
+        "last_leader_epoch": 3,
+        "kraft_version": 1,
+        "size_bytes": 12_345,
+        "snapshots": [{"end_offset": 321, "leader_epoch": 1, "content_digest": "d1"}],
+    }
+    return row | more
+
+
+def story(text: str = "a majority stored it") -> dict[str, list[Row]]:
+    """A cluster with something of everything, before it is cut to what is told; `text` is every free text.
+
+    Nodes 1 to 3 vote; adding node 4 at 355/e1 is truncated by epoch 3 while there is no leader for 16 s.
+    """
+    return {
+        "sets": [
+            voter_set(-1, 0, (1,), None, in_force_to=at(0), evidence=text),
+            voter_set(2, 1, (1, 2, 3), "committed", in_force_from=at(0), evidence=text),
+            voter_set(355, 1, (1, 2, 3, 4), "truncated", in_force_from=at(32), in_force_to=at(47),
+                      truncated_by_epoch=3, evidence=text),
+        ],
+        "changes": [
+            *(change(2, 1, "bootstrapped", node, "committed", at(0)) for node in (1, 2, 3)),
+            change(355, 1, "added", 4, "truncated", at(32), detail=text),
+        ],
+        "epochs": [epoch(1, 1, at(0)), epoch(3, 2, at(47), 16_000)],
+        "proofs": [proof(at(1), lower=3), proof(at(20), lower=321), proof(at(39), upper=352),
+                   proof(at(48), lower=353), proof(at(90), upper=507) | {"source": text}],
+        "captures": [
+            *(capture(node, at(39), end) for node, end in ((1, 369), (2, 352), (3, 352), (4, 369))),
+            *(capture(node, at(90), 507, directory_id=DIRECTORIES[node]) for node in (1, 2, 3, 4)),
+        ],
+        "log_ranges": [
+            {"leader_epoch": 1, "first_offset": 0, "end_offset": 352, "commit_status": "committed",
+             "evidence": text, "as_of": at(39), "truncated_by_epoch": None},
+            {"leader_epoch": 1, "first_offset": 352, "end_offset": 369, "commit_status": "truncated",
+             "evidence": text, "as_of": at(48), "truncated_by_epoch": 3},
+        ],
+        "truncations": [
+            {"node_id": 1, "directory_id": DIRECTORIES[1], "truncated_to": 352, "end_offset": 369,
+             "by_epoch": 3, "leader_epochs": [1], "voter_set_offsets": [355], "lost_voter_changes": text,
+             "held_at": at(39), "lost_at": at(90), "held_capture_id": "x", "lost_capture_id": "y"},
+        ],
+        "snapshots": [
+            {"end_offset": 321, "leader_epoch": 1, "content_digest": "d1", "kind": "snapshot",
+             "complete": True, "header_at": at(20), "size_bytes": 6345},
+            {"end_offset": 0, "leader_epoch": 0, "content_digest": "d0", "kind": "bootstrap",
+             "complete": True, "header_at": at(0), "size_bytes": 411},
+        ],
+        "quarantine": [
+            {"capture_id": f"1-{at(39)}", "file": text, "position": 512, "size_bytes": 61,
+             "reason": "bad_crc", "lost_from_offset": 12, "lost_to_offset": None},
+        ],
+        "findings": [finding("error", "open", text), finding("warning", "resolved", text)],
+        "recovery": [
+            {"as_of": at(90), "is_safe": True, "why": text, "highest_epoch": 3, "others": [],
+             "best": [candidate(1, text), candidate(2, text)]},
+        ],
+        "expectations": [
+            {"suite": "batches", "expectation": "offsets_are_gapless", "sentence": text, "severity": "error",
+             "success": False, "observed": 3.0, "allowed": 0.0, "failing_rows": [text], "run_id": "r1",
+             "loaded_at": at(100)},
+        ],
+    }  # fmt: skip
+
+
+def finding(severity: str, state: str, text: str) -> Row:
+    return {
+        "finding_id": f"{severity}{state}",
+        "rule": 23,
+        "name": text,
+        "severity": severity,
+        "state": state,
+        "first_seen_at": at(39),
+        "last_seen_at": at(90),
+        "first_offset": 352,
+        "end_offset": 369,
+        "leader_epochs": [1, 3],
+        "replicas": [f"1@{DIRECTORIES[1]}", text],
+        "capture_ids": ["x"],
+        "sentence": text,
+        "evidence": text,
+        "source": text,
+        "reason": text,
+    }
+
+
+def candidate(node: int, text: str) -> Row:
+    return {
+        "node_id": node,
+        "directory_id": DIRECTORIES[node],
+        "capture_id": "x",
+        "captured_at": at(90),
+        "last_leader_epoch": 3,
+        "log_end_offset": 507,
+        "is_observer": False,
+        "led_last_epoch": node == 2,
+        "voters_in_force": text,
+        "voters_offset": 2,
+        "voters_status": "committed",
+        "loses": text,
+    }
+
+
+def few_of(rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """Rows of tables as the page gets them."""
+    return few(rows)
+
+
+def told(text: str = "a majority stored it") -> dict[str, list[Row]]:
+    """The story as the page gets it."""
+    return few(story(text)) | {
+        "under_min_isr": [{"at": at(10), "partitions": 2, "most": 2},
+                          {"at": at(50), "partitions": 0, "most": 0}],
+        "thin_partitions": [
+            {"topic_name": text, "partition_id": 0, "from_at": at(10), "to_at": at(50), "under_ms": 40_000,
+             "isr": [1], "min_isr": 2, "commit_status": "committed", "stretches": 1},
+        ],
+        "admin_events": [
+            {"offset": 400, "leader_epoch": 3, "changed_at": at(60), "operation": "create topic",
+             "resource_type": "topic", "resource": text, "detail": text, "commit_status": "committed",
+             "events": 1},
+        ],
+    }  # fmt: skip
+
+
+def states(*clusters: str, now: int = NOW, **rows: Row) -> list[ClusterState]:
+    """The fleet of so many equal clusters; `rows` (kind to values) are those of the first."""
+    answers: dict[str, list[Row]] = {
+        "captures": [
+            {"cluster_id": c, "captures": 8, "replicas": 4, "last_captured_at": at(90), "log_end_offset": 507}
+            for c in clusters
+        ],
+        "voters": [
+            {"cluster_id": c, "offset": 2, "leader_epoch": 1, "source": "record", "voter_ids": [1, 2, 3],
+             "majority": 2, "commit_status": "committed"}
+            for c in clusters
+        ],
+        "epochs": [
+            {"cluster_id": c, "epochs": 2, "leader_epoch": 3, "leader_id": 2, "elected_at": at(47)}
+            for c in clusters
+        ],
+        "changes": [
+            {"cluster_id": c, "kind": "added", "voter_id": 4, "changed_at": at(32),
+             "commit_status": "truncated"}
+            for c in clusters
+        ],
+        "lower_bounds": [{"cluster_id": c, "lower_bound": 353} for c in clusters],
+        "upper_bounds": [{"cluster_id": c, "upper_bound": 507, "upper_as_of": at(90)} for c in clusters],
+        "committed": [{"cluster_id": c, "committed_end_offset": 507} for c in clusters],
+        "quarantine": [],
+        "findings": [],
+        "expectations": [],
+    }  # fmt: skip
+    for kind, row in rows.items():
+        answers[kind] = [r for r in answers.get(kind, []) if r["cluster_id"] != clusters[0]]
+        answers[kind].append({"cluster_id": clusters[0], **row})
+    return fleet(answers, now, {})
