@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,12 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from transforms.delta_rs import rows_with
-from transforms.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, QUARANTINE, VOTER_SETS, Table
+from transforms.tables import (
+    CAPTURES,
+    EPOCHS,
+    FINDINGS,
+    HIGH_WATERMARKS,
+    LOG_RANGES,
+    QUARANTINE,
+    VOTER_SETS,
+    Table,
+)
 
 Row = dict[str, Any]
 # More clusters than this are counted, not told one by one.
 TOLD_CLUSTERS = 10
 TOLD_SETS = 12
+TOLD_ERRORS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ TOLD = {
     HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
     LOG_RANGES: ("end_offset", "commit_status"),
     QUARANTINE: ("file", "position", "size_bytes", "reason"),
+    FINDINGS: ("finding_id", "rule", "severity", "state", "sentence"),
 }
 
 
@@ -79,6 +90,7 @@ class Found:
         lines += self._epoch_lines(cluster)
         lines += self._watermark_lines(cluster)
         lines += self._quarantine_lines(cluster)
+        lines += self._finding_lines(cluster)
         return lines
 
     def _voter_lines(self, cluster: str) -> list[str]:
@@ -120,6 +132,24 @@ class Found:
         return [
             f"  quarantined: {len(lost)} stretches, {size:,} bytes; the first in {first['file']} "
             f"at byte {first['position']} ({first['reason']})"
+        ]
+
+    def _finding_lines(self, cluster: str) -> list[str]:
+        """The errors that are open, one a line, and how many findings there are of each kind."""
+        findings = self.of(FINDINGS, cluster)
+        if not findings:
+            return []
+        counts = Counter((f["state"], f["severity"]) for f in findings)
+        told = ", ".join(
+            f"{number} {state} {severity}{'s' if number > 1 else ''}"
+            for (state, severity), number in sorted(counts.items())
+        )
+        errors = [f for f in findings if (f["state"], f["severity"]) == ("open", "error")]
+        errors.sort(key=lambda f: (f["rule"], f["finding_id"]))
+        return [
+            f"  findings: {told}; kraftlake findings list has them",
+            *(f"    {f['finding_id']}  rule {f['rule']}: {f['sentence']}" for f in errors[:TOLD_ERRORS]),
+            *([f"    ... {len(errors) - TOLD_ERRORS} more errors"] if len(errors) > TOLD_ERRORS else []),
         ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from jobs import arguments
-from jobs.job import opened_job
+from jobs.job import Job, opened_job
 from jobs.outcome import Failure
 from jobs.progress import Progress
 from jobs.verdict import add_fail_on
@@ -25,10 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(), make_lake=False) as job:
-        clusters = job.clusters()
-        missing = sorted(set(args.cluster) - set(clusters))
-        if missing:
-            raise Failure(f"the lake {args.lake} has no capture of cluster {', '.join(missing)}")
-        chosen = sorted(args.cluster or clusters)
+        chosen = chosen_clusters(job, args)
         job.derive(chosen)
         return job.finish(chosen)
+
+
+def chosen_clusters(job: Job, args: argparse.Namespace) -> list[str]:
+    """The clusters of --cluster, else all of the lake. Raises Failure for one that it does not have."""
+    clusters = job.clusters()
+    missing = sorted(set(args.cluster) - set(clusters))
+    if missing:
+        raise Failure(f"the lake {args.lake} has no capture of cluster {', '.join(missing)}")
+    return sorted(args.cluster or clusters)

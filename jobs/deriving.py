@@ -9,32 +9,45 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from jobs.ingesting import Ingested, observed
 from jobs.progress import Progress
 from transforms.cluster_facts import cluster_facts
 from transforms.derived import DERIVED, derive_clusters, rows_of
 from transforms.frames import to_frame, to_rows
 from transforms.lake import Lake, in_clusters
-from transforms.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
+from transforms.tables import (
+    ACKNOWLEDGEMENTS,
+    BATCHES,
+    CAPTURES,
+    OBSERVATIONS,
+    RECORDS,
+    SNAPSHOT_RECORDS,
+    SNAPSHOTS,
+)
 
 Row = dict[str, Any]
 
 
-def derive(lake: Lake, clusters: Sequence[str], uncommitted: list[Row], progress: Progress) -> dict[str, str]:
+def derive(lake: Lake, clusters: Sequence[str], fresh: Ingested, progress: Progress) -> dict[str, str]:
     """Replace what is derived for the clusters. Returns the clusters that failed, with the reason.
 
-    `uncommitted` are rows of captures that this run has read and will commit after this.
+    `fresh`: captures and observations that this run has read and will commit after this.
     """
-    captures = all_captures(lake, clusters, uncommitted)
+    captures = all_captures(lake, clusters, list(fresh.captures.values()))
+    observations = lake.read(OBSERVATIONS).where(in_clusters(clusters)).drop("run_id", "loaded_at")
+    if fresh.observations:
+        observations = observations.unionByName(observed(lake, fresh.observations))
     read = {
         t.name: lake.read(t).where(in_clusters(clusters))
-        for t in (BATCHES, RECORDS, SNAPSHOTS, SNAPSHOT_RECORDS)
+        for t in (BATCHES, RECORDS, SNAPSHOTS, SNAPSHOT_RECORDS, ACKNOWLEDGEMENTS)
     }
     with progress.stage("derive", f"{len(clusters)} clusters"):
-        facts = cluster_facts(captures, **read)
+        facts = cluster_facts(captures, observations=observations, **read)
         tasks = min(len(clusters), 4 * lake.spark.sparkContext.defaultParallelism)
         derived = derive_clusters(facts.repartition(tasks)).persist(StorageLevel.MEMORY_AND_DISK)
         failed = {r["cluster_id"]: r["failure"] for r in to_rows(derived.where("failure IS NOT NULL"))}
     done = [c for c in clusters if c not in failed]
+    lake.create(ACKNOWLEDGEMENTS)
     if done:
         with progress.stage("write conclusions"), ThreadPoolExecutor(4) as threads:
             good = derived.where("failure IS NULL")

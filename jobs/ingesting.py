@@ -6,7 +6,7 @@ segments as the commit mark. An append leaves out what its table holds, so a kil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,11 +78,23 @@ def from_known(plan: Plan, news: News) -> Ingested:
     return result
 
 
-def ingest(lake: Lake, plan: Plan, news: News, run: Run, progress: Progress) -> Ingested:
-    """Read the planned captures that are new; nothing is read or written where none is."""
+def ingest(
+    lake: Lake,
+    plan: Plan,
+    news: News,
+    run: Run,
+    progress: Progress,
+    fetch: Callable[[Iterable[Path]], None],
+) -> Ingested:
+    """Read the planned captures that are new; nothing is read or written where none is.
+
+    `fetch` is called with the files that will be opened, before they are (see jobs.inputs).
+    """
     result = from_known(plan, news)
     if news.unread:
-        read = Reading(lake, run, progress, news.unread).read()
+        reading = Reading(lake, run, progress, news.unread)
+        fetch(reading.files)
+        read = reading.read()
         result.counts |= read.counts
         for row in read.captures:
             result.add(row, news.known.get(row["capture_id"]))

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,12 @@ class Job:
             r.cluster_id for r in self.lake.read(CAPTURES).select("cluster_id").distinct().collect()
         )
 
-    def read(self, planned: Plan) -> None:
+    def read(self, planned: Plan, fetch: Callable[[Iterable[Path]], None]) -> None:
+        """Read what is new; `fetch` is called with the files that will be opened."""
         from jobs.ingesting import ingest, news
 
-        self.ingested = ingest(self.lake, planned, news(self.lake.path, planned), self.run, self.progress)
+        found = news(self.lake.path, planned)
+        self.ingested = ingest(self.lake, planned, found, self.run, self.progress, fetch)
         self.record.counts |= self.ingested.counts
 
     def derive(self, clusters: Sequence[str]) -> None:

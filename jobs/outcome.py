@@ -9,7 +9,7 @@ class ExitCode(IntEnum):
     """What the exit code of every verb means."""
 
     FINE = 0
-    FOUND = 1  # findings of severity error; before findings exist: quarantined bytes but a torn tail
+    FOUND = 1  # findings of severity error as --fail-on says, or a cluster that could not be derived
     USAGE = 2
     NOTHING_READABLE = 3
     LAKE_BUSY = 4

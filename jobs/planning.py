@@ -69,13 +69,16 @@ class Selection:
     captured_at: int | None = None
 
 
-def plan(selection: Selection) -> Plan:
-    """Find and identify the captures. Raises Failure for a wrong path or where nothing can be identified."""
+def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> Plan:
+    """Find and identify the captures; `left_out_before` are lines of what was not even searched.
+
+    Raises Failure for a wrong path or where nothing can be identified.
+    """
     for path in selection.paths:
         if not path.exists():
             raise Failure(f"{path} does not exist: name a folder in which controller directories lie")
     found = find_controller_dirs(selection.paths)
-    left_out = [f"{r.path}: {r.reason}" for r in found.refused]
+    left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in found.refused)]
     with ThreadPoolExecutor(8) as threads:
         planned = list(threads.map(lambda d: identified(d, selection), found.directories))
     captures: list[PlannedCapture] = []

@@ -24,7 +24,7 @@ def end_if_unchanged(lake: Path, planned: Plan, record: Record) -> int | None:
         return None
     found = news(lake, planned)
     looked_at = from_known(planned, found)
-    if found.unread or looked_at.captures or not exists(lake, RUNS):
+    if found.unread or looked_at.clusters or not exists(lake, RUNS):
         return None
     record.counts = looked_at.counts
     known = looked_at.counts["captures"]

@@ -4,60 +4,63 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType, TimestampType
 
 from kraft_core.columnar.schema import message_columns, message_fields
-from kraft_core.evidence.derive import derive
+from kraft_core.evidence.conclusions import Conclusions, conclude
+from kraft_core.evidence.derive import tables
 from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
+from kraft_core.findings.describe import observed_watermarks
+from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.judge import judge
+from kraft_core.findings.recovery import recovery_advice
+from kraft_core.findings.truncations import observed_truncations
 from kraft_core.messages.schema import Field
+from transforms.findings import finding_rows, rule_facts
 from transforms.frames import arrow_schema, milliseconds, moment
 from transforms.quarantined import quarantined
 from transforms.tables import (
     EPOCHS,
+    FINDINGS,
     HIGH_WATERMARKS,
     LOG_RANGES,
     QUARANTINE,
+    RECOVERIES,
     REPLICA_RANGES,
+    TRUNCATIONS,
     VOTER_CHANGES,
     VOTER_SETS,
     Table,
 )
 
-CONCLUSIONS: tuple[Table, ...] = (
-    LOG_RANGES,
-    REPLICA_RANGES,
-    EPOCHS,
-    VOTER_SETS,
-    VOTER_CHANGES,
-    HIGH_WATERMARKS,
-)
-DERIVED: tuple[Table, ...] = (*CONCLUSIONS, QUARANTINE)
+EVIDENCE: tuple[Table, ...] = (LOG_RANGES, REPLICA_RANGES, EPOCHS, VOTER_SETS, VOTER_CHANGES)
+DERIVED: tuple[Table, ...] = (*EVIDENCE, HIGH_WATERMARKS, QUARANTINE, TRUNCATIONS, FINDINGS, RECOVERIES)
 CONTROL_FIELDS = {m.type_name: (m.column, message_fields(m)) for m in message_columns()}
 Row = dict[str, Any]
 
 
 def derive_clusters(facts: DataFrame) -> DataFrame:
     """One row a cluster: cluster_id, `failure` (null if it went well) and an array a table of DERIVED."""
-    schema = derived_schema()
+    types = {table.name: row_type(table) for table in DERIVED}
+    schema = derived_schema(types)
     arrow = arrow_schema(schema)
 
     def derive_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield pa.RecordBatch.from_pylist([derived_row(row)], schema=arrow)
+                yield pa.RecordBatch.from_pylist([derived_row(row, types)], schema=arrow)
 
     return facts.mapInArrow(derive_rows, schema)
 
 
-def derived_schema() -> StructType:
+def derived_schema(types: Mapping[str, StructType]) -> StructType:
     columns = [StructField("cluster_id", StringType(), False), StructField("failure", StringType())]
-    return StructType([*columns, *(StructField(t.name, ArrayType(row_type(t))) for t in DERIVED)])
+    return StructType([*columns, *(StructField(name, ArrayType(type_)) for name, type_ in types.items())])
 
 
 def row_type(table: Table) -> StructType:
@@ -70,16 +73,17 @@ def rows_of(derived: DataFrame, table: Table) -> DataFrame:
     return derived.select("cluster_id", F.explode(table.name).alias("row")).select("cluster_id", "row.*")
 
 
-def derived_row(facts: Mapping[str, Any]) -> Row:
-    """A cluster's conclusions. One that cannot be derived says so and leaves the others alone."""
+def derived_row(facts: Mapping[str, Any], types: Mapping[str, StructType]) -> Row:
+    """A cluster's conclusions, by the types of their rows. One that cannot be derived says so, alone."""
     row: Row = {"cluster_id": facts["cluster_id"], "failure": None}
     try:
-        evidence = derive(cluster_facts(facts))
-        for table in CONCLUSIONS:
-            names = [c.name for c in table.columns if c.name != "cluster_id"]
-            times = {c.name for c in table.columns if c.type == "TIMESTAMP"}
-            row[table.name] = [conclusion(item, names, times) for item in getattr(evidence, table.name)]
-        row[QUARANTINE.name] = quarantined(facts["captures"], facts["snapshots"])
+        known = conclude(cluster_facts(facts))
+        lost = quarantined(facts["captures"], facts["snapshots"])
+        seen = rule_facts(facts, lost)
+        drawn = conclusions(known, seen)
+        row |= {name: [column(item, types[name]) for item in items] for name, items in drawn.items()}
+        row[QUARANTINE.name] = lost
+        row[FINDINGS.name] = finding_rows(judge(known, seen), facts["acknowledgements"])
     except Exception as error:  # whatever is wrong with one cluster must not fail a thousand others
         at = traceback.extract_tb(error.__traceback__)[-1]
         row["failure"] = f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
@@ -87,16 +91,30 @@ def derived_row(facts: Mapping[str, Any]) -> Row:
     return row
 
 
-def conclusion(item: Any, names: list[str], times: set[str]) -> Row:
-    """A conclusion as a row: times from milliseconds, voters as structs."""
-    return {n: moment(getattr(item, n)) if n in times else plain(getattr(item, n)) for n in names}
+def conclusions(known: Conclusions, seen: RuleFacts) -> dict[str, list[Any]]:
+    """What is concluded, by table: dataclasses with the fields that the table's columns name."""
+    evidence = tables(known)
+    drawn: dict[str, list[Any]] = {table.name: getattr(evidence, table.name) for table in EVIDENCE}
+    drawn[HIGH_WATERMARKS.name] = [
+        *evidence.high_watermarks,
+        *observed_watermarks(known, seen.observations),
+    ]
+    drawn[TRUNCATIONS.name] = observed_truncations(known)
+    drawn[RECOVERIES.name] = [recovery_advice(known)]
+    return drawn
 
 
-def plain(value: Any) -> Any:
-    """Dataclasses as dicts, tuples as lists."""
-    if hasattr(value, "__dataclass_fields__"):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    return [plain(v) for v in value] if isinstance(value, tuple | list) else value
+def column(value: Any, type_: DataType) -> Any:
+    """A field of a conclusion as a column: times from milliseconds, dataclasses as structs."""
+    if value is None:
+        return None
+    if isinstance(type_, TimestampType):
+        return moment(value)
+    if isinstance(type_, ArrayType):
+        return [column(item, type_.elementType) for item in value]
+    if isinstance(type_, StructType):
+        return {f.name: column(getattr(value, f.name), f.dataType) for f in type_.fields}
+    return value
 
 
 def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
@@ -245,6 +263,7 @@ def snapshot(
         batch_end=batch_end,
         held_by=tuple(sorted({(c["node_id"], c["directory_id"]) for c in holders})),
         first_captured_at=min(known_ms(c["captured_at"]) for c in holders),
+        held_in=tuple(sorted(c["capture_id"] for c in holders)),
     )
 
 

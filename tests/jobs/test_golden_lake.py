@@ -8,25 +8,49 @@ from typing import Any
 import pytest
 from chispa import assert_df_equality
 
+from jobs.describe_files import find_describe_files
 from kraft_core.evidence.collect import collect
-from kraft_core.evidence.derive import derive
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.judge import judge
 from kraft_core.logdir import find_controller_dirs
-from transforms.derived import CONCLUSIONS, conclusion
+from transforms.derived import DERIVED, column, conclusions, row_type
+from transforms.findings import finding_rows, observation_rows
 from transforms.frames import to_frame
+from transforms.tables import FINDINGS, OBSERVATIONS, QUARANTINE
+
+Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def evidence(golden_captures: list[Path]) -> list[Any]:
-    """What the pure core concludes from the same directories, without Spark."""
-    found = find_controller_dirs(golden_captures)
-    return [derive(facts) for facts in collect(found.directories)]
+def concluded(lake: Any, golden_captures: list[Path]) -> dict[str, list[Row]]:
+    """The rows by table that the pure core makes of the same directories and outputs, without Spark."""
+    assert lake.spark  # it parses the columns' types
+    described = find_describe_files(golden_captures).files
+    rows: dict[str, list[Row]] = {table.name: [] for table in (*DERIVED, OBSERVATIONS)}
+    types = {table.name: row_type(table) for table in DERIVED}
+    for facts in collect(find_controller_dirs(golden_captures).directories):
+        own = {"cluster_id": facts.cluster_id}
+        files = [file for file in described if file.cluster_id == facts.cluster_id]
+        seen = RuleFacts(observations=tuple(o for file in files for o in file.observations))
+        known = conclude(facts)
+        for name, items in conclusions(known, seen).items():
+            rows[name] += [own | column(item, types[name]) for item in items]
+        rows[FINDINGS.name] += [own | row for row in finding_rows(judge(known, seen), [])]
+        for file in files:
+            rows[OBSERVATIONS.name] += observation_rows(
+                file.cluster_id, file.observation_id, file.observations
+            )
+    return rows
 
 
-@pytest.mark.parametrize("table", CONCLUSIONS, ids=lambda table: table.name)
-def test_spark_concludes_what_the_pure_core_concludes(lake: Any, evidence: list[Any], table: Any) -> None:
-    times = {c.name for c in table.columns if c.type == "TIMESTAMP"}
-    rows = [conclusion(row, table.names, times) for e in evidence for row in getattr(e, table.name)]
-    assert rows
-    found = lake.read(table).select(table.names)
-    expected = to_frame(lake.spark, rows, table.schema)
+@pytest.mark.parametrize("table", [*DERIVED, OBSERVATIONS], ids=lambda table: table.name)
+def test_spark_concludes_what_the_pure_core_concludes(
+    lake: Any, concluded: dict[str, list[Row]], table: Any
+) -> None:
+    rows = concluded[table.name]
+    assert bool(rows) == (table not in (QUARANTINE, FINDINGS))
+    names = [name for name in table.names if name not in ("run_id", "loaded_at")]
+    found = lake.read(table).select(names)
+    expected = to_frame(lake.spark, rows, lake.read(table).schema).select(names)
     assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True, ignore_metadata=True)

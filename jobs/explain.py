@@ -1,0 +1,87 @@
+"""kraftlake explain: what became of an offset, or from which replica to recover; no Spark is started."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from jobs.outcome import ExitCode, Failure
+from jobs.quorum_facts import clusters_of, facts_of
+from jobs.telling import as_json, recovery_lines, wrapped
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.explain import explain
+from transforms.delta_rs import rows_with
+from transforms.frames import moment
+from transforms.tables import RECOVERIES
+
+EXAMPLES = """examples:
+  kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --offset 355
+  kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --recovery
+  kraftlake explain --lake /data/lake --offset 355 --format json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+    parser.add_argument("--cluster", metavar="ID", help="which cluster, where the lake has several")
+    question = parser.add_mutually_exclusive_group(required=True)
+    question.add_argument(
+        "--offset", type=int, metavar="N", help="who held it, what proves it, what became of it"
+    )
+    question.add_argument(
+        "--recovery", action="store_true", help="which replica to recover from, and what each would lose"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the answer")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code. Raises Failure."""
+    cluster = chosen_cluster(args)
+    return explain_recovery(args, cluster) if args.recovery else explain_offset(args, cluster)
+
+
+def chosen_cluster(args: argparse.Namespace) -> str:
+    """The cluster asked for, or the lake's only one. Raises Failure."""
+    clusters = clusters_of(args.lake)
+    if args.cluster is None and len(clusters) == 1:
+        return clusters[0]
+    if args.cluster is None:
+        raise Failure(
+            f"{args.lake} has {len(clusters)} clusters, name one with --cluster: {' '.join(clusters)}"
+        )
+    if args.cluster not in clusters:
+        raise Failure(f"the lake {args.lake} has no capture of cluster {args.cluster}")
+    return args.cluster
+
+
+def explain_offset(args: argparse.Namespace, cluster: str) -> int:
+    told = explain(conclude(facts_of(args.lake, cluster)), args.offset)
+    if args.format == "json":
+        print(json.dumps(timed(asdict(told)), ensure_ascii=False))
+        return ExitCode.FINE
+    print(f"offset {told.offset} of cluster {cluster}")
+    for sentence in told.words:
+        print("\n".join(wrapped(sentence)))
+    return ExitCode.FINE
+
+
+def timed(value: object) -> object:
+    """The explanation with its times as ISO 8601: they are the fields named _at and as_of."""
+    if isinstance(value, dict):
+        return {
+            name: as_json(moment(held)) if name.endswith("_at") or name == "as_of" else timed(held)
+            for name, held in value.items()
+        }
+    return [timed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def explain_recovery(args: argparse.Namespace, cluster: str) -> int:
+    rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
+    if not rows:
+        raise Failure(f"cluster {cluster} has not been judged yet: kraftlake validate --lake {args.lake}")
+    if args.format == "json":
+        print(json.dumps(as_json(rows[0]), ensure_ascii=False))
+    else:
+        print("\n".join(recovery_lines(rows[0])))
+    return ExitCode.FINE

@@ -1,0 +1,113 @@
+"""kraftlake findings: list what the lake's findings say, and acknowledge one that is known."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jobs.outcome import ExitCode, Failure
+from jobs.telling import as_json, finding_lines
+from transforms.delta_rs import Row, append_row, exists, replace_row, rows_with
+from transforms.lake_files import NoLakeError, check_lake
+from transforms.tables import ACKNOWLEDGEMENTS, FINDINGS
+
+EXAMPLES = """examples:
+  kraftlake findings list --lake /data/lake
+  kraftlake findings list --lake /data/lake --state all --format jsonl
+  kraftlake findings ack 3f0c1d5a9be27746 --reason "known since January, KAFKA-1" --lake /data/lake"""
+
+STATES = ("open", "acknowledged", "resolved")
+# What needs a person comes first.
+SEVERITIES = ("error", "warning")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="what", metavar="list|ack", required=True)
+    listing = verbs.add_parser("list", help="print findings, those that need a person first")
+    add_lake(listing)
+    listing.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
+    listing.add_argument(
+        "--state", choices=(*STATES, "all"), default="open", help="only those in this state; default open"
+    )
+    listing.add_argument("--format", choices=("text", "jsonl"), default="text", help="form of the answer")
+    ack = verbs.add_parser("ack", help="acknowledge a finding: it is kept, and no job fails by it any more")
+    ack.add_argument("finding_id", metavar="ID", help="id of the finding, as list prints it")
+    ack.add_argument("--reason", required=True, metavar="TEXT", help="why it needs nobody any more")
+    add_lake(ack)
+
+
+def add_lake(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code. Raises Failure."""
+    try:
+        check_lake(args.lake)
+    except NoLakeError as error:
+        raise Failure(str(error)) from None
+    if not exists(args.lake, FINDINGS):
+        raise Failure(f"{args.lake} has not been judged yet: kraftlake validate --lake {args.lake}")
+    return list_findings(args) if args.what == "list" else acknowledge(args)
+
+
+def list_findings(args: argparse.Namespace) -> int:
+    states = STATES if args.state == "all" else (args.state,)
+    clusters = {"cluster_id": args.cluster} if args.cluster else {}
+    rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
+    for line in told(rows, args.format):
+        print(line)
+    return ExitCode.FINE
+
+
+def told(rows: Iterable[Row], form: str) -> Iterator[str]:
+    """Findings as text or JSON lines."""
+    for row in rows:
+        if form == "jsonl":
+            yield json.dumps(as_json(row), ensure_ascii=False)
+        else:
+            yield from finding_lines(row)
+
+
+def by_urgency(rows: Iterable[Row]) -> list[Row]:
+    """Open before acknowledged before resolved, errors before warnings, then by cluster and place."""
+    return sorted(
+        rows,
+        key=lambda r: (
+            STATES.index(r["state"]),
+            SEVERITIES.index(r["severity"]),
+            r["cluster_id"],
+            r["rule"],
+            -1 if r["first_offset"] is None else r["first_offset"],
+            r["finding_id"],
+        ),
+    )
+
+
+def acknowledge(args: argparse.Namespace) -> int:
+    found = rows_with(args.lake, FINDINGS, finding_id=[args.finding_id])
+    if not found:
+        raise Failure(
+            f"there is no finding {args.finding_id}: kraftlake findings list --lake {args.lake} --state all"
+        )
+    if not args.reason.strip():
+        raise Failure("say with --reason why it needs nobody any more")
+    row = found[0]
+    note = {
+        "cluster_id": row["cluster_id"],
+        "finding_id": row["finding_id"],
+        "acknowledged_at": datetime.now(UTC),
+        "acknowledged_by": getpass.getuser(),
+        "reason": args.reason,
+    }
+    append_row(args.lake, ACKNOWLEDGEMENTS, note)
+    # As derived again: what is resolved stays so.
+    state = "resolved" if row["state"] == "resolved" else "acknowledged"
+    values = {"state": state, "reason": args.reason}
+    replace_row(args.lake, FINDINGS, row | values)
+    print("\n".join(finding_lines(row | values)))
+    return ExitCode.FINE

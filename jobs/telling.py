@@ -1,0 +1,103 @@
+"""How findings and recovery advice are told, to people and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+WIDTH = 100
+INDENT = "    "
+
+
+def finding_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """A finding for people: what it is and its id, what is wrong, where, and what shows it."""
+    state = row["state"] if row["reason"] is None else f"{row['state']}: {row['reason']}"
+    yield f"{row['severity'].upper()}  {row['finding_id']}  rule {row['rule']} {row['name']}  ({state})"
+    yield from wrapped(row["sentence"])
+    yield from wrapped(f"cluster {row['cluster_id']}, {place(row)}")
+    if row["evidence"]:
+        yield from wrapped(f"shown by: {row['evidence']}")
+    yield from wrapped(f"source: {row['source']}")
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """Offsets, epochs, replicas and times of a finding."""
+    parts = []
+    if row["first_offset"] is not None:
+        last = row["first_offset"] if row["end_offset"] is None else row["end_offset"] - 1
+        parts.append(
+            f"offset {last}" if last == row["first_offset"] else f"offsets {row['first_offset']} to {last}"
+        )
+    if row["leader_epochs"]:
+        parts.append(named("epoch", row["leader_epochs"]))
+    if row["replicas"]:
+        parts.append(named("replica", row["replicas"]))
+    seen = f"seen {when(row['first_seen_at'])}"
+    if row["last_seen_at"] != row["first_seen_at"]:
+        seen += f" to {when(row['last_seen_at'])}"
+    return ", ".join([*parts, seen])
+
+
+def as_json(value: Any) -> Any:
+    """A row of a table as JSON can hold it: times as ISO 8601 in UTC."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return {name: as_json(held) for name, held in value.items()}
+    return [as_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def named(what: str, each: Sequence[Any]) -> str:
+    """One or several, by name."""
+    return f"{what}{'' if len(each) == 1 else 's'} {', '.join(map(str, each))}"
+
+
+def recovery_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """The advice for one cluster (a row of recoveries): which choice, is it safe, what would others lose."""
+    yield recovery_headline(row)
+    yield from wrapped(row["why"])
+    for nth, candidate in enumerate([*row["best"], *row["others"]]):
+        claim = "best claim" if nth < len(row["best"]) else "weaker claim"
+        who = f"{candidate['node_id']}@{candidate['directory_id']}"
+        kind = " (observer)" if candidate["is_observer"] else ""
+        log = f"last epoch {candidate['last_leader_epoch']}, log end {candidate['log_end_offset']}"
+        yield f"  {who}{kind}: {claim}, {log}, captured {when(candidate['captured_at'])}"
+        if candidate["voters_in_force"]:
+            status = f", {candidate['voters_status']}" if candidate["voters_status"] else ""
+            yield from wrapped(f"puts in force {candidate['voters_in_force']}{status}")
+        if candidate["loses"]:
+            yield from wrapped(f"would lose {candidate['loses']}")
+        if candidate["keeps"]:
+            yield from wrapped(f"holds beyond what is proven: {candidate['keeps']}")
+    if row["highest_epoch"] is not None:
+        yield f"  highest epoch seen anywhere: {row['highest_epoch']}"
+
+
+def recovery_headline(row: Mapping[str, Any]) -> str:
+    """The advice in one line."""
+    if not row["best"]:
+        return f"recovery of {row['cluster_id']}: nothing was captured that it could start from"
+    best = row["best"][0]
+    nodes = " or ".join(str(candidate["node_id"]) for candidate in row["best"])
+    claim = f"node {nodes} has the best claim (epoch {best['last_leader_epoch']}, {best['log_end_offset']})"
+    verdict = "safe" if row["is_safe"] else "NOT SAFE"
+    return f"recovery of {row['cluster_id']}: {claim}, {verdict} as of {when(row['as_of'])}"
+
+
+def wrapped(text: str) -> list[str]:
+    """A paragraph below a headline; names are not broken."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=INDENT,
+        subsequent_indent=INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def when(time: datetime) -> str:
+    """A time to the second, UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%SZ")
