@@ -19,10 +19,26 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page to write")
+    parser.add_argument("--out", type=page_file, required=True, metavar="FILE", help="the page to write")
     parser.add_argument(
         "--cluster", action="append", default=[], metavar="ID", help="tell of this cluster only"
     )
+    add_now(parser)
+
+
+def page_file(text: str) -> Path:
+    """A file that can be written, as far as can be told before there is something to write."""
+    file = Path(text)
+    if file.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder: name a file in it")
+    if not file.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {file.parent}")
+    return file
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """--report, of jobs that end with a page."""
+    parser.add_argument("--report", type=page_file, metavar="FILE", help="write the page of the lake there")
     add_now(parser)
 
 
