@@ -1,0 +1,146 @@
+"""Findings at the command line, over a small lake that holds some: list, ack, and what makes a job fail."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.verdict import verdict
+from tests.jobs.lakes import opened
+from transforms.delta_rs import append_row, rows_with
+from transforms.frames import to_frame
+from transforms.lake_files import prepare_lake
+from transforms.tables import ACKNOWLEDGEMENTS, FINDINGS, RUNS
+
+SEEN = datetime(2026, 11, 21, 10, 28, 10, tzinfo=UTC)
+
+
+def finding(
+    finding_id: str, severity: str = "error", state: str = "open", cluster: str = "c"
+) -> dict[str, Any]:
+    return {
+        "cluster_id": cluster,
+        "finding_id": finding_id,
+        "rule": 23,
+        "name": "leader_change_names_the_set",
+        "severity": severity,
+        "state": state,
+        "first_seen_at": SEEN,
+        "last_seen_at": SEEN,
+        "first_offset": 5006,
+        "end_offset": 5007,
+        "leader_epochs": [4],
+        "replicas": ["1@one", "3@three"],
+        "capture_ids": ["x"],
+        "sentence": f"Leader 1 was elected unlawfully ({finding_id}).",
+        "evidence": "its LEADER_CHANGE",
+        "source": "KIP-595",
+        "reason": None,
+    }
+
+
+ROWS = (
+    finding("warned", severity="warning"),
+    finding("resolved", state="resolved"),
+    finding("open"),
+    finding("elsewhere", cluster="d"),
+)
+
+
+@pytest.fixture(scope="module")
+def written(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with ROWS and no run yet. Tests that change it work on findings of their own."""
+    path = tmp_path_factory.mktemp("findings") / "lake"
+    prepare_lake(path)
+    lake = opened(spark, path)
+    lake.replace(FINDINGS, to_frame(spark, ROWS, FINDINGS.schema), ["c", "d"])
+    lake.create(ACKNOWLEDGEMENTS)
+    lake.create(RUNS)
+    return path
+
+
+@pytest.fixture
+def lake(written: Path) -> Path:
+    """The lake as it was first, whatever the test before did."""
+    from deltalake import DeltaTable
+
+    for table in (FINDINGS, ACKNOWLEDGEMENTS, RUNS):
+        first = 1 if table is FINDINGS else 0
+        if DeltaTable(written / table.name).version() != first:
+            DeltaTable(written / table.name).restore(first)
+    return written
+
+
+def listed(lake: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> list[str]:
+    """The ids that the list prints, in its order."""
+    capsys.readouterr()
+    assert main(["findings", "list", "--lake", str(lake), "--format", "jsonl", *flags]) == 0
+    return [json.loads(line)["finding_id"] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_what_needs_a_person_comes_first(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed(lake, capsys) == ["open", "elsewhere", "warned"]
+    assert listed(lake, capsys, "--state", "all") == ["open", "elsewhere", "warned", "resolved"]
+    assert listed(lake, capsys, "--cluster", "d") == ["elsewhere"]
+
+
+def test_a_finding_in_words(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["findings", "list", "--lake", str(lake), "--cluster", "d"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ERROR  elsewhere  rule 23 leader_change_names_the_set  (open)",
+        "    Leader 1 was elected unlawfully (elsewhere).",
+        "    cluster d, offset 5006, epoch 4, replicas 1@one, 3@three, seen 2026-11-21 10:28:10Z",
+        "    shown by: its LEADER_CHANGE",
+        "    source: KIP-595",
+    ]
+
+
+def test_an_acknowledged_finding_is_kept_with_its_reason(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["findings", "ack", "open", "--reason", "it's known", "--lake", str(lake)]) == 0
+    assert "(acknowledged: it's known)" in capsys.readouterr().out
+    assert listed(lake, capsys) == ["elsewhere", "warned"]
+    assert listed(lake, capsys, "--state", "acknowledged") == ["open"]
+    kept = rows_with(lake, ACKNOWLEDGEMENTS)
+    assert [(r["cluster_id"], r["finding_id"], r["reason"]) for r in kept] == [("c", "open", "it's known")]
+    others = [r for r in rows_with(lake, FINDINGS) if r["finding_id"] != "open"]
+    assert sorted(others, key=str) == sorted((r for r in ROWS if r["finding_id"] != "open"), key=str)
+
+
+def test_what_is_resolved_stays_so(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["findings", "ack", "resolved", "--reason", "mended", "--lake", str(lake)]) == 0
+    assert listed(lake, capsys, "--state", "resolved") == ["resolved"]
+
+
+def test_an_unknown_finding(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["findings", "ack", "none", "--reason", "x", "--lake", str(lake)]) == 2
+    assert "there is no finding none" in capsys.readouterr().err
+    assert rows_with(lake, ACKNOWLEDGEMENTS) == []
+
+
+def test_an_error_fails_a_job_once(lake: Path) -> None:
+    """New ones, even if resolved meanwhile; none that a run has reported; open ones as long as they are."""
+    told = verdict(lake, ["c", "d"], "new")
+    assert told.fails
+    assert told.reported == (("c", "open"), ("c", "resolved"), ("d", "elsewhere"))
+    reported = [{"cluster_id": c, "finding_id": f} for c, f in told.reported]
+    append_row(
+        lake, RUNS, {"run_id": "r", "started_at": SEEN, "finished_at": SEEN, "reported_findings": reported}
+    )
+    assert verdict(lake, ["c", "d"], "new") == (again := verdict(lake, ["c"], "new"))
+    assert (again.fails, again.reported) == (False, ())
+    assert verdict(lake, ["c", "d"], "open").fails
+    assert not verdict(lake, ["c", "d"], "never").fails
+    assert main(["findings", "ack", "open", "--reason", "known", "--lake", str(lake)]) == 0
+    assert not verdict(lake, ["c"], "open").fails
+    assert verdict(lake, ["d"], "open").fails
+
+
+def test_a_run_that_is_never_to_fail_reports_nothing(lake: Path) -> None:
+    assert verdict(lake, ["c", "d"], "never").reported == ()
