@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dashboards.report.markup import Markup, el
+from dashboards.report.words import duration, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +57,11 @@ STATUS_SIGNS = {"committed": "✓", "truncated": "✕", "uncommitted": "◌", "u
 def newest(shown: int, whole: int, noun: str) -> str | None:
     """What to say under a table that holds only the newest rows."""
     return f"The newest {shown:,} of {whole:,} {noun}." if whole > shown else None
+
+
+def place(offset: int, epoch: int) -> str:
+    return f"{number(offset)} / e{epoch}"
+
+
+def span_words(ms: int | None) -> str:
+    return "–" if ms is None else duration(ms)

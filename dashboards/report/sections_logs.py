@@ -1,0 +1,147 @@
+"""Sections on the replicas' logs: what was lost, where to recover from, what was captured."""
+
+from __future__ import annotations
+
+from dashboards.report.markup import Markup, el
+from dashboards.report.tables import Col, newest, place, status_badge, table
+from dashboards.report.view import Row, View
+from dashboards.report.words import listed, number, short, size, time_of
+
+
+def unsettled(view: View) -> Markup | None:
+    """Stretches of the log that are not committed."""
+    rows = view.of("unsettled")
+    if not rows:
+        return None
+    told = [
+        (
+            f"{number(r['first_offset'])} – {number(r['end_offset'] - 1)}",
+            f"e{r['leader_epoch']}",
+            number(r["end_offset"] - r["first_offset"]),
+            status_badge(r["commit_status"], r["truncated_by_epoch"]),
+            time_of(r["as_of"]),
+            r["evidence"],
+        )
+        for r in rows
+    ]
+    columns = [Col("Offsets", True), Col("Epoch"), Col("Records", True), Col("Status"), Col("As of"),
+               Col("Proven by", long=True)]  # fmt: skip
+    more = newest(len(rows), view.count("unsettled"), "stretches")
+    return table("Stretches of the log that are not committed", columns, told, more)
+
+
+def truncations(view: View) -> Markup | None:
+    """What replicas held and then held no more."""
+    rows = view.of("truncations")
+    if not rows:
+        return None
+    told = [
+        (
+            f"node {r['node_id']} ({short(r['directory_id'])})",
+            f"{number(r['truncated_to'])} – {number(r['end_offset'] - 1)}",
+            listed(r["leader_epochs"] or ()) or "–",
+            number(r["by_epoch"]),
+            r["lost_voter_changes"] or "none",
+            time_of(r["held_at"]),
+            time_of(r["lost_at"]),
+        )
+        for r in rows
+    ]
+    columns = [Col("Replica"), Col("Offsets lost", True), Col("of epochs"), Col("by epoch", True),
+               Col("Membership changes lost", long=True), Col("Still held"), Col("Gone")]  # fmt: skip
+    more = newest(len(rows), view.count("truncations"), "truncations")
+    return table("Truncations that captures show", columns, told, more)
+
+
+def recovery(view: View) -> Markup | None:
+    """From which replica to go on, if it had to be."""
+    rows = view.of("recovery")
+    if not rows or not (rows[0]["best"] or rows[0]["others"]):
+        return None
+    advice = rows[0]
+    best, others = advice["best"] or [], advice["others"] or []
+    whom = listed(f"node {c['node_id']} ({short(c['directory_id'])})" for c in best)
+    words = (
+        f"Safe: {whom}"
+        if advice["is_safe"]
+        else f"Not safe. The best claim has {whom}"
+        if best
+        else "Not safe"
+    )
+    kind = "safe" if advice["is_safe"] else "unsafe"
+    told = [
+        (
+            "best" if candidate in best else "other",
+            f"node {candidate['node_id']}{', observer' if candidate['is_observer'] else ''}",
+            el("code", short(candidate["directory_id"]), title=candidate["directory_id"]),
+            number(candidate["last_leader_epoch"]),
+            number(candidate["log_end_offset"]),
+            in_force(candidate),
+            candidate["loses"] or "nothing known",
+        )
+        for candidate in [*best, *others]
+    ]
+    columns = [Col("Claim"), Col("Replica"), Col("Directory"), Col("Last epoch", True), Col("Log end", True),
+               Col("Voters it puts in force"), Col("Loses", long=True)]  # fmt: skip
+    return el(
+        "div",
+        el("p", el("b", f"{words}."), f" {advice['why']}", class_=f"advice {kind}"),
+        el("p", "As of ", time_of(advice["as_of"]),
+           f"; the highest epoch seen is {number(advice['highest_epoch'])}.", class_="more"),
+        table("Replicas by their claim", columns, told),
+    )  # fmt: skip
+
+
+def in_force(candidate: Row) -> list[object]:
+    """The voter set that a replica's log puts in force."""
+    if candidate["voters_in_force"] is None:
+        return ["none in sight"]
+    words: list[object] = [candidate["voters_in_force"]]
+    if candidate["voters_status"] not in ("committed", None):
+        words += [" ", status_badge(candidate["voters_status"])]
+    return words
+
+
+def captures(view: View) -> Markup | None:
+    """The newest capture of each replica."""
+    last: dict[tuple[int, str], Row] = {}
+    for row in view.of("captures"):
+        key = (row["node_id"], row["directory_id"])
+        if key not in last or row["captured_at"] > last[key]["captured_at"]:
+            last[key] = row
+    told = [
+        (
+            f"node {node}",
+            el("code", directory),
+            number(row["captures"]),
+            time_of(row["captured_at"]),
+            f"{number(row['log_start_offset'])} – {number(row['log_end_offset'])}",
+            number(row["last_leader_epoch"]),
+            number(row["kraft_version"]),
+            size(row["size_bytes"]),
+        )
+        for (node, directory), row in sorted(last.items())
+    ]
+    columns = [Col("Node"), Col("Directory"), Col("Captures", True), Col("Newest"), Col("Log", True),
+               Col("Last epoch", True), Col("kraft.version", True), Col("Size", True)]  # fmt: skip
+    return table("Newest capture of each replica", columns, told)
+
+
+def snapshots(view: View) -> Markup | None:
+    rows = view.of("snapshots")
+    if not rows:
+        return None
+    told = [
+        (
+            place(r["end_offset"], r["leader_epoch"]),
+            time_of(r["written_at"]),
+            listed(r["node_ids"]) or "–",
+            number(r["copies"]),
+            "complete" if r["complete"] else "incomplete",
+            size(r["size_bytes"]),
+        )
+        for r in rows
+    ]
+    columns = [Col("End / epoch", True), Col("First written"), Col("Nodes"), Col("Different files", True),
+               Col("State"), Col("Size", True)]  # fmt: skip
+    return table("Snapshots", columns, told)

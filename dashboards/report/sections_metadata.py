@@ -1,0 +1,53 @@
+"""Sections on the cluster's metadata: partitions under min ISR, what administrators did."""
+
+from __future__ import annotations
+
+from dashboards.report.draw_isr import draw_isr
+from dashboards.report.markup import Markup, el
+from dashboards.report.tables import Col, newest, place, span_words, status_badge, table
+from dashboards.report.view import View
+from dashboards.report.words import listed, number, time_of
+
+
+def min_isr(view: View) -> Markup | None:
+    rows = view.of("thin_partitions")
+    if not rows:
+        return None
+    scale = view.lanes.scale if view.lanes else None
+    picture = draw_isr(view.of("under_min_isr"), scale, view.now)
+    told = [
+        (
+            f"{r['topic_name']}-{r['partition_id']}",
+            time_of(r["from_at"]),
+            "still" if r["to_at"] is None else time_of(r["to_at"]),
+            span_words(r["under_ms"]),
+            listed(r["isr"] or ()) or "none",
+            number(r["min_isr"]),
+            status_badge(r["commit_status"]),
+        )
+        for r in rows
+    ]
+    columns = [Col("Partition"), Col("From"), Col("To"), Col("For", True), Col("ISR"),
+               Col("min.insync.replicas", True), Col("Status")]  # fmt: skip
+    more = newest(len(rows), rows[0]["stretches"], "stretches")
+    return el("div", picture, table("Partitions under min ISR", columns, told, more))
+
+
+def admin_events(view: View) -> Markup | None:
+    rows = view.of("admin_events")
+    if not rows:
+        return None
+    told = [
+        (
+            time_of(r["changed_at"]),
+            place(r["offset"], r["leader_epoch"]),
+            r["operation"],
+            f"{r['resource_type']} {r['resource'] or ''}",
+            r["detail"],
+            status_badge(r["commit_status"]),
+        )
+        for r in rows
+    ]
+    columns = [Col("When"), Col("Offset / epoch", True), Col("Operation"), Col("Resource"), Col("Detail"),
+               Col("Status")]  # fmt: skip
+    return table("What administrators did", columns, told, newest(len(rows), rows[0]["events"], "events"))

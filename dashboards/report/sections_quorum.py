@@ -1,0 +1,106 @@
+"""Sections on the quorum: who could vote, who led, what is proven of the high watermark."""
+
+from __future__ import annotations
+
+from dashboards.report.bounds import bounds_of
+from dashboards.report.draw_bounds import draw_bounds
+from dashboards.report.draw_lanes import VERBS, draw_lanes
+from dashboards.report.markup import Markup, el
+from dashboards.report.tables import Col, newest, place, span_words, status_badge, table
+from dashboards.report.view import Row, View
+from dashboards.report.words import listed, number, short, time_of
+
+
+def voting(view: View) -> Markup | None:
+    if view.lanes is None:
+        return None
+    status = {(s["offset"], s["leader_epoch"]): s for s in view.of("sets")}
+    rows = []
+    for change in sorted(view.of("changes"), key=lambda c: (-c["offset"], -c["leader_epoch"], c["voter_id"])):
+        of_set = status.get((change["offset"], change["leader_epoch"]), {})
+        rows.append(
+            (
+                time_of(change["changed_at"]),
+                place(change["offset"], change["leader_epoch"]),
+                f"{VERBS[change['kind']]} node {change['voter_id']}",
+                el("code", short(change["directory_id"]), title=change["directory_id"]),
+                voter_ids(of_set),
+                status_badge(change["commit_status"], of_set.get("truncated_by_epoch")),
+                of_set.get("evidence"),
+            )
+        )
+    columns = [Col("When"), Col("Offset / epoch", True), Col("Change"), Col("Directory"),
+               Col("Voters then"), Col("Status"), Col("Proven by", long=True)]  # fmt: skip
+    first = None if rows else el("p", "No voter set is in the captured logs.", class_="more")
+    return el("div", draw_lanes(view.lanes), table("Membership changes", columns, rows) if rows else first)
+
+
+def voter_ids(row: Row) -> str:
+    return f"{{{', '.join(str(v['voter_id']) for v in row.get('voters') or ())}}}" if row else ""
+
+
+def epochs(view: View) -> Markup | None:
+    rows = view.of("epochs")
+    if not rows:
+        return None
+    led = [
+        (
+            "unknown" if r["leader_id"] is None else f"node {r['leader_id']}",
+            number(r["epochs"]),
+            time_of(r["last_elected_at"]),
+            span_words(r["leaderless_ms"]),
+            span_words(r["longest_leaderless_ms"]),
+        )
+        for r in view.of("leaders")
+    ]
+    by_leader = table(
+        "Leaders",
+        [Col("Leader"), Col("Epochs", True), Col("Last elected"), Col("Leaderless before, in all", True),
+         Col("longest", True)],
+        led,
+    )  # fmt: skip
+    told = [
+        (
+            number(r["leader_epoch"]),
+            "not in sight" if r["leader_id"] is None else f"node {r['leader_id']}",
+            time_of(r["elected_at"]),
+            f"{'' if r['start_offset_exact'] else '≤ '}{number(r['start_offset'])}",
+            listed(r["granting_voters"] or ()) or "–",
+            listed(r["voters"] or ()) or "–",
+            span_words(r["leaderless_ms"]),
+        )
+        for r in rows
+    ]
+    by_epoch = table(
+        "Epochs",
+        [Col("Epoch", True), Col("Leader"), Col("Elected"), Col("Start offset", True), Col("Granted by"),
+         Col("of voters"), Col("No leader before, at most", True)],
+        told,
+        newest(len(rows), view.count("epochs"), "epochs"),
+    )  # fmt: skip
+    return el("div", by_leader, by_epoch)
+
+
+NEWEST_PROOFS = 60
+
+
+def watermarks(view: View) -> Markup | None:
+    if view.lanes is None:
+        return None
+    bounds = bounds_of(view.rows, view.lanes.scale.start, view.lanes.scale.end)
+    if bounds is None:
+        return None
+    rows = [
+        (
+            time_of(p.at),
+            "at least" if p.is_lower else "at most",
+            number(p.bound),
+            "from then on" if p.is_lower else "up to then",
+            p.source,
+        )
+        for p in reversed(bounds.proofs)
+    ]
+    columns = [Col("When"), Col("Bound"), Col("Offset", True), Col("Holds"), Col("Proven by", long=True)]
+    shown = rows[:NEWEST_PROOFS]
+    more = newest(len(shown), len(rows), "proofs that say more than the others")
+    return el("div", draw_bounds(bounds, view.lanes.scale), table("Bounds", columns, shown, more))

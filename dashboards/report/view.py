@@ -1,0 +1,30 @@
+"""What the sections of a cluster are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dashboards.report.lanes import Lanes
+from dashboards.report.state import ClusterState
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What sections are made from. `now` in ms since the epoch; `anchor` begins the ids of the sections."""
+
+    state: ClusterState
+    rows: Rows
+    lanes: Lanes | None
+    now: int
+    anchor: str
+
+    def of(self, kind: str) -> list[Row]:
+        return self.rows.get(kind, [])
+
+    def count(self, kind: str) -> int:
+        """How many rows of the kind the lake has; `of` has the newest of them."""
+        return self.rows["counts"][0][kind]
