@@ -82,3 +82,62 @@ SELECT cluster_id, from_at, to_at, low.bound AS lower_bound, high.bound AS upper
        high.evidence AS upper_evidence, high.source AS upper_source
 FROM stretches
 ORDER BY cluster_id, from_at NULLS FIRST;
+
+-- Who could vote at a moment? One row a set: WHERE :moment >= from_at AND (to_at IS NULL OR :moment < to_at).
+-- Sets of a truncated stretch were in force too, until it was truncated; from_at null: since before the log.
+CREATE OR REPLACE VIEW voter_sets_in_force AS
+SELECT cluster_id, in_force_from AS from_at, in_force_to AS to_at, `offset`, leader_epoch, source, voter_ids,
+       majority, commit_status, truncated_by_epoch
+FROM voter_sets
+ORDER BY cluster_id, from_at NULLS FIRST, `offset`;
+
+-- Which controllers keep losing and winning the lead, or come and go as voters? One row for each controller
+-- that was elected three times, or added or removed three times, within one hour.
+CREATE OR REPLACE VIEW flapping_controllers AS
+WITH turns AS (
+  SELECT cluster_id, leader_id AS node_id, elected_at AS turned_at, 'elected' AS kind
+  FROM epochs
+  WHERE leader_id IS NOT NULL AND elected_at IS NOT NULL
+  UNION ALL
+  SELECT cluster_id, voter_id, changed_at, 'added or removed'
+  FROM voter_changes
+  WHERE kind IN ('added', 'removed') AND changed_at IS NOT NULL
+),
+hours AS (
+  SELECT *, COUNT(*) OVER (PARTITION BY cluster_id, node_id, kind ORDER BY turned_at
+                           RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND CURRENT ROW) AS turns
+  FROM turns
+)
+SELECT cluster_id, node_id, kind, MAX(turns) AS turns_in_an_hour, MAX_BY(turned_at, turns) AS until
+FROM hours
+GROUP BY cluster_id, node_id, kind
+HAVING MAX(turns) >= 3
+ORDER BY cluster_id, turns_in_an_hour DESC;
+
+-- How far behind was each replica when it was captured last? lag_records counts from the longest log that a
+-- capture of the cluster held by then; it says nothing of what was not captured.
+CREATE OR REPLACE VIEW replica_lag AS
+WITH known AS (
+  SELECT *, MAX(log_end_offset) OVER (PARTITION BY cluster_id ORDER BY captured_at
+                                      RANGE UNBOUNDED PRECEDING) AS longest_log_end,
+         ROW_NUMBER() OVER (PARTITION BY cluster_id, node_id, directory_id
+                            ORDER BY captured_at DESC, capture_id) AS nth
+  FROM captures
+)
+SELECT k.cluster_id, k.node_id, k.directory_id, k.captured_at, k.log_end_offset, k.last_leader_epoch,
+       k.longest_log_end - k.log_end_offset AS lag_records,
+       ARRAY_CONTAINS(v.voter_ids, k.node_id) AS is_voter
+FROM known k
+LEFT JOIN current_voters v ON v.cluster_id = k.cluster_id
+WHERE k.nth = 1
+ORDER BY k.cluster_id, lag_records DESC, k.node_id;
+
+-- What did each expectation come to when it was asked last?
+CREATE OR REPLACE VIEW expectations_now AS
+SELECT cluster_id, suite, expectation, sentence, severity, success, observed, allowed, failing_rows, run_id,
+       loaded_at AS asked_at
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id, suite, expectation
+                                   ORDER BY loaded_at DESC, run_id) AS nth
+      FROM expectation_results)
+WHERE nth = 1
+ORDER BY success, severity, cluster_id, suite, expectation;

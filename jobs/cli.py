@@ -19,6 +19,7 @@ VERBS = {
     "explain": ("jobs.explain", "what became of an offset; from which replica to recover"),
     "findings": ("jobs.findings", "list findings, acknowledge one that is known"),
     "sql": ("jobs.sql", "ask the lake by SQL"),
+    "serve": ("jobs.serve", "answer BI tools: the Thrift Server over the lake, on loopback"),
     "report": ("jobs.report", "one HTML page: the fleet, and each cluster's history and findings"),
     "shell": ("jobs.shell", "walk through the cluster's metadata at any offset or time"),
     "diff": ("jobs.diff", "what changed between two moments or two replicas"),

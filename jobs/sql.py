@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from jobs.outcome import ExitCode, Failure
+from jobs.prompt import prompt
 
 EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake .lake
   kraftlake sql "SHOW TABLES" --lake .lake --format json
-  kraftlake sql --file morning.sql --lake .lake --format csv"""
+  kraftlake sql --file morning.sql --lake .lake --format csv
+  kraftlake sql --lake .lake
+Without a statement it asks for them, each ended by ; (what was typed is remembered in ~/.kraftlake_history),
+or reads them from standard input where that is no terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer of each statement. Raises Failure for a wrong query or lake."""
+    check_is_lake(args.lake)
     statements = read_statements(args)
     spark, error_type = open_catalog(args.lake)
     show = FORMATS[args.format]
-    for statement in statements:
+
+    def answer(statement: str) -> None:
         try:
             frame = spark.sql(statement)
             names = frame.columns
@@ -42,20 +48,30 @@ def run(args: argparse.Namespace) -> int:
             show(names, (tuple(row) for row in frame.toLocalIterator()), sys.stdout)
         except error_type as error:
             raise Failure(one_line(error)) from None
+
+    if statements is None:
+        prompt(answer)
+    else:
+        for statement in statements:
+            answer(statement)
     return ExitCode.FINE
 
 
-def read_statements(args: argparse.Namespace) -> list[str]:
-    """The statements asked for. Raises Failure where there is not exactly one source of them."""
-    if (args.query is None) == (args.file is None):
-        raise Failure('give one statement, as in kraftlake sql "SELECT ...", or --file FILE')
+def read_statements(args: argparse.Namespace) -> list[str] | None:
+    """The statements asked for; None where a person will type them. Raises Failure where there are none."""
+    if args.query is not None and args.file is not None:
+        raise Failure('give one statement, as in kraftlake sql "SELECT ...", or --file FILE, not both')
     if args.query is not None:
         text = args.query
-    else:
+    elif args.file is not None:
         try:
             text = args.file.read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise Failure(f"{args.file} cannot be read: {error}") from None
+    elif sys.stdin.isatty():
+        return None
+    else:
+        text = sys.stdin.read()
     statements = split_statements(text)
     if not statements:
         raise Failure("there is no statement to run")
@@ -83,14 +99,18 @@ def split_statements(text: str) -> list[str]:
     return [p.strip() for p in [*parts, current] if p.strip()]
 
 
-def open_catalog(path: Path) -> tuple[Any, type[Exception]]:
-    """A session over the lake's tables and views. Raises Failure before Spark starts if there is no lake."""
+def check_is_lake(path: Path) -> None:
+    """Raises Failure where there is no lake."""
     from transforms.lake_files import NoLakeError, check_lake
 
     try:
         check_lake(path)
     except NoLakeError as error:
         raise Failure(str(error)) from None
+
+
+def open_catalog(path: Path) -> tuple[Any, type[Exception]]:
+    """A session over the lake's tables and views, and the class of its errors."""
     from pyspark.errors import PySparkException
 
     from dashboards.catalog import open_lake

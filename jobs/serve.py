@@ -1,0 +1,91 @@
+"""kraftlake serve: the lake for BI tools, by Spark's Thrift Server in this process."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import socket
+import threading
+from typing import Any
+
+from jobs import arguments
+from jobs.outcome import ExitCode, Failure
+from jobs.progress import Progress
+from transforms.lake_files import NoLakeError, check_lake
+
+HOST = "127.0.0.1"
+EXAMPLES = """examples:
+  kraftlake serve --lake /data/lake
+  kraftlake serve --lake /data/lake --port 10005
+  beeline -u jdbc:hive2://127.0.0.1:10000/kraft -e "SELECT * FROM voter_history"
+It listens on this machine's loopback alone and asks for no password: whoever can connect can change tables,
+too. From elsewhere: ssh -L 10000:127.0.0.1:10000 HOST. Tables are read as they are when a query begins; stop
+it by Ctrl-C or SIGTERM."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_lake(parser)
+    parser.add_argument("--port", type=int, default=10000, help="port on loopback; default: 10000")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serves until it is told to stop. Raises Failure."""
+    try:
+        check_lake(args.lake)
+    except NoLakeError as error:
+        raise Failure(str(error)) from None
+    check_port(args.port)
+    from dashboards.catalog import DATABASE, open_lake
+    from jobs.session import open_session
+
+    progress = Progress()
+    with progress.stage("session"):
+        spark = open_session(args.master, say=progress.say)
+        open_lake(spark, args.lake)
+    server = start(spark, args.port)
+    progress.done()
+    print(json.dumps({"url": f"jdbc:hive2://{HOST}:{args.port}/{DATABASE}"}), flush=True)
+    wait_for_signal()
+    server.stop()
+    spark.stop()
+    return ExitCode.FINE
+
+
+def check_port(port: int) -> None:
+    """Raises Failure where the port cannot be listened on, before Spark starts."""
+    try:
+        with socket.create_server((HOST, port)):
+            pass
+    except (OSError, OverflowError) as error:
+        raise Failure(
+            f"port {port} of {HOST} cannot be listened on: {error}; name another with --port"
+        ) from None
+
+
+def start(spark: Any, port: int) -> Any:
+    """The running Thrift Server over the session.
+
+    All clients share the session: one of their own would be made by a thread of Hive's, whose class loader
+    does not know Delta's jars.
+    """
+    settings = {
+        "hive.server2.thrift.bind.host": HOST,
+        "hive.server2.thrift.port": str(port),
+        "hive.server2.transport.mode": "binary",
+    }
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for key, value in settings.items():
+        hadoop.set(key, value)
+    session = spark._jsparkSession
+    session.sessionState().conf().setConfString("spark.sql.hive.thriftServer.singleSession", "true")
+    thrift = spark._jvm.org.apache.spark.sql.hive.thriftserver
+    return thrift.HiveThriftServer2.startWithSparkSession(session, False)
+
+
+def wait_for_signal() -> None:
+    """Returns on SIGINT or SIGTERM."""
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    told.wait()

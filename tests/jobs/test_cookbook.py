@@ -1,0 +1,35 @@
+"""The cookbook's queries give the answers that it shows, and a file of queries can be run."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.catalog import open_lake
+from jobs.sql import show_table
+
+COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
+RECIPE = re.compile(r"^## \d+\. ([^\n]+)\n\n```sql\n(.*?)```\n\n```\n(.*?)```", re.DOTALL | re.MULTILINE)
+RECIPES = RECIPE.findall(COOKBOOK.read_text())
+
+
+@pytest.fixture(scope="module")
+def opened_lake(lake: Any) -> Any:
+    return open_lake(lake.spark, lake.path)
+
+
+def test_there_are_enough() -> None:
+    assert len(RECIPES) >= 15
+    assert len(RECIPES) == COOKBOOK.read_text().count("\n## ")
+
+
+@pytest.mark.parametrize(("sql", "answer"), [r[1:] for r in RECIPES], ids=[r[0] for r in RECIPES])
+def test_the_query_gives_the_answer_shown(opened_lake: Any, sql: str, answer: str) -> None:
+    frame = opened_lake.spark.sql(sql)
+    out = io.StringIO()
+    show_table(frame.columns, [tuple(row) for row in frame.collect()], out)
+    assert out.getvalue() == answer
