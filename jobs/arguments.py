@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,11 +32,18 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     """What to read, and what is known of it that the captures do not say themselves."""
     parser.add_argument(
         "--captures",
-        type=Path,
         nargs="+",
         required=True,
         metavar="PATH",
-        help="folders in which controller directories lie, at any depth",
+        help="folders in which controller directories lie, at any depth; archives of them (.tar.gz, .tgz, "
+        ".tar, .zip); either of them on s3://, gs:// or hdfs://",
+    )
+    parser.add_argument(
+        "--scratch",
+        type=Path,
+        metavar="PATH",
+        help="where archives are unpacked and remote files fetched; every Spark worker must see it "
+        "(default: the system's folder for temporary files)",
     )
     add_lake(parser)
     add_wait(parser)
@@ -48,17 +56,19 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="when they were copied, as 2026-11-21T09:15:23Z; by default capture.json or file times say so",
     )
+    parser.add_argument("--verify", action="store_true", help="read everything again, known or not")
     parser.add_argument("--dry-run", action="store_true", help="print what would be read, and stop")
 
 
-def selection_of(args: argparse.Namespace) -> Selection:
-    """The selection that add_captures' arguments make."""
+def selection_of(args: argparse.Namespace, roots: Iterable[Path]) -> Selection:
+    """The selection that add_captures' arguments make; roots: where the captures lie on this machine."""
     return Selection(
-        paths=tuple(args.captures),
+        paths=tuple(roots),
         clusters=frozenset(args.cluster),
         cluster_id=args.cluster_id,
         node_id=args.node_id,
         captured_at=args.captured_at,
+        verify=args.verify,
     )
 
 

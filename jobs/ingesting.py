@@ -11,33 +11,39 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from jobs.describe_files import DescribeFile
 from jobs.planning import Plan, PlannedCapture
 from jobs.progress import Progress
 from jobs.reading import Reading, Run
 from transforms.capture_rows import better
 from transforms.delta_rs import rows_with
+from transforms.findings import observation_rows
 from transforms.frames import moment, to_frame
 from transforms.lake import Lake
-from transforms.tables import CAPTURES, SEGMENTS
+from transforms.tables import CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
 
 Row = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Ingested:
-    """Rows of captures and segments still to be committed, and counts.
+    """Rows of captures, segments and observations still to be committed, and counts.
 
     known: whether the lake holds a row of any of these captures already.
     """
 
     captures: dict[str, Row] = field(default_factory=dict)
     segments: list[Row] = field(default_factory=list)
+    observations: list[Row] = field(default_factory=list)
     known: bool = False
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def clusters(self) -> set[str]:
-        return {row["cluster_id"] for row in self.captures.values()}
+        return {row["cluster_id"] for row in (*self.captures.values(), *self.observations)}
 
     def add(self, row: Row, known: Row | None) -> None:
         """A reading of a capture, beside another one of it if there is one; kept if it adds anything."""
@@ -50,27 +56,33 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What the lake knows of the planned captures: rows of `captures` by capture_id, and copies to read."""
+    """Rows of `captures` that the lake holds of what was planned, by capture_id; and what it lacks."""
 
     known: dict[str, Row]
     unread: tuple[PlannedCapture, ...]
+    described: tuple[DescribeFile, ...]
 
 
 def news(lake: Path, plan: Plan) -> News:
-    """What is new of the planned captures. Nothing but `captures` is asked, nothing is written."""
+    """What is new of what was planned. Only small tables are asked, nothing is written."""
     known = known_captures(lake, plan)
-    return News(known, tuple(c for c in plan.captures if wants_reading(known.get(c.capture_id))))
+    unread = tuple(c for c in plan.captures if plan.verify or wants_reading(known.get(c.capture_id)))
+    return News(known, unread, new_outputs(lake, plan))
 
 
 def from_known(plan: Plan, news: News) -> Ingested:
-    """What the plan alone adds to captures that are known: times stated better."""
+    """What the plan alone adds: captures' times stated better, observations."""
     counts = {
         "captures": len(plan.captures),
         "captures_read": len(news.unread),
         "left_out": len(plan.left_out),
         "ignored_files": plan.ignored_files,
+        "describe_outputs": len(plan.described),
+        "describe_outputs_read": len(news.described),
     }
     result = Ingested(counts=counts)
+    for file in news.described:
+        result.observations += observation_rows(file.cluster_id, file.observation_id, file.observations)
     for copy in plan.captures:
         row = news.known.get(copy.capture_id)
         if row is not None:
@@ -98,7 +110,9 @@ def ingest(
         result.counts |= read.counts
         for row in read.captures:
             result.add(row, news.known.get(row["capture_id"]))
-        result.segments = distinct_segments(read.segments)
+        # A capture that was read again and gave nothing new is as it was, its segments too.
+        changed = (row for row in read.segments if row["capture_id"] in result.captures)
+        result.segments = distinct_segments(changed)
     return result
 
 
@@ -107,6 +121,14 @@ def known_captures(lake: Path, plan: Plan) -> dict[str, Row]:
     ids = {c.capture_id for c in plan.captures}
     rows = rows_with(lake, CAPTURES, cluster_id=plan.clusters, capture_id=ids)
     return {row["capture_id"]: row for row in rows}
+
+
+def new_outputs(lake: Path, plan: Plan) -> tuple[DescribeFile, ...]:
+    """The planned describe outputs that the lake does not hold."""
+    clusters = {file.cluster_id for file in plan.described}
+    rows = rows_with(lake, OBSERVATIONS, ["cluster_id", "observation_id"], cluster_id=clusters)
+    known = {(row["cluster_id"], row["observation_id"]) for row in rows}
+    return tuple(f for f in plan.described if (f.cluster_id, f.observation_id) not in known)
 
 
 def wants_reading(known: Row | None) -> bool:
@@ -129,8 +151,18 @@ def distinct_segments(rows: Iterable[Row]) -> list[Row]:
     return list(best.values())
 
 
-def commit(lake: Lake, ingested: Ingested, run_id: str) -> None:
-    """Write segments and, last of all, captures: from then on their content is known."""
+def observed(lake: Lake, rows: list[Row]) -> DataFrame:
+    """Rows of observations that are not written yet, without the columns of the run."""
+    of_the_run = {column.name for column in LOADED}
+    schema = StructType([f for f in OBSERVATIONS.schema.fields if f.name not in of_the_run])
+    return to_frame(lake.spark, rows, schema)
+
+
+def commit(lake: Lake, ingested: Ingested, run: Run) -> None:
+    """Write observations, segments and, last of all, captures: from then on their content is known."""
+    run_id = run.run_id
+    if ingested.observations:
+        lake.append(OBSERVATIONS, run.stamp(observed(lake, ingested.observations)), run_id)
     if ingested.segments:
         segments = to_frame(lake.spark, ingested.segments, SEGMENTS.schema)
         if lake.exists(SEGMENTS):

@@ -89,15 +89,14 @@ class Job:
         from jobs.deriving import derive
 
         if clusters:
-            rows = list(self.ingested.captures.values())
-            self.record.failed = derive(self.lake, clusters, rows, self.progress)
+            self.record.failed = derive(self.lake, clusters, self.ingested, self.progress)
 
     def commit(self) -> None:
         from jobs.ingesting import commit
 
         self.lease.check()
         with self.progress.stage("commit"):
-            commit(self.lake, self.ingested, self.run.run_id)
+            commit(self.lake, self.ingested, self.run)
 
     def finish(self, clusters: Sequence[str]) -> int:
         """Print the summary of the clusters and one JSON line, note the run, and return the exit code."""
@@ -124,8 +123,7 @@ def end(
     """Decide the exit code, have it noted in `runs`, and print how a run ended: lines and one of JSON."""
     told = verdict(lake, clusters, record.fail_on)
     record.reported = told.reported
-    lost = lost_rows and record.fail_on != "never"
-    code = ExitCode.FOUND if record.failed or told.fails or lost else ExitCode.FINE
+    code = ExitCode.FOUND if record.failed or told.fails else ExitCode.FINE
     note(code)
     record.progress.done()
     for line in lines:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.describe_files import DescribeFile, find_describe_files
 from jobs.outcome import ExitCode, Failure
 from kraft_core.capture import (
     CapturedAtSource,
@@ -42,11 +43,16 @@ class PlannedCapture:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Copies to look at, and a line for each path or directory that was left out."""
+    """Copies to look at, describe outputs beside them, and a line for each path that was left out.
+
+    verify: whether everything is read again, known or not.
+    """
 
     captures: tuple[PlannedCapture, ...]
     left_out: tuple[str, ...]
     ignored_files: int = 0
+    described: tuple[DescribeFile, ...] = ()
+    verify: bool = False
 
     @property
     def clusters(self) -> set[str]:
@@ -67,6 +73,7 @@ class Selection:
     cluster_id: str | None = None
     node_id: int | None = None
     captured_at: int | None = None
+    verify: bool = False
 
 
 def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> Plan:
@@ -91,7 +98,9 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> Plan:
         raise nothing_to_read(selection, found.directories, left_out)
     ignored = sum(len(c.directory.deleted) + len(c.directory.unfinished) for c in captures)
     captures.sort(key=lambda c: (c.capture_id, c.moment_rank, str(c.directory.path)))
-    return Plan(tuple(captures), tuple(left_out), ignored)
+    described = find_describe_files(selection.paths, selection.clusters)
+    left_out += described.left_out
+    return Plan(tuple(captures), tuple(left_out), ignored, described.files, selection.verify)
 
 
 def identified(directory: ControllerDir, selection: Selection) -> PlannedCapture | str:

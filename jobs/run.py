@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from datetime import UTC, datetime
 
 from jobs import arguments
+from jobs.inputs import Inputs, opened_inputs
 from jobs.job import opened_job
 from jobs.outcome import ExitCode
 from jobs.planning import Plan, plan
 from jobs.progress import Progress
 from jobs.record import Record
+from jobs.report import add_report, write_page
 from jobs.unchanged import end_if_unchanged
 from jobs.verdict import add_fail_on
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
+  kraftlake run --captures /backup/controllers --lake /data/lake --report /srv/www/kraft.html
   kraftlake run --captures node-1 node-2 node-3 --lake .lake --dry-run
+  kraftlake run --captures /backup/2026-11-21.tar.gz s3://backup/controllers --lake /data/lake
   kraftlake run --captures /mnt/copy --cluster-id rPoTXydvQsK3Nv6AA77Cqg --node-id 1 --lake .lake"""
 
 # Below this the JVM is better not left to optimise itself.
@@ -26,39 +31,45 @@ QUICK_BYTES = 64 * 1024 * 1024
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_captures(parser)
     add_fail_on(parser)
+    add_report(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    return read_captures(args, derive=True)
+    code = read_captures(args, derive=True)
+    if args.report is not None and not args.dry_run:
+        page = write_page(args.lake, args.report, (), args.now)
+        print(f"page: {args.report}, {page['page_bytes']:,} bytes", file=sys.stderr)
+    return code
 
 
 def read_captures(args: argparse.Namespace, derive: bool) -> int:
     """Read captures into the lake and, if asked to, derive what they prove."""
     progress = Progress()
-    planned = plan(arguments.selection_of(args))
-    for line in planned.left_out:
-        progress.say(f"left out: {line}")
-    if args.dry_run:
-        print_plan(planned)
-        return ExitCode.FINE
-    unchanged = end_if_unchanged(args.lake, planned, Record(args.verb, progress, args.fail_on))
-    if unchanged is not None:
-        return unchanged
-    with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
-        job.read(planned)
-        if derive:
-            job.derive(sorted(job.touched))
-        job.commit()
-        return job.finish(sorted(planned.clusters))
+    with opened_inputs(args.captures, args.scratch) as inputs:
+        planned = plan(arguments.selection_of(args, inputs.roots), inputs.left_out)
+        for line in planned.left_out:
+            progress.say(f"left out: {inputs.told(line)}")
+        if args.dry_run:
+            print_plan(planned, inputs)
+            return ExitCode.FINE
+        unchanged = end_if_unchanged(args.lake, planned, Record(args.verb, progress, args.fail_on))
+        if unchanged is not None:
+            return unchanged
+        with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
+            job.read(planned, inputs.fetch)
+            if derive:
+                job.derive(sorted(job.touched))
+            job.commit()
+            return job.finish(sorted(planned.clusters))
 
 
-def print_plan(planned: Plan) -> None:
+def print_plan(planned: Plan, inputs: Inputs) -> None:
     """What a run would look at, a line a captured directory."""
     for c in planned.captures:
         moment = datetime.fromtimestamp(c.captured_at / 1000, UTC).isoformat(timespec="seconds")
         size = sum(f.size_bytes for f in c.files)
         print(
             f"{c.who.cluster_id}  node {c.who.node_id}  {moment} ({c.captured_at_source})  "
-            f"{len(c.files)} files, {size:,} bytes  {c.directory.path}"
+            f"{len(c.files)} files, {size:,} bytes  {inputs.told(str(c.directory.path))}"
         )

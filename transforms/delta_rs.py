@@ -25,8 +25,8 @@ ATTEMPTS = 10
 
 
 def exists(lake: Path, table: Table) -> bool:
-    """Whether a run has written the table."""
-    return (lake / table.name / "_delta_log").is_dir()
+    """Whether a run has written the table: one that was killed may have left a log without a commit."""
+    return any((lake / table.name / "_delta_log").glob("*.json"))
 
 
 def rows_with(
@@ -106,7 +106,7 @@ def unfinished(lake: Path, table: Table) -> tuple[int, list[Row]]:
 
 
 def append_row_after(lake: Path, table: Table, row: Row, version: int) -> bool:
-    """Append one row as the very next version after `version`. Returns False where another commit was it."""
+    """Append one row as the very next version after `version`. False where another commit was that."""
     written = DeltaTable(lake / table.name)
     if written.version() != version:
         return False

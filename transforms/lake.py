@@ -10,10 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from transforms import delta_rs
 from transforms.lake_files import check_lake
 from transforms.tables import Table
 
@@ -29,7 +31,7 @@ class Lake:
         return str(self.path / table.name)
 
     def exists(self, table: Table) -> bool:
-        return (self.path / table.name / "_delta_log").is_dir()
+        return delta_rs.exists(self.path, table)
 
     def read(self, table: Table) -> DataFrame:
         """All rows of a table; an empty frame of its schema where nothing was written yet."""
@@ -43,10 +45,13 @@ class Lake:
             return
         columns = ", ".join(c.ddl for c in table.columns)
         layout = f"CLUSTER BY ({', '.join(table.clustering)})" if table.clustering else ""
-        self.spark.sql(
-            f"CREATE TABLE IF NOT EXISTS delta.`{self.location(table)}` ({columns}) USING DELTA "
-            f"{layout} COMMENT '{escape(table.comment)}'"
-        )
+        try:
+            self.spark.sql(
+                f"CREATE TABLE IF NOT EXISTS delta.`{self.location(table)}` ({columns}) USING DELTA "
+                f"{layout} COMMENT '{escape(table.comment)}'"
+            )
+        except DeltaConcurrentModificationException:  # `runs`, by two first runs at once: the other made it
+            return
         for name, condition in table.checks.items():
             self.spark.sql(
                 f"ALTER TABLE delta.`{self.location(table)}` ADD CONSTRAINT {name} CHECK ({condition})"

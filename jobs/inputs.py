@@ -1,0 +1,159 @@
+"""What --captures names, as local folders: archives are unpacked to scratch, remote trees mirrored there.
+
+A mirror costs little for captures that are known: files above a size are laid out as holes of the true size,
+with only the first and last 64 KiB that identify them. Those that will really be read are fetched when it is
+known which (Inputs.fetch).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from jobs.archives import ArchiveError, is_archive, target_of, unpack
+from jobs.outcome import Failure
+from kraft_core.capture import EDGE_BYTES
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo
+
+# Files up to this are fetched at once: side files, describe outputs, small segments.
+WHOLE_BYTES = 4 * EDGE_BYTES
+THREADS = 16
+SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
+HADOOP_S3 = re.compile(r"s3[an]://")
+
+
+class Inputs:
+    """Local folders to search, and what became of what was named.
+
+    roots: folders and files as they are on this machine. left_out: a line for each that could not be used.
+    """
+
+    def __init__(self) -> None:
+        self.roots: list[Path] = []
+        self.left_out: list[str] = []
+        self._names: dict[str, str] = {}
+        self._holes: dict[Path, tuple[Any, FileInfo]] = {}
+
+    def told(self, text: str) -> str:
+        """A message with the names that were given, in place of scratch folders."""
+        for folder, name in self._names.items():
+            text = text.replace(folder, name)
+        return text
+
+    def fetch(self, files: Iterable[Path]) -> None:
+        """Fill the holes of files that will be read. Raises Failure."""
+        wanted = [path for path in files if path in self._holes]
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(lambda path: fill(path, *self._holes.pop(path)), wanted))
+
+    def add(self, name: str, scratch: Path | None) -> None:
+        """One of the words after --captures; scratch: None where only folders are named. Raises Failure."""
+        if scratch is None or not (SCHEME.match(name) or (is_archive(name) and Path(name).is_file())):
+            self.roots.append(Path(name))
+            return
+        folder = scratch / str(len(self._names))
+        self._names[str(folder)] = name
+        if SCHEME.match(name):
+            self._add_remote(name, folder)
+        else:
+            self._add_archive(Path(name), folder)
+
+    def _add_archive(self, archive: Path, folder: Path) -> None:
+        folder.mkdir()
+        try:
+            self.left_out += [f"{folder}: {member}: no regular file" for member in unpack(archive, folder)]
+        except ArchiveError as error:
+            shutil.rmtree(folder)
+            folder.mkdir()
+            self.left_out.append(f"{folder}: {error}")
+        self.roots.append(folder)
+
+    def _add_remote(self, name: str, folder: Path) -> None:
+        import pyarrow as pa
+        from pyarrow import fs
+
+        try:
+            files, base = fs.FileSystem.from_uri(HADOOP_S3.sub("s3://", name))
+            found = files.get_file_info(base)
+            if found.type == fs.FileType.File and is_archive(base):
+                packed = folder.with_name(f"{folder.name}-{found.base_name}")
+                fill(packed, files, found)
+                self._add_archive(packed, folder)
+                packed.unlink()
+                return
+            if found.type != fs.FileType.Directory:
+                raise Failure(f"{name} does not exist: name a folder in which controller directories lie")
+            listed = files.get_file_info(fs.FileSelector(base, recursive=True))
+            self._mirror(files, base, [i for i in listed if i.type == fs.FileType.File], folder)
+        except (OSError, pa.ArrowException) as error:
+            raise Failure(f"{name} cannot be read: {str(error).splitlines()[0]}") from None
+        self.roots.append(folder)
+
+    def _mirror(self, files: Any, base: str, listed: Sequence[FileInfo], folder: Path) -> None:
+        """Lay the files out below the folder: small ones whole, others as holes with their edges."""
+        folder.mkdir()
+        laid_out = []
+        for info in listed:
+            path = target_of(folder, str(PurePosixPath(info.path).relative_to(base)))
+            if path is None:
+                self.left_out.append(f"{folder}: {info.path}: a name that leads elsewhere")
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if info.size > WHOLE_BYTES:
+                self._holes[path] = (files, info)
+            laid_out.append((path, info))
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(lambda item: lay_out(item[0], files, item[1]), laid_out))
+
+
+@contextmanager
+def opened_inputs(captures: Sequence[str], scratch: Path | None) -> Iterator[Inputs]:
+    """The named folders, archives and remote trees, for as long as the block lasts.
+
+    `scratch`: a folder for what is unpacked and fetched, which every Spark worker must see; the system's own
+    where None. Raises Failure.
+    """
+    inputs = Inputs()
+    try:
+        with ExitStack() as stack:
+            if any(SCHEME.match(name) or is_archive(name) for name in captures):
+                folder = tempfile.TemporaryDirectory(prefix="kraftlake-", dir=scratch)
+                scratch = Path(stack.enter_context(folder))
+            for name in captures:
+                inputs.add(name, scratch)
+            yield inputs
+    except Failure as failure:
+        raise Failure(inputs.told(str(failure)), failure.exit_code) from None
+
+
+def lay_out(path: Path, files: Any, info: FileInfo) -> None:
+    """A file of the true size and time: all of it if it is small, else its first and last bytes."""
+    if info.size <= WHOLE_BYTES:
+        fill(path, files, info)
+        return
+    with files.open_input_file(info.path) as source, path.open("wb") as file:
+        file.write(source.read_at(EDGE_BYTES, 0))
+        file.seek(info.size - EDGE_BYTES)
+        file.write(source.read_at(EDGE_BYTES, info.size - EDGE_BYTES))
+    os.utime(path, ns=(info.mtime_ns, info.mtime_ns))
+
+
+def fill(path: Path, files: Any, info: FileInfo) -> None:
+    """Fetch the whole of a file. Raises Failure where it is not what was listed any more."""
+    try:
+        with files.open_input_stream(info.path, compression=None) as source, path.open("wb") as file:
+            shutil.copyfileobj(source, file, 1024 * 1024)
+    except OSError as error:
+        raise Failure(f"{info.path} cannot be read: {str(error).splitlines()[0]}") from None
+    if path.stat().st_size != info.size:
+        raise Failure(f"{info.path} changed while it was read: run again, over a copy that rests")
+    os.utime(path, ns=(info.mtime_ns, info.mtime_ns))
