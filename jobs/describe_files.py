@@ -23,6 +23,9 @@ NAME = re.compile(r"\d{13}(?:-(\d{13}))?(?:[-_.].*)?\.txt", re.ASCII)
 CLUSTER = re.compile(r"^ClusterId:[ \t]*(\S+)", re.MULTILINE)
 OUTPUT = re.compile(r"^(?:ClusterId:|NodeId\s)", re.MULTILINE)
 MAX_SIZE_BYTES = 256 * 1024
+INTS = range(-(1 << 31), 1 << 31)
+# Milliseconds up to the year 9999; no offset comes near.
+LONGS = range(-1, 253_402_300_800_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,21 @@ def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
 
 
 def described(name: str, text: str, cluster_id: str) -> DescribeFile:
-    """What an output says. Raises ValueError where it has some of the fields and not all."""
+    """What an output says. Raises ValueError where it says some things and not all, or impossible ones."""
     ended = NAME.fullmatch(name)
     observed_to = int(ended[1]) if ended and ended[1] else None
     observations = parse_describe(name, text, observed_to, cluster_id)
+    if not all(map(is_possible, observations)):
+        raise ValueError(f"{name}: a number is beyond what Kafka has")
     observation_id = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
     return DescribeFile(cluster_id, observation_id, tuple(observations))
+
+
+def is_possible(seen: Observation) -> bool:
+    """Whether its ids and epochs are 32-bit numbers, its times within the calendar, its offsets no higher."""
+    nodes = [node for node, _ in (*seen.voters, *seen.observers)]
+    times = [seen.observed_from, seen.observed_to, seen.last_fetch_at, seen.last_caught_up_at]
+    offsets = [seen.high_watermark, seen.log_end_offset, seen.lag_records]
+    return all(value is None or value in INTS for value in (seen.node_id, seen.leader_epoch, *nodes)) and all(
+        value is None or value in LONGS for value in (*times, *offsets)
+    )

@@ -52,8 +52,8 @@ def derive_clusters(facts: DataFrame) -> DataFrame:
 
     def derive_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for row in batch.to_pylist():
-                yield pa.RecordBatch.from_pylist([derived_row(row, types)], schema=arrow)
+            for nth in range(len(batch)):
+                yield pa.RecordBatch.from_pylist([derived_row(batch.slice(nth, 1), types)], schema=arrow)
 
     return facts.mapInArrow(derive_rows, schema)
 
@@ -73,10 +73,11 @@ def rows_of(derived: DataFrame, table: Table) -> DataFrame:
     return derived.select("cluster_id", F.explode(table.name).alias("row")).select("cluster_id", "row.*")
 
 
-def derived_row(facts: Mapping[str, Any], types: Mapping[str, StructType]) -> Row:
+def derived_row(cluster: pa.RecordBatch, types: Mapping[str, StructType]) -> Row:
     """A cluster's conclusions, by the types of their rows. One that cannot be derived says so, alone."""
-    row: Row = {"cluster_id": facts["cluster_id"], "failure": None}
+    row: Row = {"cluster_id": cluster["cluster_id"][0].as_py(), "failure": None}
     try:
+        (facts,) = cluster.to_pylist()
         known = conclude(cluster_facts(facts))
         lost = quarantined(facts["captures"], facts["snapshots"])
         seen = rule_facts(facts, lost)

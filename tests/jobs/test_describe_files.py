@@ -59,11 +59,16 @@ def test_what_cannot_be_used_is_left_out_and_said(golden: Path, tmp_path: Path) 
     half.mkdir()
     (half / "1795256883491-half.txt").write_text("ClusterId:  c\nLeaderId:  1\n")
     (half / "1795256883492-letter.txt").write_text("Dear reader")
+    status = (golden / "stale-split/quorum/1795256817519-status-steady.txt").read_text()
+    (half / "1795256883493-lie.txt").write_text(
+        status.replace("LeaderId:               1", f"LeaderId: {2**40}")
+    )
     found = find_describe_files([tmp_path])
     assert found.files == ()
-    assert len(found.left_out) == 2
+    assert len(found.left_out) == 3
     assert "replication.txt: no --status output beside it" in found.left_out[0]
     assert "1795256883491-half.txt: no LeaderEpoch" in found.left_out[1]
+    assert "1795256883493-lie.txt: a number is beyond what Kafka has" in found.left_out[2]
 
 
 def test_only_named_clusters(golden: Path, tmp_path: Path) -> None:
