@@ -1,0 +1,169 @@
+"""The page of a thousand clusters, one of them with ten thousand epochs: seconds and bytes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from dashboards.report.write import write_report
+from tests.bench.frame import Bench, Row, cpu_seconds
+from tests.dashboards.worlds import DIRECTORIES
+
+Rows = list[dict[str, Any]]
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+NIGHTS = 90
+NOW_MS = round((BEGAN + timedelta(days=NIGHTS)).timestamp() * 1000)
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """A fleet captured nightly for three months, elections now and then; and one cluster in a storm."""
+    clusters = bench.size(1_000, 50)
+    storm = bench.size(10_000, 2_000)
+    lake = fleet(bench.folder / f"report-{clusters}", clusters, storm)
+    out = bench.folder / "page.html"
+    made: list[int] = []
+    taken = cpu_seconds(lambda: made.append(write_report(lake, out, NOW_MS).size_bytes))
+    detail = f"{clusters:,} clusters, {clusters * 3 * NIGHTS:,} captures, {storm:,} epochs in one"
+    yield Row("page of a fleet, CPU", taken, "s", at_most=5, detail=detail)
+    yield Row("page of a fleet, size", made[0] / 1e6, "MB", at_most=2, detail=detail)
+    taken = cpu_seconds(lambda: made.append(write_report(lake, out, NOW_MS, ["cluster-0000"]).size_bytes))
+    yield Row("page of one cluster, CPU", taken, "s", at_most=2, detail=f"{storm:,} epochs")
+    yield Row("page of one cluster, size", made[1] / 1e6, "MB", at_most=0.5, detail=f"{storm:,} epochs")
+
+
+def fleet(path: Path, clusters: int, storm: int) -> Path:
+    """A lake of the tables that the page reads, written without a session; kept between runs."""
+    if (path / "lake.json").is_file():
+        return path
+    shutil.rmtree(path, ignore_errors=True)
+    names = [f"cluster-{n:04}" for n in range(clusters)]
+    tables = {
+        "captures": [row for name in names for row in captures(name)],
+        "epochs": [row for n, name in enumerate(names) for row in epochs(name, 30 if n else storm)],
+        "voter_sets": [row for name in names for row in voter_sets(name)],
+        "voter_changes": [row for name in names for row in voter_changes(name)],
+        "high_watermarks": [row for name in names for row in high_watermarks(name)],
+        "log_ranges": [row for name in names for row in log_ranges(name)],
+    }
+    for table, made in tables.items():
+        write_deltalake(path / table, pa.Table.from_pylist(made))
+    (path / "lake.json").write_text('{"format_version": 1}\n')
+    return path
+
+
+def night(n: int) -> datetime:
+    return BEGAN + timedelta(days=n, hours=3)
+
+
+def captures(cluster: str) -> Rows:
+    return [
+        {
+            "cluster_id": cluster,
+            "capture_id": f"{cluster}-{node}-{n}",
+            "node_id": node,
+            "directory_id": DIRECTORIES[node],
+            "captured_at": night(n),
+            "log_start_offset": 0,
+            "log_end_offset": (n + 1) * 170_000 + node,
+            "last_leader_epoch": n,
+            "kraft_version": 1,
+            "size_bytes": 12_000_000,
+            "snapshots": [{"end_offset": n * 170_000, "leader_epoch": n, "content_digest": f"{cluster}-{n}"}],
+        }
+        for n in range(NIGHTS)
+        for node in (1, 2, 3)
+    ]
+
+
+def epochs(cluster: str, how_many: int) -> Rows:
+    apart = timedelta(days=NIGHTS) / how_many
+    return [
+        {
+            "cluster_id": cluster,
+            "leader_epoch": n,
+            "leader_id": n % 3 + 1,
+            "start_offset": n * 500,
+            "start_offset_exact": True,
+            "elected_at": BEGAN + n * apart,
+            "voters": [1, 2, 3],
+            "granting_voters": [1, 2],
+            "leaderless_ms": 1_500,
+        }
+        for n in range(how_many)
+    ]
+
+
+def voter_sets(cluster: str) -> Rows:
+    return [
+        {
+            "cluster_id": cluster,
+            "offset": 2 + n * 100_000,
+            "leader_epoch": n + 1,
+            "source": "record",
+            "voters": [{"voter_id": i, "directory_id": DIRECTORIES[i]} for i in (1, 2, 3)],
+            "voter_ids": [1, 2, 3],
+            "majority": 2,
+            "commit_status": "committed",
+            "evidence": f"snapshot {n}",
+            "in_force_from": night(n * 10),
+            "in_force_to": night(n * 10 + 10) if n < 8 else None,
+            "in_force_to_offset": 2 + (n + 1) * 100_000 if n < 8 else None,
+            "truncated_by_epoch": None,
+        }
+        for n in range(9)
+    ]
+
+
+def voter_changes(cluster: str) -> Rows:
+    return [
+        {
+            "cluster_id": cluster,
+            "offset": 2 + n * 100_000,
+            "leader_epoch": n + 1,
+            "kind": "updated",
+            "voter_id": n % 3 + 1,
+            "directory_id": DIRECTORIES[n % 3 + 1],
+            "detail": None,
+            "changed_at": night(n * 10),
+            "commit_status": "committed",
+        }
+        for n in range(9)
+    ]
+
+
+def high_watermarks(cluster: str) -> Rows:
+    return [
+        {
+            "cluster_id": cluster,
+            "evidence": "snapshot" if is_lower else "log_ends",
+            "source": f"night {n}",
+            "as_of": night(n),
+            "lower_bound": n * 170_000 if is_lower else None,
+            "upper_bound": None if is_lower else (n + 1) * 170_000,
+            "believed_bound": None,
+        }
+        for n in range(NIGHTS)
+        for is_lower in (True, False)
+    ]
+
+
+def log_ranges(cluster: str) -> Rows:
+    return [
+        {
+            "cluster_id": cluster,
+            "leader_epoch": n,
+            "first_offset": n * 500,
+            "end_offset": (n + 1) * 500,
+            "commit_status": "committed",
+            "evidence": "a majority stored it",
+            "as_of": night(n % NIGHTS),
+            "truncated_by_epoch": None,
+        }
+        for n in range(30)
+    ]
