@@ -9,6 +9,7 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from jobs.histories import derive_histories
 from jobs.ingesting import Ingested, observed
 from jobs.progress import Progress
 from transforms.cluster_facts import cluster_facts
@@ -53,6 +54,8 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: Ingested, progress: Progr
             good = derived.where("failure IS NULL")
             list(threads.map(lambda table: lake.replace(table, rows_of(good, table), done), DERIVED))
     derived.unpersist()
+    if done:
+        derive_histories(lake, done, progress, whole=not fresh.captures)
     return failed
 
 

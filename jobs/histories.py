@@ -1,0 +1,95 @@
+"""Histories of the metadata for the touched clusters, from the first offset of which anything changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.progress import Progress
+from transforms.frames import moment, to_frame
+from transforms.histories import Histories, histories
+from transforms.history_line import frame_of
+from transforms.lake import Lake, escape, in_clusters
+from transforms.replays import STARTS, Replay, replays, step_row
+from transforms.tables import HISTORIES, METADATA_TRANSACTIONS, RECORDS, REPLAYS, SNAPSHOT_RECORDS, Table
+
+
+def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, whole: bool = False) -> None:
+    """Write the histories of the clusters whose log is not what they were made from last.
+
+    whole: all of them, from the beginning. The table replays, written last, is the mark that all are whole.
+    """
+    with progress.stage("histories", f"{len(clusters)} clusters"):
+        todo = replays(lake.path, clusters, whole)
+        if todo:
+            write_histories(lake, todo)
+
+
+def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
+    touched = [replay.cluster_id for replay in todo]
+    records, snapshot_records = (
+        lake.read(t).where(in_clusters(touched)) for t in (RECORDS, SNAPSHOT_RECORDS)
+    )
+    made = histories(records, snapshot_records, kept_versions(lake, todo), todo)
+    rewritten = any(replay.rewrites for replay in todo)
+    tables = [t for t in HISTORIES if t.name in made.changed or (rewritten and lake.exists(t))]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda table: write_history(lake, table, made, todo), tables))
+    write_transactions(lake, todo)
+    rows = [step_row(replay.cluster_id, n, step) for replay in todo for n, step in enumerate(replay.steps)]
+    lake.replace(REPLAYS, to_frame(lake.spark, rows, REPLAYS.schema), touched)
+
+
+def kept_versions(lake: Lake, todo: Sequence[Replay]) -> dict[str, DataFrame]:
+    """By table, the versions that stand where the replays start."""
+    going_on = [{"cluster_id": r.cluster_id, "start": r.start} for r in todo if r.start > 0]
+    if not going_on:
+        return {}
+    starts = F.broadcast(frame_of(lake.spark, going_on, STARTS))
+    return {
+        table.name: lake.read(table)
+        .join(starts, "cluster_id")
+        .where("valid_from_offset < start AND (valid_to_offset IS NULL OR valid_to_offset >= start)")
+        .drop("start")
+        for table in HISTORIES
+        if lake.exists(table)
+    }
+
+
+def write_history(lake: Lake, table: Table, made: Histories, todo: Sequence[Replay]) -> None:
+    """Replace the versions that stand at the starts of the replays, and all later ones."""
+    fresh = not lake.exists(table)
+    lake.create(table)
+    writer = made.rows(table).write.format("delta")
+    if fresh:
+        writer.mode("append").save(lake.location(table))
+        return
+    standing = "valid_to_offset IS NULL OR valid_to_offset >="
+    replaced = " OR ".join(
+        f"(cluster_id = '{escape(r.cluster_id)}' AND ({standing} {r.start}))" for r in todo
+    )
+    writer.mode("overwrite").option("replaceWhere", replaced).save(lake.location(table))
+
+
+def write_transactions(lake: Lake, todo: Sequence[Replay]) -> None:
+    rows = [
+        {
+            "cluster_id": replay.cluster_id,
+            "begin_offset": t.begin_offset,
+            "end_offset": t.end_offset,
+            "name": t.name,
+            "outcome": t.outcome,
+            "reason": t.reason,
+            "begun_at": moment(t.begun_at),
+            "ended_at": moment(t.ended_at),
+            "commit_status": t.commit_status,
+        }
+        for replay in todo
+        for t in replay.transactions
+    ]
+    if rows or lake.exists(METADATA_TRANSACTIONS):
+        frame = to_frame(lake.spark, rows, METADATA_TRANSACTIONS.schema)
+        lake.replace(METADATA_TRANSACTIONS, frame, [replay.cluster_id for replay in todo])

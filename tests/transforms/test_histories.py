@@ -1,0 +1,101 @@
+"""Histories by SQL windows, beside those of the pure core (kraft_core.image.history)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+from tests.kraft_core.image.worlds import life, random_steps
+from tests.transforms.replayed import (
+    World,
+    gapped,
+    records_table,
+    snapshot_records_table,
+    whole,
+)
+from transforms.frames import to_frame, to_rows
+from transforms.histories import histories
+from transforms.replays import Replay
+from transforms.tables import DELEGATION_TOKENS, HISTORIES, PARTITIONS, ZK_MIGRATION_STATES
+
+# Of a token the lake holds no id: tests of tokens are apart.
+TESTED = [table for table in HISTORIES if table is not DELEGATION_TOKENS]
+KINDS = {ZK_MIGRATION_STATES: "zk_migration"}
+LIVES = 60
+STEPS = 90
+
+
+def made(
+    spark: Any, worlds: list[World], replays: list[Replay], kept: dict[str, Any]
+) -> dict[str, list[Any]]:
+    """The rows of every history by SQL."""
+    records = spark.createDataFrame(records_table(worlds))
+    snapshot_records = spark.createDataFrame(snapshot_records_table(worlds))
+    found = histories(records, snapshot_records, kept, replays)
+    rows: dict[str, list[Any]] = {table.name: [] for table in HISTORIES}
+    for row in to_rows(found.small):
+        rows[row["kind"]].append(row | row[row["kind"]])
+    rows[PARTITIONS.name] = to_rows(found.partitions)
+    return rows
+
+
+def expected(worlds: list[World]) -> dict[str, list[Any]]:
+    by_core = [world.expected() for world in worlds]
+    return {t.name: [row for told in by_core for row in told[KINDS.get(t, t.name)]] for t in TESTED}
+
+
+def assert_equal(found: dict[str, list[Any]], wanted: dict[str, list[Any]]) -> None:
+    for table in TESTED:
+        columns = [n for n in table.names if n != "entity_name"]
+        assert as_texts(found[table.name], columns) == as_texts(wanted[table.name], columns), table.name
+
+
+def as_texts(rows: list[Any], columns: list[str]) -> list[str]:
+    return sorted(json.dumps([row[name] for name in columns], default=as_text) for row in rows)
+
+
+def as_text(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat()
+
+
+def worlds() -> list[World]:
+    """Whole logs, and logs with a gap and checkpoints."""
+    told = [(seed, life(random_steps(seed, STEPS))) for seed in range(LIVES)]
+    return [
+        whole(f"whole {seed}", records) if seed % 2 else gapped(f"gapped {seed}", records, Random(seed))
+        for seed, records in told
+    ]
+
+
+def test_random_lives_give_what_the_core_gives_at_once_and_in_two_runs(spark: Any) -> None:
+    """The first run sees the beginning of each log, the second one goes on from where anything changed."""
+    ended = worlds()
+    begun = [world.begun(Random(world.cluster_id)) for world in ended]
+    first = made(spark, begun, [w.replay() for w in begun], {})
+    assert_equal(first, expected(begun))
+
+    replays = [now.replay(before.steps) for before, now in zip(begun, ended, strict=True)]
+    starts = {replay.cluster_id: replay.start for replay in replays}
+    assert len({start for start in starts.values() if start > 0}) > LIVES // 4
+
+    def stands(row: dict[str, Any]) -> bool:
+        end = row["valid_to_offset"]
+        return end is None or end >= starts[row["cluster_id"]]
+
+    kept = {
+        table.name: to_frame(
+            spark,
+            [
+                {name: row[name] for name in table.names}
+                for row in first[table.name]
+                if stands(row) and row["valid_from_offset"] < starts[row["cluster_id"]]
+            ],
+            table.schema,
+        )
+        for table in TESTED
+    }
+    second = made(spark, ended, replays, kept)
+    left = {name: [row for row in rows if not stands(row)] for name, rows in first.items()}
+    assert_equal({name: left[name] + second[name] for name in left}, expected(ended))
