@@ -18,6 +18,8 @@ SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-4 -4h8v8h-8z", "M0 -5l5 9h-1
 
 # Replicas are captured together and end alike: their points stand side by side, so many pixels apart.
 BESIDE = 5
+# With more captures than this the points are small, and there is no room beside.
+DENSE = 24
 
 
 class Scale:
@@ -114,7 +116,8 @@ def draw_log_ends(
 ) -> list[Markup]:
     """A replica's log ends, `aside` by some pixels, joined by a thin line."""
     colour = f"replica r{index % len(SHAPES)}"
-    shape = el("path", d=SHAPES[index % len(SHAPES)], transform=f"translate({aside:g} 0)")
+    place = f"translate({aside:g} 0)" if len(ends) <= DENSE else "scale(.5)"
+    shape = el("path", d=SHAPES[index % len(SHAPES)], transform=place)
     thin = [
         line(time.x(a.at), scale.y(a.end_offset), time.x(b.at), scale.y(b.end_offset), colour)
         for a, b in pairwise(ends)

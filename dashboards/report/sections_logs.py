@@ -24,7 +24,7 @@ def unsettled(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("Offsets", True), Col("Epoch"), Col("Records", True), Col("Status"), Col("As of"),
+    columns = [Col("Offsets"), Col("Epoch"), Col("Records", True), Col("Status"), Col("As of"),
                Col("Proven by", long=True)]  # fmt: skip
     more = newest(len(rows), view.count("unsettled"), "stretches")
     return table("Stretches of the log that are not committed", columns, told, more)
@@ -47,7 +47,7 @@ def truncations(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("Replica"), Col("Offsets lost", True), Col("of epochs"), Col("by epoch", True),
+    columns = [Col("Replica"), Col("Offsets lost"), Col("of epochs"), Col("by epoch"),
                Col("Membership changes lost", long=True), Col("Still held"), Col("Gone")]  # fmt: skip
     more = newest(len(rows), view.count("truncations"), "truncations")
     return table("Truncations that captures show", columns, told, more)
@@ -62,11 +62,9 @@ def recovery(view: View) -> Markup | None:
     best, others = advice["best"] or [], advice["others"] or []
     whom = listed(f"node {c['node_id']} ({short(c['directory_id'])})" for c in best)
     words = (
-        f"Safe: {whom}"
+        f"Safe to go on with {whom}"
         if advice["is_safe"]
-        else f"Not safe. The best claim has {whom}"
-        if best
-        else "Not safe"
+        else f"Not safe; the best claim has {whom or 'none'}"
     )
     kind = "safe" if advice["is_safe"] else "unsafe"
     told = [
@@ -77,7 +75,7 @@ def recovery(view: View) -> Markup | None:
             number(candidate["last_leader_epoch"]),
             number(candidate["log_end_offset"]),
             in_force(candidate),
-            candidate["loses"] or "nothing known",
+            candidate["loses"] or "nothing",
         )
         for candidate in [*best, *others]
     ]
@@ -85,7 +83,7 @@ def recovery(view: View) -> Markup | None:
                Col("Voters it puts in force"), Col("Loses", long=True)]  # fmt: skip
     return el(
         "div",
-        el("p", el("b", f"{words}."), f" {advice['why']}", class_=f"advice {kind}"),
+        el("p", el("b", words), f": {advice['why']}.", class_=f"advice {kind}"),
         el("p", "As of ", time_of(advice["as_of"]),
            f"; the highest epoch seen is {number(advice['highest_epoch'])}.", class_="more"),
         table("Replicas by their claim", columns, told),
@@ -142,6 +140,6 @@ def snapshots(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("End / epoch", True), Col("First written"), Col("Nodes"), Col("Different files", True),
+    columns = [Col("End / epoch"), Col("First written"), Col("Nodes"), Col("Different files", True),
                Col("State"), Col("Size", True)]  # fmt: skip
     return table("Snapshots", columns, told)
