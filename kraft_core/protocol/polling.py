@@ -166,7 +166,12 @@ def _answer_empty(replica: Replica, parked: ParkedFetch) -> Step:
 
 
 def _poll_resigned(replica: Replica, state: Resigned) -> Step:
-    """The next epoch begins unattached, so that nobody takes this replica for its leader any longer."""
+    """The next epoch begins unattached, so that nobody takes this replica for its leader any longer.
+
+    A sole voter has nobody to mislead, and stands again at once.
+    """
+    if replica.is_voter and len(replica.voters) == 1:
+        return begin_election(replica).then(ask_for_votes)
     if replica.now >= state.election_deadline:
         return to_unattached(replica, state.epoch + 1)
     return bid_farewell(replica, state)

@@ -55,6 +55,7 @@ def _table() -> tuple[Transition, ...]:
         Transition(resigned, unattached, "election timeout, or learns of a higher epoch", True),
         Transition(resigned, follower, "learns of a higher epoch and who leads it", True),
         Transition(resigned, observer, "learns of a higher epoch and who leads it, no voter", True),
+        Transition(resigned, prospective, "is the only voter", False),
         Transition(follower, prospective, "fetch timeout", False),
         Transition(follower, unattached, "learns of a higher epoch", True),
         Transition(follower, follower, "learns of another leader, or of more of its endpoints", None),

@@ -122,10 +122,15 @@ def vote_for(replica: Replica, candidate: ReplicaKey) -> Step:
 
 
 def _leave(replica: Replica, state: State) -> Step:
-    """Enter a role that does not lead: a leader lets go of what it had promised."""
+    """Enter a role that does not lead: a leader lets go of what it had promised.
+
+    One that resigns forgets the high watermark; one that another overtakes still knows it.
+    """
     step = Step(replica)
     if isinstance(replica.state, Leader):
-        step = _let_go(replica, replica.state).then(operate, Resign())
+        step = _let_go(replica, replica.state)
+        if isinstance(state, Resigned):
+            step = step.then(operate, Resign())
     return Step(replace(step.replica, state=state, sent=()), step.operations, step.messages)
 
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.conformance import cluster, leader_high_watermark, log_replay, rpc
+from tests.conformance import cluster, cluster_protocol, leader_high_watermark, log_replay, rpc
 from tests.conformance.tally import Tally
 from tests.conformance.trace import Line, read_trace
 
@@ -37,6 +37,14 @@ def compare_trace(path: Path, compare: Comparison) -> Tally:
     return compare(read_trace(path))
 
 
+def compare_protocol(path: Path) -> Tally | None:
+    """The replicas of a trace of quorums; None for any other trace."""
+    if not path.name.startswith("cluster"):
+        return None
+    rewinds = path.name.startswith("cluster-rewound")
+    return cluster_protocol.compare(read_trace(path), Tally(), rewinds=rewinds)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("traces", type=Path, help="a folder of .jsonl or .jsonl.gz traces")
@@ -52,11 +60,14 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{path.name}: not a trace of this format, not compared")
             continue
         try:
-            tallies.append(compare_trace(path, compare))
+            of_logs, of_replicas = compare_trace(path, compare), compare_protocol(path)
         except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
             print(f"{path.name}: not readable as a trace: {error!r}", file=sys.stderr)
             return 2
-        print(*tallies[-1].lines(path.name), sep="\n")
+        for title, tally in ((path.name, of_logs), (f"{path.name}, replicas", of_replicas)):
+            if tally is not None:
+                tallies.append(tally)
+                print(*tally.lines(title), sep="\n")
     if not tallies:
         print(f"{folder}: no trace to compare", file=sys.stderr)
         return 2
