@@ -9,17 +9,19 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 PACKAGE = Path(__file__).resolve().parent
 
 
-def defaults_file() -> Path:
-    """spark-defaults.conf: beside this module in an installed wheel, at the top of a checkout."""
-    inside = PACKAGE / "spark-defaults.conf"
-    return inside if inside.is_file() else PACKAGE.parent / "spark-defaults.conf"
+def packaged(name: str) -> str:
+    """A file beside this module, which may be zipped in a wheel, or else at the top of a checkout."""
+    inside = resources.files("jobs").joinpath(name)
+    return inside.read_text() if inside.is_file() else (PACKAGE.parent / name).read_text()
 
 
 def ivy_folder() -> Path | None:
@@ -33,7 +35,7 @@ def ivy_folder() -> Path | None:
 def read_defaults() -> dict[str, str]:
     """The settings of spark-defaults.conf, key to value."""
     settings: dict[str, str] = {}
-    for line in defaults_file().read_text().splitlines():
+    for line in packaged("spark-defaults.conf").splitlines():
         words = line.split(None, 1)
         if len(words) == 2 and not line.startswith("#"):
             settings[words[0]] = words[1].strip()
@@ -62,35 +64,49 @@ def open_session(
 ) -> SparkSession:
     """A session by spark-defaults.conf; local[*] unless a master is named or spark-submit set one.
 
+    Under spark-submit what it was given wins, and its jars are there already.
+
     Parameters: `master` as Spark takes it; `say` is told about long waits; `quick` is for jobs that read
     little, where the start counts for more than the speed reached later.
     """
     settings = read_defaults()
     if quick:
         settings["spark.driver.extraJavaOptions"] = settings["spark.kraftlake.quickJavaOptions"]
+    if "SPARK_ENV_LOADED" in os.environ:
+        return submitted_session(settings, master)
     ivy = ivy_folder()
     jars = jar_settings(settings, ivy)
     if say is not None and "spark.jars" not in jars:
         say("fetching the Delta jars (once)")
-    prepare_environment()
-    builder = SparkSession.builder
-    if master is None and "spark.master" not in settings and "SPARK_ENV_LOADED" not in os.environ:
-        master = "local[*]"
-    if master:
-        builder = builder.master(master)
-    for key, value in {**settings, **jars}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    master = master or settings.get("spark.master", "local[*]")
+    prepare_environment(master)
+    spark = configured(SparkSession.builder.master(master), settings | jars).getOrCreate()
     if ivy is not None and "spark.jars" not in jars:
         (ivy / "resolved").write_text(settings["spark.jars.packages"])
     return spark
 
 
-def prepare_environment() -> None:
+def submitted_session(settings: dict[str, str], master: str | None) -> SparkSession:
+    """The session of a program that spark-submit started, whose JVM runs already."""
+    SparkContext._ensure_initialized()
+    given = dict(SparkConf().getAll())
+    missing = {k: v for k, v in settings.items() if k not in given and not k.startswith("spark.jars")}
+    builder = SparkSession.builder.master(master) if master else SparkSession.builder
+    return configured(builder, missing).getOrCreate()
+
+
+def configured(builder: SparkSession.Builder, settings: dict[str, str]) -> SparkSession.Builder:
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def prepare_environment(master: str) -> None:
     """What Spark reads from the environment before its JVM starts."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("SPARK_CONF_DIR", str(conf_folder()))
 
 
@@ -99,7 +115,7 @@ def conf_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"kraftlake-conf-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     target = folder / "log4j2.properties"
-    text = (PACKAGE / "log4j2.properties").read_text()
+    text = packaged("log4j2.properties")
     if not target.is_file() or target.read_text() != text:
         target.write_text(text)
     return folder

@@ -6,11 +6,12 @@ Writers go through here: append new keys, merge small tables, replace what is de
 from __future__ import annotations
 
 import hashlib
+import shutil
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -40,22 +41,27 @@ class Lake:
         return self.spark.createDataFrame([], table.schema)
 
     def create(self, table: Table) -> None:
-        """The Delta table with its comments, clustering and checks, if it is not there."""
+        """The Delta table with its comments, clustering and checks, if it is not there.
+
+        It is made aside and then renamed, so that a killed run leaves no half of one, and of two runs that
+        make it at once one does.
+        """
         if self.exists(table):
             return
+        aside = self.path / f".{table.name}-{uuid.uuid4().hex}"
         columns = ", ".join(c.ddl for c in table.columns)
         layout = f"CLUSTER BY ({', '.join(table.clustering)})" if table.clustering else ""
-        try:
-            self.spark.sql(
-                f"CREATE TABLE IF NOT EXISTS delta.`{self.location(table)}` ({columns}) USING DELTA "
-                f"{layout} COMMENT '{escape(table.comment)}'"
-            )
-        except DeltaConcurrentModificationException:  # `runs`, by two first runs at once: the other made it
-            return
+        self.spark.sql(
+            f"CREATE TABLE delta.`{aside}` ({columns}) USING DELTA {layout} COMMENT '{escape(table.comment)}'"
+        )
         for name, condition in table.checks.items():
-            self.spark.sql(
-                f"ALTER TABLE delta.`{self.location(table)}` ADD CONSTRAINT {name} CHECK ({condition})"
-            )
+            self.spark.sql(f"ALTER TABLE delta.`{aside}` ADD CONSTRAINT {name} CHECK ({condition})")
+        try:
+            aside.rename(self.location(table))
+        except OSError:
+            if not self.exists(table):
+                raise
+            shutil.rmtree(aside)
 
     def append(self, table: Table, rows: DataFrame, load_id: str) -> int:
         """Append rows once: the same load repeated after a kill is dropped by Delta itself.
