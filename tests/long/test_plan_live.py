@@ -194,7 +194,7 @@ def test_losses_and_a_replaced_disk(live: LiveQuorum) -> None:
     assert successor in left
 
     gone = sorted(set(left) - {successor})[0]
-    made = planned(live, "lose-another", Lose((gone,)), *left)
+    made = planned(live, "lose-another", Lose((gone,)), *everyone)
     assert made.judged.verdict.name == "unsafe", made.judged.verdict.reason
     live.kill(gone)
     frozen = live.watermark(successor)
