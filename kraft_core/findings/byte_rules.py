@@ -25,7 +25,7 @@ def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:
             severity = "warning" if _is_torn_tail(lost, capture) else "error"
             by_file[lost.capture_id, lost.file, severity].append(lost)
     for (capture_id, file, severity), places in sorted(by_file.items()):
-        yield _unreadable(view.captures[capture_id], file, severity, sorted(places))
+        yield _unreadable(view.captures[capture_id], file, severity, places)
 
 
 def _is_torn_tail(lost: UnreadableBytes, capture: Capture) -> bool:
@@ -36,6 +36,7 @@ def _is_torn_tail(lost: UnreadableBytes, capture: Capture) -> bool:
 
 
 def _unreadable(capture: Capture, file: str, severity: Severity, places: list[UnreadableBytes]) -> Breach:
+    places = sorted(places, key=lambda place: place.position)
     size = sum(place.size_bytes for place in places)
     reasons = ", ".join(sorted({place.reason for place in places}))
     first = min((p.lost_from_offset for p in places if p.lost_from_offset is not None), default=None)

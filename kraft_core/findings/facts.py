@@ -50,7 +50,7 @@ class OrderFault:
     expected: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class UnreadableBytes:
     """A row of table quarantine: bytes of a captured file that no copy supplied.
 
@@ -86,7 +86,7 @@ class SnapshotDeviation:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Observation:
     """A line of what kafka-metadata-quorum describe printed: see findings.describe.
 
@@ -126,3 +126,14 @@ class RuleFacts:
     unreadable: tuple[UnreadableBytes, ...] = ()
     snapshot_deviations: tuple[SnapshotDeviation, ...] = ()
     observations: tuple[Observation, ...] = ()
+
+
+def distinct(facts: RuleFacts) -> RuleFacts:
+    """The same facts in one order, each once."""
+    return RuleFacts(
+        tuple(sorted(set(facts.batch_conflicts))),
+        tuple(sorted(set(facts.order_faults))),
+        tuple(sorted(set(facts.unreadable), key=repr)),
+        tuple(sorted(set(facts.snapshot_deviations))),
+        tuple(sorted(set(facts.observations), key=repr)),
+    )

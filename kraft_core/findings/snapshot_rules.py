@@ -111,7 +111,7 @@ def _engine(snapshot: SnapshotFacts) -> Snapshot:
 
 
 def _name(snapshot: SnapshotFacts) -> str:
-    holders = labels(ReplicaKey.of(*holder) for holder in snapshot.held_by)
+    holders = labels({ReplicaKey.of(*holder) for holder in snapshot.held_by})
     return f"Checkpoint {snapshot.end_offset}-{snapshot.leader_epoch} of {holders}"
 
 

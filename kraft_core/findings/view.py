@@ -11,7 +11,7 @@ from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.watermarks import high_watermarks
-from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.facts import RuleFacts, distinct
 from kraft_core.findings.logs import CapturedLogs
 from kraft_core.findings.truncations import TruncationRow, observed_truncations
 from kraft_core.raft.voters import ReplicaKey
@@ -22,8 +22,8 @@ class ClusterView:
 
     def __init__(self, known: Conclusions, facts: RuleFacts) -> None:
         self.known = known
-        self.facts = facts
-        self.logs = CapturedLogs(known, facts.batch_conflicts)
+        self.facts = distinct(facts)
+        self.logs = CapturedLogs(known, self.facts.batch_conflicts)
         self.captures = {capture.capture_id: capture for capture in known.facts.captures}
 
     @cached_property

@@ -222,7 +222,7 @@ def _told(view: ClusterView) -> list[_Told]:
     """Each known high watermark that a leader told, with its epoch, by time."""
     found = [
         (seen, seen.high_watermark, seen.leader_epoch)
-        for seen in set(view.facts.observations)
+        for seen in view.facts.observations
         if seen.high_watermark is not None and seen.leader_epoch is not None
     ]
     return sorted(found, key=lambda entry: (entry[0].observed_from, entry[0].observed_to, entry[0].source))

@@ -1,0 +1,105 @@
+"""The parser of describe outputs, on real ones and on those of older releases."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.describe import LONGEST_COMMAND_MS, observed_watermarks, parse_describe
+from kraft_core.uuid_text import ZERO_UUID
+from tests.kraft_core.evidence.golden import GOLDEN, MOMENTS
+from tests.kraft_core.findings.golden import SCENARIOS, known, observations
+
+NODE = {1: "dlQnpRFNQLyzxMXecUSy_g", 2: "JJnBYSCjLKkJ5gRPQ1FZ7g", 4: "SOrsTZWA5cqGYWsEVOGWQA"}
+
+
+def test_a_status() -> None:
+    name = "1795256935447-status-true-leader.txt"
+    text = (GOLDEN / "stale-split/quorum" / name).read_text()
+    (seen,) = parse_describe(name, text, 1795256936491)
+    assert (seen.cluster_id, seen.kind, seen.node_id) == ("W2JPl0IXSia8pSNJSDCaUw", "status", 4)
+    assert (seen.observed_from, seen.observed_to) == (1795256935447, 1795256936491)
+    assert (seen.leader_epoch, seen.high_watermark) == (5, 5096)
+    assert seen.directory_id == "ECpnbSlUzT-kBBANzlFArw"
+    assert [node for node, _ in seen.voters] == [1, 2, 3, 4, 5]
+    assert seen.observers == ()
+
+
+def replication(text: str) -> list[tuple[object, ...]]:
+    rows = parse_describe("1795252521000-replication.txt", text, cluster_id="c")
+    assert {(row.cluster_id, row.observed_to - row.observed_from) for row in rows} == {
+        ("c", LONGEST_COMMAND_MS)
+    }
+    return [
+        (r.node_id, r.directory_id, r.log_end_offset, r.lag_records, r.last_fetch_at, r.status) for r in rows
+    ]
+
+
+def test_a_replication_plain_and_human_readable() -> None:
+    """-1 is unknown, and "36 ms ago" no time."""
+    folder = GOLDEN / "uncommitted-truncation/quorum"
+    plain = replication(next(folder.glob("*-replication-during-uncommitted.txt")).read_text())
+    assert plain[0] == (1, NODE[1], 367, 0, 1795252521927, "Leader")
+    assert plain[1] == (2, NODE[2], 352, 15, 1795252515351, "Follower")
+    human = replication(next(folder.glob("*-replication-human-during-uncommitted.txt")).read_text())
+    assert human[0] == (1, NODE[1], 369, 0, None, "Leader")
+    restarted = replication(next(folder.glob("*-replication-new-leader-2.txt")).read_text())
+    assert restarted[1] == (1, NODE[1], None, 366, None, "Follower")
+    assert {row[-1] for row in restarted} == {"Leader", "Follower", "Observer"}
+
+
+OLDER_STATUS = """ClusterId:              fMCL8kv1SWm87L_Md-I2hg
+LeaderId:               3002
+LeaderEpoch:            2
+HighWatermark:          -1
+MaxFollowerLag:         0
+MaxFollowerLagTimeMs:   -1
+CurrentVoters:          [3000,3001,3002]
+CurrentObservers:       [0]
+"""
+OLDER_REPLICATION = (
+    "NodeId\tLogEndOffset\tLag\tLastFetchTimestamp\tLastCaughtUpTimestamp\tStatus  \t\n"
+    "3002  \t22          \t0  \t1664000000000     \t1664000000000        \tLeader  \t\n"
+)
+
+
+def test_outputs_of_releases_without_directory_ids() -> None:
+    (seen,) = parse_describe("1664000000000.txt", OLDER_STATUS)
+    assert (seen.node_id, seen.directory_id, seen.high_watermark) == (3002, ZERO_UUID, None)
+    assert seen.voters == ((3000, ZERO_UUID), (3001, ZERO_UUID), (3002, ZERO_UUID))
+    assert replication(OLDER_REPLICATION) == [(3002, ZERO_UUID, 22, 0, 1664000000000, "Leader")]
+
+
+def test_what_is_no_output() -> None:
+    assert parse_describe("1664000000000.txt", "Timed out waiting for a node assignment.\n") == []
+    assert parse_describe("1664000000000.txt", "") == []
+    with pytest.raises(ValueError, match="does not begin with the time"):
+        parse_describe("status.txt", OLDER_STATUS)
+    with pytest.raises(ValueError, match="no HighWatermark"):
+        parse_describe("1664000000000.txt", OLDER_STATUS.replace("HighWatermark", "Watermark"))
+    with pytest.raises(ValueError, match="'soon' is no number"):
+        parse_describe("1664000000000.txt", OLDER_STATUS.replace("-1\nMax", "soon\nMax"))
+    with pytest.raises(ValueError, match="lists no replicas"):
+        parse_describe("1664000000000.txt", OLDER_STATUS.replace("[0]", "[0"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_output_is_read(scenario: str) -> None:
+    found = observations(scenario)
+    assert {seen.source for seen in found} == {
+        path.name for path in (GOLDEN / scenario / "quorum").glob("*.txt")
+    }
+    assert {seen.cluster_id for seen in found} == {
+        known(name).facts.cluster_id for name in MOMENTS if name.split("/")[0] == scenario
+    }
+
+
+def test_watermarks_of_a_stale_leader_are_only_believed() -> None:
+    rows = observed_watermarks(known("all of stale-split"), observations("stale-split"))
+    assert len({(row.evidence, row.source, row.as_of) for row in rows}) == len(rows)
+    assert {row.leader_epoch for row in rows if row.believed_bound is not None} == {4}
+    assert {row.believed_bound for row in rows if row.leader_epoch == 4} == {5014, 5225}
+    assert max(row.lower_bound or 0 for row in rows) == 5446
+    conclusions = conclude(known("stale-split/before").facts)
+    unknown = parse_describe("1664000000000.txt", OLDER_STATUS)
+    assert observed_watermarks(conclusions, unknown) == []

@@ -1,0 +1,117 @@
+"""Recovery advice for the golden captures, and for a few told by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.recovery import Candidate, RecoveryAdvice, recovery_advice
+from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.findings.golden import EVERY, known
+
+# Safe or not, and the ids with the best claim, (voters, observers) with their last epoch and log end.
+EXPECTED: dict[str, tuple[bool, tuple[int, ...], tuple[int, ...], tuple[int, int] | None]] = {
+    "uncommitted-truncation/before": (True, (1,), (4,), (1, 369)),
+    "uncommitted-truncation/after": (True, (2, 1, 3), (4,), (3, 507)),
+    "uncommitted-removal/before": (True, (3,), (4,), (6, 803)),
+    "uncommitted-then-committed/before": (True, (3,), (4,), (10, 1264)),
+    "uncommitted-then-committed/after": (True, (3, 1, 2, 4), (), (10, 1288)),
+    "disk-failure/before-wipe": (True, (3, 1, 2), (), (1, 54)),
+    "disk-failure/reformatted-not-added": (False, (), (), None),
+    "disk-failure": (True, (3, 2), (), (1, 140)),
+    "all of disk-failure": (True, (3, 2), (), (1, 140)),
+    "static-upgrade/at-3.9.2": (True, (1,), (), (8, 529)),
+    "static-upgrade/at-4.3.1-static": (False, (1,), (), (10, 651)),
+    "stale-split/before": (False, (1,), (), (1, 1741)),
+    "stale-split/two-of-five": (False, (1, 3), (), (4, 5230)),
+    "stale-split/three-of-five": (True, (4, 2, 5), (), (5, 5311)),
+    "stale-split/healed": (True, (4, 2, 5), (), (5, 5368)),
+}
+
+
+def logs(candidates: tuple[Candidate, ...]) -> set[tuple[int, int]]:
+    return {(c.last_leader_epoch, c.log_end_offset) for c in candidates}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_best_claim(name: str) -> None:
+    advice = recovery_advice(known(name))
+    is_safe, voters, observers, log = EXPECTED[name]
+    assert advice.is_safe is is_safe
+    assert tuple(c.node_id for c in advice.best if not c.is_observer) == voters
+    assert tuple(c.node_id for c in advice.best if c.is_observer) == observers
+    assert logs(advice.best) == ({log} if log else set())
+
+
+def chosen(advice: RecoveryAdvice, node_id: int) -> Candidate:
+    (found,) = (c for c in (*advice.best, *advice.others) if c.node_id == node_id)
+    return found
+
+
+def test_what_each_choice_would_do_to_an_uncommitted_change() -> None:
+    advice = recovery_advice(known("uncommitted-truncation/before"))
+    leader, follower = chosen(advice, 1), chosen(advice, 2)
+    assert leader.led_last_epoch
+    assert leader.voters_in_force == "{1,2,3,4} (VotersRecord 355/e1)"
+    assert (leader.voters_offset, leader.voters_status) == (355, "uncommitted")
+    assert (leader.loses, leader.keeps) == ("", "352 to 368 of epoch 1 (uncommitted)")
+    assert (follower.voters_in_force, follower.voters_status) == (
+        "{1,2,3} (VotersRecord 28/e1)",
+        "committed",
+    )
+    assert (follower.loses, follower.keeps) == ("352 to 368 of epoch 1 (uncommitted)", "")
+    assert advice.why == (
+        "of {1,2,3} (VotersRecord 28/e1) 1,2,3 captured, 2 needed; of {1,2,3,4} (VotersRecord 355/e1) "
+        "1,2,3,4 captured, 3 needed: the best claim has every committed record, as of the captures"
+    )
+    assert advice.as_of == min(c.captured_at for c in (*advice.best, *advice.others))
+
+
+def test_what_the_stale_side_of_the_split_would_lose() -> None:
+    advice = recovery_advice(known("stale-split/healed"))
+    for number in (1, 3):
+        assert chosen(advice, number).loses == "5006 to 5367 of epoch 5 (committed)"
+        assert chosen(advice, number).keeps == "5006 to 5229 of epoch 4 (truncated)"
+    assert advice.highest_epoch == 5
+
+
+def test_two_of_five_are_too_few() -> None:
+    """Three of five may have committed what these two never saw, and did."""
+    advice = recovery_advice(known("stale-split/two-of-five"))
+    assert advice.why.endswith("1,3 captured, 3 needed: committed records may be missing")
+    assert advice.best[0].voters_status == "undecided"
+    assert advice.highest_epoch == 4
+
+
+def test_a_new_directory_is_another_replica() -> None:
+    advice = recovery_advice(known("disk-failure/reformatted-not-added"))
+    assert (advice.best, [c.is_observer for c in advice.others]) == ((), [True])
+    assert "none captured" in advice.why
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_replica_is_named_once(name: str) -> None:
+    advice = recovery_advice(known(name))
+    named = [(c.node_id, c.directory_id) for c in (*advice.best, *advice.others)]
+    assert len(set(named)) == len(named) == len(known(name).holdings.captures)
+    claims = [(-c.last_leader_epoch, -c.log_end_offset) for c in advice.others]
+    assert claims == sorted(claims)
+
+
+def told() -> Story:
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+    return story.capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
+
+
+def test_a_log_whose_end_cannot_be_read_does_not_count() -> None:
+    assert recovery_advice(conclude(told().facts())).is_safe
+    damaged = told().capture("2", 2000, "1:0-40", 1, tail_damaged=True)
+    advice = recovery_advice(conclude(damaged.facts()))
+    assert not advice.is_safe
+    assert "1 captured, 2 needed" in advice.why
+
+
+def test_nothing_captured_gives_no_advice() -> None:
+    advice = recovery_advice(conclude(Story().facts()))
+    assert (advice.is_safe, advice.best, advice.others, advice.as_of) == (False, (), (), None)
+    assert advice.why == "no voter set is in sight: committed records may be missing"
