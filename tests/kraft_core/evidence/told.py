@@ -58,7 +58,7 @@ class Story:
             self.control_records.append(
                 ControlRecord(at + 1, epoch, at, end, epoch, 10 * at, "KRaftVersion", version)
             )
-            self.voters(epoch, at + 2, sets, batch=(at, end))
+            self.voters(epoch, at + 2, sets, batch=(at, end), crc=epoch)
         return self
 
     def data(self, epoch: int, at: int) -> Story:
@@ -66,13 +66,14 @@ class Story:
         self.first_data[epoch] = (at + 1, 10 * at)
         return self
 
-    def voters(self, epoch: int, at: int, names: str, batch: tuple[int, int] | None = None) -> Story:
+    def voters(
+        self, epoch: int, at: int, names: str, batch: tuple[int, int] | None = None, crc: int | None = None
+    ) -> Story:
         """A VotersRecord, alone in its batch unless that is given."""
         base, end = batch or (at, at + 1)
+        crc = 1000 * epoch + at if crc is None else crc
         value = {"voters": voters(names)}
-        self.control_records.append(
-            ControlRecord(at, epoch, base, end, 1000 * epoch + at, 10 * at, "KRaftVoters", value)
-        )
+        self.control_records.append(ControlRecord(at, epoch, base, end, crc, 10 * at, "KRaftVoters", value))
         return self
 
     def upgrade(self, epoch: int, at: int, names: str) -> Story:
@@ -81,7 +82,7 @@ class Story:
         self.control_records.append(
             ControlRecord(at, epoch, *batch, 1, 10 * at, "KRaftVersion", {"kRaftVersion": 1})
         )
-        return self.voters(epoch, at + 1, names, batch)
+        return self.voters(epoch, at + 1, names, batch, crc=1)
 
     def metadata_version(self, epoch: int, at: int, level: int) -> Story:
         self.feature_levels.append(FeatureLevel(at, epoch, level))

@@ -1,0 +1,199 @@
+"""What is a breach and what is not, told by hand where no golden capture shows the difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.facts import BatchConflict, BatchCopy, OrderFault, RuleFacts, UnreadableBytes
+from kraft_core.findings.finding import Finding
+from kraft_core.findings.judge import judge
+from tests.kraft_core.evidence.told import Story, directory
+
+
+def found(story: Story, facts: RuleFacts | None = None) -> list[Finding]:
+    return judge(conclude(story.facts()), facts or RuleFacts())
+
+
+def told(story: Story, facts: RuleFacts | None = None) -> list[tuple[int, str, int | None]]:
+    return [(f.rule, f.severity, f.first_offset) for f in found(story, facts)]
+
+
+def three() -> Story:
+    return Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+
+
+# --- rule 0: bytes --------------------------------------------------------------------------------
+
+
+def lost(story: Story, reason: str, first: int | None, end: int | None, nth: int = 0) -> RuleFacts:
+    name = story.captures[nth].capture_id
+    return RuleFacts(unreadable=(UnreadableBytes(name, "x.log", 100, 7, reason, first, end),))
+
+
+def test_a_torn_tail_warns_and_other_damage_is_an_error() -> None:
+    story = three().capture("1", 1000, "1:0-50", 1)
+    assert told(story, lost(story, "torn_tail", 50, None)) == [(0, "warning", 50)]
+    assert told(story, lost(story, "garbage_tail", 50, None)) == [(0, "error", 50)]
+    assert told(story, lost(story, "torn_tail", 20, None)) == [(0, "error", 20)]
+    assert told(story, lost(story, "bad_crc", None, None)) == [(0, "error", None)]
+
+
+def test_damage_of_a_capture_that_is_not_known_is_nobodys() -> None:
+    story = three().capture("1", 1000, "1:0-50", 1)
+    unknown = RuleFacts(unreadable=(UnreadableBytes("gone", "x.log", 0, 1, "bad_crc", None, None),))
+    assert told(story, unknown) == []
+
+
+def test_a_hole_is_an_error_unless_damage_or_another_copy_explains_it() -> None:
+    story = three().capture("1", 1000, "1:0-20 1:30-50", 1)
+    assert told(story) == [(0, "error", 20)]
+    assert "offsets 20 to 29 are missing" in found(story)[0].sentence
+    assert told(story, lost(story, "bad_crc", 20, 30)) == [(0, "error", 20)]
+    assert [f.name for f in found(story, lost(story, "bad_crc", 20, 30))] == ["bytes_are_readable"]
+    story.capture("1", 900, "1:0-35", 1)
+    assert told(story) == []
+
+
+def test_what_the_scan_saw_of_the_order_is_told_once() -> None:
+    story = three().capture("1", 1000, "1:0-20 1:30-50", 1)
+    gap = OrderFault(story.captures[0].capture_id, 30, 1, "gap", 20)
+    assert [(f.name, f.first_offset) for f in found(story, RuleFacts(order_faults=(gap,)))] == [
+        ("batches_follow_each_other", 20)
+    ]
+    back = replace(gap, kind="epoch_regression", offset=40, leader_epoch=0, expected=1)
+    assert (2, "error", 40) in told(story, RuleFacts(order_faults=(back,)))
+
+
+# --- one log --------------------------------------------------------------------------------------
+
+
+def test_small_files_that_were_copied_before_the_log_warn() -> None:
+    story = three().leader(2, 40, 2, "1 2 3")
+    entries = {"leader_epoch_checkpoint": ((1, 0),)}
+    live = (
+        three().leader(2, 40, 2, "1 2 3").capture("1", 1000, "1:0-40 2:40-50", 1, consistent=False, **entries)
+    )
+    assert told(live) == [(10, "warning", 40), (21, "warning", None)]
+    stopped = story.capture("1", 1000, "1:0-40 2:40-50", 2, **entries)
+    assert told(stopped) == [(10, "error", 40)]
+
+
+def test_an_epoch_cache_out_of_order_is_an_error() -> None:
+    story = three().leader(2, 40, 2, "1 2 3")
+    entries = ((2, 40), (1, 0))
+    story.capture("1", 1000, "1:0-40 2:40-50", 2, leader_epoch_checkpoint=entries)
+    assert told(story) == [(10, "error", 0)]
+
+
+def test_a_log_that_begins_at_a_snapshot_keeps_every_rule() -> None:
+    story = three().leader(2, 40, 2, "1 2 3").snapshot(30, 1, "1", sets="1 2 3")
+    story.capture("1", 1000, "1:30-40 2:40-50", 2, leader_epoch_checkpoint=((1, 30), (2, 40)))
+    assert told(story) == []
+    bare = three().leader(2, 40, 2, "1 2 3").capture("1", 1000, "1:30-40 2:40-50", 2)
+    assert told(bare) == [(19, "error", 30)]
+
+
+def test_batches_under_a_raised_start_need_no_entry_in_the_cache() -> None:
+    """Only whole segments are deleted: the log still holds what lies below its oldest checkpoint."""
+    story = three().leader(2, 40, 2, "1 2 3").snapshot(45, 2, "1", sets="1 2 3")
+    story.capture("1", 1000, "1:0-40 2:40-50", 2, leader_epoch_checkpoint=((2, 45),))
+    assert told(story) == []
+
+
+def test_records_that_cannot_be_read_break_no_rule() -> None:
+    """Neither the LEADER_CHANGE nor the VotersRecord, nor what would follow from them."""
+    story = three().leader(2, 40, 2, "1 2 3").voters(2, 45, "1 2 3 4").leader(3, 50, 3, "1 2 3 4")
+    story.capture("1", 1000, "1:0-40 2:40-50 3:50-60", 3)
+    assert told(story) == []
+    story.control_records = [
+        replace(record, value=None) if record.offset in (40, 45) else record
+        for record in story.control_records
+    ]
+    assert told(story) == []
+
+
+# --- between replicas -----------------------------------------------------------------------------
+
+
+def test_lawful_tails_are_no_breach() -> None:
+    """Two replicas that differ above what is proven, alone and then as one of them wins."""
+    story = three().leader(2, 40, 2, "1 2 3", "2 3").data(2, 41)
+    story.capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-40 2:40-60", 2)
+    story.capture("3", 1000, "1:0-40 2:40-60", 2)
+    assert told(story) == []
+    assert told(story.capture("1", 2000, "1:0-40 2:40-70", 2)) == []
+
+
+def test_what_was_brought_back_and_committed_later_was_no_loss() -> None:
+    """Figure 8: node 2 lost its tail lawfully, before a leader that had it committed it."""
+    story = three().leader(2, 40, 1, "1 2 3", "1 2").leader(3, 40, 3, "1 2 3", "2 3")
+    story.leader(4, 50, 1, "1 2 3", "1 2").data(4, 51)
+    story.capture("2", 420, "1:0-40 2:40-50", 2).capture("2", 450, "1:0-40 3:40-45", 3)
+    story.capture("1", 3000, "1:0-40 2:40-50 4:50-60", 4).capture("3", 3000, "1:0-40 2:40-50 4:50-60", 4)
+    assert [f for f in found(story) if f.rule == 5] == []
+    unlawful = story.capture("2", 520, "1:0-40 2:40-50 4:50-52", 4).capture("2", 3000, "1:0-40 3:40-45", 3)
+    assert [f.first_offset for f in found(unlawful) if f.rule == 5] == [40, 50]
+
+
+def test_a_committed_batch_that_an_observer_lost_warns() -> None:
+    story = three().capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
+    story.capture("4", 1000, "1:0-50", 1).capture("4", 2000, "1:0-30", 1)
+    assert told(story) == [(5, "warning", 30)]
+    voter = three().capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
+    voter.capture("2", 2000, "1:0-30", 1)
+    assert told(voter) == [(5, "error", 30)]
+    assert not found(voter)[0].resolved
+    voter.capture("2", 3000, "1:0-30", 1)
+    assert not found(voter)[0].resolved
+    assert len(found(voter)[0].capture_ids) == 2
+    voter.capture("2", 4000, "1:0-50", 1)
+    assert found(voter)[0].resolved
+
+
+def test_another_disk_lost_nothing() -> None:
+    story = three().capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
+    assert told(story.capture("2b", 2000, "1:0-10", 1)) == []
+
+
+@pytest.mark.parametrize("alone", ["1", "2"])
+def test_of_differing_batches_the_lonely_one_is_named(alone: str) -> None:
+    story = three()
+    for name in ("1", "2", "3"):
+        story.capture(name, 1000, "1:0-50", 1, digests="x" if name == alone else "")
+    others = tuple(directory(name) for name in ("1", "2", "3") if name != alone)
+    copies = (BatchCopy(21, 7, 70, (directory(alone),)), BatchCopy(21, 8, 70, others))
+    (finding,) = found(story, RuleFacts(batch_conflicts=(BatchConflict(1, 20, copies),)))
+    assert (finding.rule, finding.first_offset, finding.end_offset) == (3, 20, 21)
+    assert [replica.split("@")[0] for replica in finding.replicas] == [alone]
+    (unplaced,) = found(story)
+    assert (unplaced.rule, unplaced.finding_id) == (3, finding.finding_id)
+    assert len(unplaced.replicas) == 3
+
+
+def test_quorum_states_alone_may_show_two_leaders() -> None:
+    story = three().capture("1", 1000, "1:0-50", 1, quorum_state_leader_id=1)
+    story.capture("2", 1000, "1:0-50", 1, quorum_state_leader_id=2)
+    (finding,) = found(story)
+    assert (finding.rule, finding.sentence) == (1, "Epoch 1 has 2 leaders: 1, 2.")
+
+
+def test_kafkas_own_check_is_named_where_two_voters_change_at_once() -> None:
+    swapped = three().voters(1, 20, "1 2 4").capture("1", 1000, "1:0-50", 1)
+    (finding,) = found(swapped)
+    assert (finding.rule, finding.severity) == (13, "warning")
+    assert "it passes Kafka's own check" in finding.sentence
+    doubled = three().voters(1, 20, "1 2 3 4 5").capture("1", 1000, "1:0-50", 1)
+    assert "it fails Kafka's own check" in found(doubled)[0].sentence
+
+
+def test_a_stale_replica_that_led_lawfully_since_is_no_longer_warned_of() -> None:
+    story = three().leader(2, 40, 2, "1 2 3", "2 3").voters(2, 45, "1 2 3 4")
+    story.capture("1", 1000, "1:0-80", 1).capture("1", 2000, "1:0-40 2:40-60", 2)
+    (finding,) = found(story)
+    assert (finding.rule, finding.severity, finding.resolved) == (16, "warning", False)
+    story.leader(3, 60, 1, "1 2 3 4").capture("1", 3000, "1:0-40 2:40-60 3:60-70", 3)
+    (finding,) = found(story)
+    assert (finding.rule, finding.resolved) == (16, True)
