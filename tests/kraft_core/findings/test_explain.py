@@ -1,0 +1,54 @@
+"""What became of an offset: the lost change, the split, and what only a checkpoint holds."""
+
+from __future__ import annotations
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.explain import Explanation, explain
+from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.findings.golden import known
+
+
+def of(name: str, offset: int) -> Explanation:
+    return explain(known(name), offset)
+
+
+def test_a_lost_change() -> None:
+    told = of("all of uncommitted", 355)
+    lost, kept = told.batches
+    assert (lost.leader_epoch, lost.leader_id, lost.status, lost.truncated_by_epoch) == (1, 1, "truncated", 3)
+    assert lost.voters_in_force == "{1,2,3,4} (VotersRecord 355/e1)"
+    assert [(held.node_id, held.still_held) for held in lost.held_by] == [(1, False), (4, False)]
+    assert (kept.leader_epoch, kept.leader_id, kept.status) == (3, 2, "committed")
+    assert [(held.node_id, held.still_held) for held in kept.held_by] == [(n, True) for n in (1, 2, 3, 4)]
+    assert told.words[0] == "Offset 355 of epoch 1 was written by leader 1."
+    assert told.words[1].startswith("Held once, and no more in the newest capture, by 1@")
+    assert told.words[2].startswith("It is truncated, epoch 3 took its place: a committed batch of epoch 3")
+
+
+def test_the_same_offset_while_nothing_was_decided() -> None:
+    (batch,) = of("uncommitted-truncation/before", 355).batches
+    assert (batch.status, batch.truncated_by_epoch) == ("uncommitted", None)
+    assert [(held.node_id, held.still_held) for held in batch.held_by] == [(1, True), (4, True)]
+
+
+def test_both_histories_of_the_split() -> None:
+    stale, won = of("all of stale-split", 5100).batches
+    assert (stale.leader_epoch, stale.is_lawful, stale.status) == (4, False, "truncated")
+    assert (won.leader_epoch, won.is_lawful, won.status) == (5, True, "committed")
+    assert "whose election was unlawful (rule 23)" in of("all of stale-split", 5100).words[0]
+
+
+def test_what_lies_beyond_and_below() -> None:
+    beyond = of("all of stale-split", 9000)
+    assert beyond.batches == ()
+    assert beyond.words == ("No captured log holds offset 9000; the furthest ends at 5453.",)
+    below = of("static-upgrade", 100)
+    assert [name.split("@")[0] for name in below.in_checkpoints] == ["4"]
+    assert below.words[-1].endswith("begin above it: there it is in a checkpoint only.")
+
+
+def test_nobody_knows_the_leader() -> None:
+    story = Story().capture("1", 1000, "1:10-50", 1)
+    words = explain(conclude(story.facts()), 20).words
+    assert words[0] == "Offset 20 of epoch 1 was written by a leader that no file names."
+    assert "undecided" in words[2]
