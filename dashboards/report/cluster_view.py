@@ -29,8 +29,7 @@ def cluster_view(state: ClusterState, rows: Rows, now: int, anchor: str, is_open
         key_facts(view),
         el("nav", el("ul", links), aria_label=f"Sections of {state.title}"),
         [
-            el("section", el("h3", title, id=f"{anchor}-{name}-h"), body,
-               id=f"{anchor}-{name}", aria_labelledby=f"{anchor}-{name}-h")
+            el("section", el("h3", title), body, id=f"{anchor}-{name}")
             for name, title, body in shown
         ],
         class_="cluster",

@@ -156,6 +156,15 @@ def fleet_findings(tables: Tables) -> Rows:
     return severities(tables.rows(FINDINGS, "severity", where=ds.field("state") == "open"))
 
 
+def fleet_resolved(tables: Tables) -> Rows:
+    """Errors that newer captures show no more."""
+    resolved = (ds.field("state") == "resolved") & (ds.field("severity") == "error")
+    found = tables.columns(FINDINGS, "last_seen_at", where=resolved)
+    if found is None:
+        return []
+    return grouped(found, errors=("last_seen_at", "count"), last_seen_at=("last_seen_at", "max"))
+
+
 def fleet_expectations(tables: Tables) -> Rows:
     """Those that did not hold when they were asked last."""
     names = ("suite", "expectation", "severity", "success", "loaded_at", "run_id")
@@ -208,6 +217,7 @@ FLEET: dict[str, Callable[[Tables], Rows]] = {
     "committed": fleet_committed,
     "quarantine": fleet_quarantine,
     "findings": fleet_findings,
+    "resolved": fleet_resolved,
     "expectations": fleet_expectations,
 }
 

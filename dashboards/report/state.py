@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from dashboards.report.words import HOUR, ago, count, duration, listed, size
+from dashboards.report.words import DAY, HOUR, ago, count, duration, listed, size
 
 Row = dict[str, Any]
 # A nightly copy that is later than this has not been made.
 STALE_MS = 26 * HOUR
+# So long an error is remembered that newer captures show no more.
+REMEMBERED_MS = 7 * DAY
 
 
 class Need(IntEnum):
@@ -153,6 +155,10 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
         add(Need.LOOK, count(warnings, "open warning"), "findings")
     if doubted := expectations.get("warnings"):
         add(Need.LOOK, count(doubted, "expectation not met", "expectations not met"), "expectations")
+    past = rows["resolved"]
+    if past and now - past["last_seen_at"] <= REMEMBERED_MS:
+        words = f"{count(past['errors'], 'error')} that newer captures show no more, seen "
+        add(Need.LOOK, words + ago(past["last_seen_at"], now), "findings")
     last = rows["captures"]["last_captured_at"]
     if now - last > STALE_MS:
         add(Need.LOOK, f"last captured {ago(last, now)}, later than {duration(STALE_MS)}", "captures")

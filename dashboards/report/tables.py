@@ -37,7 +37,7 @@ def table(
     whole = el("table", el("caption", title, class_="vh"), el("thead", head), el("tbody", body))
     return el(
         "div",
-        el("div", whole, class_="scroll", tabindex=0, role="region", aria_label=title),
+        el("div", whole, class_="scroll", tabindex=0, role="group", aria_label=title),
         el("p", more, class_="more") if more else None,
     )
 

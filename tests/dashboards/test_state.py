@@ -33,6 +33,12 @@ def test_a_sound_cluster_needs_nobody() -> None:
             "2 unreadable stretches, 2.5 KB that no copy supplied",
             "quarantine",
         ),
+        (
+            {"resolved": {"errors": 4, "last_seen_at": NOW - 2 * HOUR}},
+            Need.LOOK,
+            "4 errors that newer captures show no more, seen 2 h ago",
+            "findings",
+        ),
         ({"under_min_isr": {"partitions": 3}}, Need.LOOK, "3 partitions under min ISR", "isr"),
         (
             {"voters": CALM | {"commit_status": "undecided"}},
@@ -52,6 +58,10 @@ def test_a_late_capture_deserves_a_look() -> None:
     (state,) = states("a", now=at(90) + 27 * HOUR)
     assert [r.words for r in state.reasons] == ["last captured 1 d 3 h ago, later than 1 d 2 h"]
     assert states("a", now=at(90) + 26 * HOUR)[0].need == Need.NONE
+
+
+def test_an_error_of_long_ago_is_history() -> None:
+    assert states("a", resolved={"errors": 4, "last_seen_at": NOW - 8 * 24 * HOUR})[0].need == Need.NONE
 
 
 def test_those_that_need_a_person_come_first_then_the_longest_uncaptured() -> None:
@@ -82,6 +92,6 @@ def test_a_cluster_known_by_captures_only() -> None:
 
     row = {"cluster_id": "a", "captures": 1, "replicas": 1, "last_captured_at": NOW, "log_end_offset": None}
     kinds = ("voters", "epochs", "changes", "lower_bounds", "upper_bounds", "committed", "quarantine",
-             "findings", "expectations")  # fmt: skip
+             "findings", "resolved", "expectations")  # fmt: skip
     (state,) = fleet({"captures": [row], **{kind: [] for kind in kinds}}, NOW, {})
     assert (state.voter_ids, state.leader_id, state.epochs) == ((), None, 0)

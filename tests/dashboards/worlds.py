@@ -233,6 +233,7 @@ def states(*clusters: str, now: int = NOW, **rows: Row) -> list[ClusterState]:
         "committed": [{"cluster_id": c, "committed_end_offset": 507} for c in clusters],
         "quarantine": [],
         "findings": [],
+        "resolved": [],
         "expectations": [],
     }  # fmt: skip
     for kind, row in rows.items():
