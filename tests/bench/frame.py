@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-import resource
 import subprocess
 import sys
 import time
@@ -103,21 +102,9 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    """CPU seconds that a piece of work takes in this process."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
-
-
 def best(measure: Callable[[], float], rounds: int = 3) -> float:
     """The least of some measurements: what other processes take away can only add."""
     return min(measure() for _ in range(rounds))
-
-
-def peak_bytes() -> int:
-    """The most memory that this process has had at once."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def groups() -> dict[str, Callable[[Bench], Iterator[Row]]]:

@@ -59,15 +59,25 @@ def checkpoint(bench: Bench, records: int) -> Path:
     return path
 
 
-def mixed_batches(records: int) -> Iterator[bytes]:
-    """Batches of 1 to 200 records of several types, until so many are written."""
+def batches_of(size_bytes: int) -> Iterator[bytes]:
+    """The first batches of the mixed log that have so many bytes or a few more."""
+    written = 0
+    for batch in mixed_batches():
+        if written >= size_bytes:
+            return
+        yield batch
+        written += len(batch)
+
+
+def mixed_batches(records: int | None = None) -> Iterator[bytes]:
+    """Batches of 1 to 200 records of several types, until so many are written; without end if None."""
     kinds = list(NAMED)
     made = [
         (size, write_batch(0, 1, [value(kinds[-1 - n % 3], n) for n in range(size)]))
         for size in (1, 1, 1, 3, 5, 200, 1, 40)
     ]
     at = 0
-    while at < records:
+    while records is None or at < records:
         for size, batch in made:
             yield renumbered(batch, at)
             at += size

@@ -1,0 +1,76 @@
+"""Captures to Delta on two cores, beside Spark copying the same rows and kafka-dump-log reading the bytes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from math import log
+from pathlib import Path
+
+from tests.bench.frame import Bench, Row, seconds
+from tests.bench.inputs import first_segment, mixed_log
+from tests.bench.lakes import ingest_seconds
+from transforms.lake import Lake, existing_lake
+from transforms.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
+
+APPENDED = (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """A session and its first write, logs of growing size, replicas that hold the same."""
+    yield Row("session", seconds(lambda: bench.spark), "s", detail="local[2]")
+    yield Row("first write", ingest_seconds(bench, mixed_log(bench, 1_000)), "s", detail="1,000 records")
+    sizes = [bench.size(full, full // 100) for full in (100_000, 1_000_000, 10_000_000)]
+    took: list[float] = []
+    for records in sizes:
+        took.append(ingest_seconds(bench, mixed_log(bench, records)))
+        yield from compared(bench, records, took[-1])
+    exponent = log(took[-1] / took[0]) / log(sizes[-1] / sizes[0])
+    yield Row(f"exponent of cost, {sizes[0]:,} to {sizes[-1]:,} records", exponent, "", at_most=1.05)
+    five = ingest_seconds(bench, *replicas(bench, sizes[1]))
+    detail = f"{five:.1f} s, {took[1]:.1f} s; {sizes[1]:,} records"
+    yield Row("five replicas / one", five / took[1], at_most=1.5, detail=detail)
+
+
+def compared(bench: Bench, records: int, took: float) -> Iterator[Row]:
+    """An ingest that has just been done beside the two that it is measured by."""
+    lake = existing_lake(bench.spark, bench.folder / "lake")
+    copy = seconds(lambda: copy_rows(lake, bench.folder / "copy"))
+    speed = f"{took:.1f} s, {records / took / 1000:,.0f} k records/s"
+    yield Row(
+        f"ingest / Spark copying the rows, {records:,} records",
+        took / copy,
+        at_most=1.3,
+        detail=f"{speed}; copying {copy:.1f} s",
+    )
+    if bench.kafka is not None:
+        dump = bench.kafka.dump_seconds(first_segment(mixed_log(bench, records)))
+        yield Row(
+            f"ingest / kafka-dump-log > /dev/null, {records:,} records",
+            took / dump,
+            at_most=1,
+            detail=f"{speed}; kafka-dump-log {dump:.1f} s",
+        )
+
+
+def copy_rows(lake: Lake, folder: Path) -> None:
+    """What the big tables hold, read and written again by Spark alone."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for table in APPENDED:
+        lake.read(table).write.format("delta").save(str(folder / table.name))
+
+
+def replicas(bench: Bench, records: int) -> list[Path]:
+    """Five directories with the same log, of five nodes."""
+    log_dir = mixed_log(bench, records)
+    made = []
+    for node in range(1, 6):
+        folder = bench.folder / f"replicas-{records}" / f"node-{node}"
+        if not folder.exists():
+            shutil.copytree(log_dir, folder)
+            meta = folder / "meta.properties"
+            lines = [line for line in meta.read_text().splitlines() if not line.startswith("node.id")]
+            lines = [line for line in lines if not line.startswith("directory.id")]
+            meta.write_text("\n".join([*lines, f"node.id={node}"]) + "\n")
+        made.append(folder)
+    return made

@@ -1,0 +1,65 @@
+"""The most memory that the driver, the JVM and a Python worker have at once while a large log is read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.bench.frame import Bench, Row
+from tests.bench.inputs import mixed_log
+from tests.bench.lakes import new_lake
+
+EVERY_SECONDS = 0.2
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """kraftlake ingest of one log, in a process of its own."""
+    records = bench.size(10_000_000, 100_000)
+    arguments = ["ingest", "--lake", str(new_lake(bench)), "--captures", str(mixed_log(bench, records))]
+    command = [sys.executable, "-m", "jobs.cli", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as job:
+        peaks = watched(job)
+    if job.returncode:
+        raise RuntimeError(f"kraftlake ingest ended with {job.returncode}")
+    yield Row(f"driver, {records:,} records", peaks["driver"], "MiB")
+    yield Row(f"JVM (driver and executor of local[*]), {records:,} records", peaks["java"], "MiB")
+    yield Row(f"Python worker, {records:,} records", peaks["worker"], "MiB", at_most=600)
+
+
+def watched(job: subprocess.Popen[bytes]) -> dict[str, float]:
+    """The peaks by kind of process, in MiB, while the job runs."""
+    peaks: defaultdict[str, float] = defaultdict(float)
+    while job.poll() is None:
+        for process, kind in processes(job.pid):
+            peaks[kind] = max(peaks[kind], peak_mib(process))
+        time.sleep(EVERY_SECONDS)
+    return peaks
+
+
+def processes(root: int) -> Iterator[tuple[int, str]]:
+    """The job's process and those it has started: driver, java, or worker for any other Python."""
+    children: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, state = stat.read_text().split("(", 1)[1].rsplit(")", 1)
+        except OSError:
+            continue
+        parent, process = int(state.split()[1]), int(stat.parent.name)
+        children[parent].append((process, "java" if name == "java" else "worker"))
+    found = [(root, "driver")]
+    for process, kind in found:
+        yield process, kind
+        found += children[process]
+
+
+def peak_mib(process: int) -> float:
+    """VmHWM of a process; 0 if it has just ended."""
+    try:
+        lines = Path("/proc", str(process), "status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
