@@ -1,0 +1,45 @@
+"""The pages of plan and protocol: each command in them is run, and answers what stands below it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import main
+from jobs.metrics import HELP
+from kraft_core.protocol.roles import mermaid
+
+CHECKOUT = Path(__file__).parents[2]
+PAGE = (CHECKOUT / "docs/plan.md").read_text()
+# A block with a command, and the block behind it.
+SHOWN = re.findall(r"```\n(kraftlake plan [^\n]*)\n```\n\n```\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_page_shows_commands() -> None:
+    assert len(SHOWN) == PAGE.count("\nkraftlake plan ") == 4
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN)
+def test_a_command_answers_as_shown(
+    command: str, shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    code = main(shlex.split(command)[1:])
+    assert code == (0 if shown.startswith("SAFE") else 1)
+    assert capsys.readouterr().out.startswith(shown)
+
+
+def test_the_diagram_is_the_table() -> None:
+    drawn = re.search(r"```mermaid\n(.*?)\n```", (CHECKOUT / "docs/protocol.md").read_text(), flags=re.DOTALL)
+    assert drawn is not None
+    assert drawn[1] == mermaid()
+
+
+def test_every_metric_is_on_its_page() -> None:
+    listed = re.findall(
+        r"^\| `(kraftlake_\w+)` \| (.*) \|$", (CHECKOUT / "docs/metrics.md").read_text(), re.M
+    )
+    assert dict(listed) == HELP
