@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from dashboards import history_views
 from transforms.lake import Lake, existing_lake
 from transforms.tables import TABLES, Table
 
@@ -26,8 +27,10 @@ def open_lake(spark: SparkSession, path: Path) -> Lake:
     spark.sql(f"USE {DATABASE}")
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda table: register(lake, table), TABLES))
-    for statement in statements("views.sql"):
-        spark.sql(statement)
+        list(threads.map(spark.sql, history_views.statements()))
+    for file in ("views.sql", "histories.sql"):
+        for statement in statements(file):
+            spark.sql(statement)
     return lake
 
 

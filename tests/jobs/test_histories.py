@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dashboards.catalog import open_lake
 from jobs.replica_files import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
@@ -87,3 +88,121 @@ def test_the_bootstrap_transaction(lake: Any) -> None:
     (bootstrap,) = rows_with(lake.path, METADATA_TRANSACTIONS, cluster_id=[DYNAMIC])
     told = (bootstrap["name"], bootstrap["outcome"], bootstrap["commit_status"])
     assert told == ("Bootstrap records", "ended", "committed")
+
+
+@pytest.fixture(scope="module")
+def sql(lake: Any) -> Any:
+    """Asks the lake's views about dynamic-membership."""
+    open_lake(lake.spark, lake.path)
+
+    def ask(query: str) -> list[tuple[Any, ...]]:
+        return [
+            tuple(row) for row in lake.spark.sql(query.replace("OURS", f"cluster_id = '{DYNAMIC}'")).collect()
+        ]
+
+    return ask
+
+
+# tests/golden/dynamic-membership/timeline.md: the operations in their order, but for spam and elections.
+TOLD = [
+    ("create topic", "t-small", None, "3 partitions, replication factor 1"),
+    ("create topic", "t-rf2", None, "6 partitions, replication factor 2"),
+    ("alter config", "t-rf2 cleanup.policy", None, "compact"),
+    ("alter config", "t-rf2 min.insync.replicas", None, "1"),
+    ("create topic", "t-wide", None, "200 partitions, replication factor 2"),
+    ("create topic", "t-del", None, "50 partitions, replication factor 1"),
+    ("create topic", "t-assign", None, "4 partitions, replication factor 1"),
+    ("alter config", "t-small max.message.bytes", None, "200000"),
+    ("alter config", " log.retention.ms", None, "123456"),
+    ("alter config", "11 log.cleaner.threads", None, "1"),
+    ("alter config", "sub1 interval.ms", None, "60000"),
+    ("alter config", "sub1 metrics", None, "org.apache.kafka.consumer."),
+    ("alter config", "g1 consumer.session.timeout.ms", None, "50000"),
+    ("alter config", "t-small max.message.bytes", "200000", None),
+    ("add partitions", "t-rf2", "6 partitions", "9 partitions"),
+    ("create ACL", "t-small", None, "ALLOW User:alice READ LITERAL from *"),
+    ("create ACL", "t-", None, "ALLOW User:bob WRITE PREFIXED from *"),
+    ("create ACL", "*", None, "DENY User:eve ALL LITERAL from *"),
+    ("create ACL", "kafka-cluster", None, "ALLOW User:carol DESCRIBE LITERAL from *"),
+    ("delete ACL", "t-small", "ALLOW User:alice READ LITERAL from *", None),
+    ("alter SCRAM credential", "alice SCRAM-SHA-256", None, "set"),
+    ("alter SCRAM credential", "alice SCRAM-SHA-512", None, "set"),
+    ("alter SCRAM credential", "bob SCRAM-SHA-512", None, "set"),
+    ("delete SCRAM credential", "bob SCRAM-SHA-512", "set", None),
+    ("alter client quota", "user=alice producer_byte_rate", None, "1048576.0"),
+    ("alter client quota", "client-id=c1,user=alice consumer_byte_rate", None, "2048.0"),
+    ("alter client quota", "user=<default> request_percentage", None, "55.5"),
+    ("alter client quota", "ip=127.0.0.9 connection_creation_rate", None, "10.0"),
+    ("alter client quota", "user=alice producer_byte_rate", "1048576.0", None),
+    ("create delegation token", "User:admin", None, "2026-11-22 09:41:30.203"),
+    ("renew delegation token", "User:admin", "2026-11-22 09:41:30.203", "2026-11-21 11:41:31.878"),
+    ("create delegation token", "User:admin", None, "2026-11-22 09:41:33.606"),
+    ("reassign partition", "t-assign-0", "[11]", "adding [12], removing [11]"),
+    ("delete topic", "t-del", "mf9ynDEcSCS-OdM4bCzU6w", None),
+    ("update feature", "metadata.version", "25", "26"),
+    ("update feature", "group.version", "1", "1"),
+    ("update feature", "transaction.version", "2", "2"),
+    ("alter config", " min.insync.replicas", None, "1"),
+    ("update feature", "eligible.leader.replicas.version", None, "1"),
+    ("alter config", " min.insync.replicas", "1", "1"),
+    ("alter config", "t-rf2 min.insync.replicas", "1", "2"),
+    ("create topic", "t-after-kill1", None, "30 partitions, replication factor 2"),
+    ("update feature", "metadata.version", "26", "30"),
+    ("update feature", "share.version", None, "1"),
+    ("update feature", "streams.version", None, "1"),
+    ("create topic", "t-x", None, "20 partitions, replication factor 1"),
+    ("unregister broker", "12", "epoch 1484", None),
+    ("delete topic", "t-assign", "f52yz4_QQrmYu0LQpHTdjA", None),
+    ("create topic", "t-last", None, "100 partitions, replication factor 1"),
+    ("update feature", "streams.version", "1", None),
+]
+
+
+def test_the_timeline_is_told_by_sql(sql: Any) -> None:
+    found = sql(
+        "SELECT operation, resource, before, after FROM admin_events WHERE OURS AND `offset` > 100 "
+        "AND operation NOT LIKE 'elect %' AND resource NOT LIKE '% retention.ms' ORDER BY `offset`"
+    )
+    assert found == TOLD
+
+
+def test_brokers_that_were_fenced_and_what_it_did(sql: Any) -> None:
+    times = sql("SELECT broker_id, from_offset, to_offset FROM fenced_times WHERE OURS ORDER BY from_offset")
+    # Registered; killed and back; stopped and unregistered; the restart of all; the end.
+    assert times == [
+        (12, 99, 102),
+        (11, 105, 107),
+        (12, 1430, 1496),
+        (12, 2309, 2316),
+        (11, 2940, 2955),
+        (11, 3692, None),
+    ]
+    moved = sql(
+        "SELECT cause, caused_by_broker, COUNT(*) FROM leader_changes "
+        "WHERE OURS AND caused_by_broker IS NOT NULL GROUP BY ALL ORDER BY 2, 1"
+    )
+    assert moved == [
+        ("controlled shutdown", 11, 698),
+        ("controlled shutdown", 12, 135),
+        ("fenced", 12, 125),
+    ]
+
+
+def test_under_min_isr_while_broker_12_was_away(sql: Any) -> None:
+    (found,) = sql(
+        "SELECT COUNT(*), MIN(from_offset) > 1100, MAX(to_offset) < 1900, MIN(min_isr), MIN(least_isr), "
+        "MIN(under_ms) > 10000, MAX(under_ms) < 20000 FROM under_min_isr "
+        "WHERE OURS AND topic_name = 't-rf2' AND min_isr = 2 AND to_at < '2026-11-21 09:43:00'"
+    )
+    assert found == (8, True, True, 2, 1, True, True)
+
+
+def test_as_of_an_offset_and_at_a_time(sql: Any) -> None:
+    names = f"SELECT name FROM topics_as_of('{DYNAMIC}', 983) ORDER BY name"
+    assert [name for (name,) in sql(names)] == ["t-assign", "t-del", "t-rf2", "t-small", "t-wide"]
+    later = (
+        f"SELECT COUNT(*) FROM topics_at('{DYNAMIC}', TIMESTAMP'2026-11-21 09:41:37') WHERE name = 't-del'"
+    )
+    assert sql(later) == [(0,)]
+    assert sql("SELECT COUNT(*), COUNT(valid_to_offset) FROM topics_committed WHERE OURS") == [(8, 2)]
+    assert sql("SELECT name FROM topics_now WHERE OURS AND name LIKE 't-d%'") == []
