@@ -102,6 +102,13 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    """CPU seconds that a piece of work takes in this process."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
 def best(measure: Callable[[], float], rounds: int = 3) -> float:
     """The least of some measurements: what other processes take away can only add."""
     return min(measure() for _ in range(rounds))
