@@ -123,7 +123,7 @@ def end(
     """Decide the exit code, have it noted in `runs`, and print how a run ended: lines and one of JSON."""
     told = verdict(lake, clusters, record.fail_on)
     record.reported = told.reported
-    code = ExitCode.FOUND if record.failed or told.fails else ExitCode.FINE
+    code = ExitCode.FOUND if record.failed or record.unmet or told.fails else ExitCode.FINE
     note(code)
     record.progress.done()
     for line in lines:

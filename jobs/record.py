@@ -19,6 +19,7 @@ class Record:
 
     fail_on: which findings make it fail. counts: what it read, wrote and found. failed: clusters that could
     not be derived, with the reason. reported: (cluster, finding) ids that it tells of for the first time.
+    unmet: expectations of the data that make it fail.
     """
 
     verb: str
@@ -30,6 +31,7 @@ class Record:
     counts: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     reported: tuple[tuple[str, str], ...] = ()
+    unmet: int = 0
 
     def row(self, code: int | None) -> dict[str, Any]:
         """The row of `runs`. code: the exit code; None where an exception ended the run."""

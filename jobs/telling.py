@@ -54,6 +54,11 @@ def named(what: str, each: Sequence[Any]) -> str:
     return f"{what}{'' if len(each) == 1 else 's'} {', '.join(map(str, each))}"
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def recovery_lines(row: Mapping[str, Any]) -> Iterator[str]:
     """The advice for one cluster (a row of recoveries): which choice, is it safe, what would others lose."""
     yield recovery_headline(row)
@@ -80,8 +85,11 @@ def recovery_headline(row: Mapping[str, Any]) -> str:
     if not row["best"]:
         return f"recovery of {row['cluster_id']}: nothing was captured that it could start from"
     best = row["best"][0]
-    nodes = " or ".join(str(candidate["node_id"]) for candidate in row["best"])
-    claim = f"node {nodes} has the best claim (epoch {best['last_leader_epoch']}, {best['log_end_offset']})"
+    nodes = named("node", [candidate["node_id"] for candidate in row["best"]])
+    have = "has" if len(row["best"]) == 1 else "have"
+    claim = (
+        f"{nodes} {have} the best claim (epoch {best['last_leader_epoch']}, log end {best['log_end_offset']})"
+    )
     verdict = "safe" if row["is_safe"] else "NOT SAFE"
     return f"recovery of {row['cluster_id']}: {claim}, {verdict} as of {when(row['as_of'])}"
 

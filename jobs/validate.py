@@ -1,25 +1,29 @@
-"""kraftlake validate: hold every captured replica against KRaft's rules, and print what needs a person."""
+"""kraftlake validate: hold captures against KRaft's rules and data against what is expected of them."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs import arguments
 from jobs.derive import chosen_clusters
+from jobs.expecting import check_expectations, show_failing
 from jobs.findings import by_urgency, told
 from jobs.job import opened_job
 from jobs.progress import Progress
-from jobs.telling import recovery_headline
+from jobs.telling import counted, recovery_headline
 from jobs.verdict import add_fail_on
 from transforms.delta_rs import rows_with
+from transforms.frames import moment
 from transforms.tables import FINDINGS, RECOVERIES
 
 EXAMPLES = """examples:
   kraftlake validate --lake /data/lake
   kraftlake validate --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg --fail-on open
   kraftlake validate --lake /data/lake --format jsonl --fail-on never
+  kraftlake validate --lake /data/lake --failing captures.log_is_gapless
 
 All clusters are judged anew. Acknowledged findings are listed last, resolved ones are not:
 kraftlake findings list --state all has them."""
@@ -33,6 +37,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_wait(parser)
     parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="form of the findings")
+    parser.add_argument(
+        "--rules-only",
+        action="store_true",
+        help="leave out the expectations of the data (Great Expectations)",
+    )
+    parser.add_argument(
+        "--failing",
+        metavar="SUITE.EXPECTATION",
+        help="judge nothing: print the rows that fail this expectation",
+    )
+    parser.add_argument(
+        "--now",
+        type=arguments.moment_ms,
+        metavar="TIME",
+        help="the time by which captures are fresh or old; by default the clock's",
+    )
     add_fail_on(parser)
 
 
@@ -40,8 +60,14 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(), make_lake=False) as job:
         chosen = chosen_clusters(job, args)
+        limit = chosen if args.cluster else None
+        now = datetime.now(UTC) if args.now is None else moment(args.now)
+        if args.failing:
+            show_failing(job, args.failing, limit, now)
+            return job.end(chosen, [], 0)
         job.derive(chosen)
-        return job.end(chosen, list(lines(job.lake.path, chosen, args.format)), 0)
+        unmet = [] if args.rules_only else check_expectations(job, limit, now, args.format)
+        return job.end(chosen, [*lines(job.lake.path, chosen, args.format), *unmet], 0)
 
 
 def lines(lake: Path, clusters: Sequence[str], form: str) -> Iterator[str]:
@@ -53,8 +79,8 @@ def lines(lake: Path, clusters: Sequence[str], form: str) -> Iterator[str]:
     counts = {s: sum(r["severity"] == s and r["state"] == "open" for r in rows) for s in ("error", "warning")}
     noted = sum(r["state"] == "acknowledged" for r in rows)
     yield (
-        f"{len(clusters)} clusters: {counts['error']} errors and {counts['warning']} warnings are open, "
-        f"{noted} findings acknowledged"
+        f"{counted(len(clusters), 'cluster')}: {counted(counts['error'], 'error')} and "
+        f"{counted(counts['warning'], 'warning')} open, {counted(noted, 'finding')} acknowledged"
     )
     if len(clusters) <= ADVISED_CLUSTERS:
         advice = rows_with(lake, RECOVERIES, cluster_id=clusters)
