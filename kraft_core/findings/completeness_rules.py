@@ -6,13 +6,15 @@ diverged tail, or cuts one off, loses nothing.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, Run, label
 from kraft_core.evidence.holdings import lacks
-from kraft_core.evidence.lineage import EpochLine
-from kraft_core.evidence.proofs import Proof
+from kraft_core.evidence.lineage import EpochLine, Link
+from kraft_core.evidence.proofs import CommittedPrefix, Proof
 from kraft_core.findings.finding import Breach, Severity, of_rule
 from kraft_core.findings.view import ClusterView, epoch_at
 
@@ -28,11 +30,23 @@ def committed_stay(view: ClusterView) -> Iterator[Breach]:
         if replica.directory_id is None:  # it may have been another disk each time
             continue
         for before, after in pairwise(captures):
-            for run in before.runs:
+            for run in _not_kept(before, after):
                 proven = _committed_end(view, before, run)
                 lost = _first_lacked(after, run.leader_epoch, run.first_offset, proven[0]) if proven else None
                 if proven is not None and lost is not None:
                     yield _lost(view, before, after, run.leader_epoch, lost, *proven)
+
+
+def _not_kept(before: Capture, after: Capture) -> Iterator[Run]:
+    """The runs of a capture that the next one does not hold as a whole."""
+    now: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for run in after.runs:
+        now[run.leader_epoch].append((run.first_offset, run.end_offset))
+    for run in before.runs:
+        if not any(
+            first <= run.first_offset and run.end_offset <= end for first, end in now[run.leader_epoch]
+        ):
+            yield run
 
 
 def _committed_end(view: ClusterView, before: Capture, run: Run) -> tuple[int, Proof] | None:
@@ -90,40 +104,68 @@ def _lost(
 
 
 def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
-    """Rule 7: what an earlier epoch proves committed lies on the line of every later leader."""
+    """Rule 7: what an earlier epoch proves committed lies on the line of every later leader.
+
+    A leader that holds what a complete one had committed holds all that this one held.
+    """
+    prefixes, complete = view.known.commit.prefixes, set[int]()
+    proven = sorted(prefixes)
     for epoch, line in view.known.lineage.lines.items():
         if epoch not in view.known.elections or line.contested or line.start != line.first_offset:
             continue
-        path, lowest = _path(view, line)
-        for earlier, prefix in view.known.commit.prefixes.items():
-            proofs = [
-                (end, proof)
-                for end, proof in zip(prefix.ends, prefix.by_end, strict=True)
-                if proof.leader_epoch < epoch
-            ]
+        path, is_complete = _Path(view, line), True
+        for earlier in reversed(proven[: bisect_left(proven, epoch)]):
+            committed = _committed_before(prefixes[earlier], epoch)
             held = view.known.lineage.lines.get(earlier)
-            if earlier >= epoch or not proofs or held is None or held.contested:
+            if committed is None or held is None or held.contested:
                 continue
-            end, proof = proofs[-1]
+            end, proof = committed
+            reached, known_from = path.of(earlier)
             for first, stretch_end in held.covered:
-                missing = max(first, lowest, path.get(earlier, lowest)), min(stretch_end, end)
+                missing = max(first, known_from, reached), min(stretch_end, end)
                 if missing[0] < missing[1]:
+                    is_complete = False
                     yield _incomplete(view, epoch, earlier, missing, proof)
+            if earlier in complete and reached >= end:
+                break
+        if is_complete:
+            complete.add(epoch)
 
 
-def _path(view: ClusterView, line: EpochLine) -> tuple[dict[int, int], int]:
-    """Up to where a leader held each earlier epoch, and the lowest offset from which that is known."""
-    ends: dict[int, int] = {}
-    lowest = line.first_offset
-    below = line.below
-    while below is not None:
-        ends[below.parent] = below.end_offset
-        parent = view.known.lineage.lines.get(below.parent)
+def _committed_before(prefix: CommittedPrefix, epoch: int) -> tuple[int, Proof] | None:
+    """How far an epoch is committed by proofs of epochs below another one."""
+    for end, proof in zip(reversed(prefix.ends), reversed(prefix.by_end), strict=True):
+        if proof.leader_epoch < epoch:
+            return end, proof
+    return None
+
+
+class _Path:
+    """The log that a leader began its epoch with, read downwards as far as is asked for."""
+
+    def __init__(self, view: ClusterView, line: EpochLine) -> None:
+        self._lines = view.known.lineage.lines
+        self._ends: dict[int, int] = {}
+        self._below = line.below
+        self._lowest = line.first_offset
+
+    def of(self, epoch: int) -> tuple[int, int]:
+        """Up to where the leader held an earlier epoch (-1: not at all), and from where on that is known.
+
+        Below what is read lie lower epochs, so none of the one that is asked for.
+        """
+        while self._below is not None and self._below.parent >= epoch:
+            self._step(self._below)
+        return self._ends.get(epoch, -1), self._lowest if self._below is None else 0
+
+    def _step(self, below: Link) -> None:
+        self._ends[below.parent] = below.end_offset
+        parent = self._lines.get(below.parent)
         if parent is None or parent.contested or parent.first_offset >= below.end_offset:
-            break
-        lowest = _contiguous_from(parent, below.end_offset)
-        below = parent.below if lowest == parent.start else None
-    return ends, lowest
+            self._below = None
+            return
+        self._lowest = _contiguous_from(parent, below.end_offset)
+        self._below = parent.below if self._lowest == parent.start else None
 
 
 def _contiguous_from(line: EpochLine, end: int) -> int:

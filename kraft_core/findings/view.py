@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from functools import cached_property
 
@@ -38,21 +38,14 @@ class ClusterView:
 
     @cached_property
     def upper_bounds(self) -> list[HighWatermarkRow]:
-        """The upper bounds of the high watermark."""
-        return [row for row in high_watermarks(self.known, self.sets) if row.upper_bound is not None]
+        """The upper bounds of the high watermark, by time; each is higher than those before it."""
+        rows = [row for row in high_watermarks(self.known, self.sets) if row.upper_bound is not None]
+        return sorted(rows, key=lambda row: row.as_of)
 
     def upper_bound_at(self, moment: int) -> int | None:
         """What the high watermark was at most at a moment (ms); None where nothing bounds it."""
-        bounds = [
-            row.upper_bound
-            for row in self.upper_bounds
-            if row.as_of >= moment and row.upper_bound is not None
-        ]
-        return min(bounds, default=None)
-
-    def bounding(self, moment: int) -> tuple[Capture, ...]:
-        """The captures by whose log ends the high watermark of a moment is bounded."""
-        return tuple(c for c in self.known.facts.captures if c.captured_at >= moment)
+        nth = bisect_left(self.upper_bounds, moment, key=lambda row: row.as_of)
+        return self.upper_bounds[nth].upper_bound if nth < len(self.upper_bounds) else None
 
     def holding(self, leader_epoch: int, offset: int) -> tuple[Capture, ...]:
         """The captures whose log has a batch of that epoch at an offset."""

@@ -6,7 +6,7 @@ nothing). A leader that was unlawfully elected errs in good faith: the finding n
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate, groupby
 from typing import TypeAlias
@@ -17,7 +17,7 @@ from kraft_core.evidence.lower_bounds import LowerBound
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.facts import Observation
 from kraft_core.findings.finding import Breach, of_rule
-from kraft_core.findings.view import ClusterView, holds
+from kraft_core.findings.view import ClusterView
 from kraft_core.raft.batches import Batch, Batches
 from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.quorum_invariants import Committed, high_watermark_is_in_epoch, majority_holds
@@ -136,7 +136,8 @@ def _unheld(view: ClusterView, seen: Observation, high_watermark: int, epoch: in
     """Why no majority of the set in force, nor of the one before it, can have held what lies below."""
     last = Batch(high_watermark - 1, high_watermark - 1, epoch)
     voters = view.known.in_force.voters_at(epoch, last.base_offset)
-    if voters is None or not any(view.holding(epoch, last.base_offset)):
+    line = view.known.lineage.lines.get(epoch)
+    if voters is None or line is None or not line.covers(last.base_offset):
         return
     sets = [voters, *_before(view, voters)]
     holding, empty = ReplicaLog(batches=Batches((last,))), ReplicaLog()
@@ -150,11 +151,13 @@ def _unheld(view: ClusterView, seen: Observation, high_watermark: int, epoch: in
 
 
 def _lacked(view: ClusterView, replica: ReplicaKey, seen: Observation, last: Batch) -> bool:
-    """Whether a replica never had the batch: its captures after the output lack it, and none holds it."""
+    """Whether a replica never had the batch: a capture after the output lacks it, and none holds it."""
+    held = view.known.holdings.by_epoch[last.leader_epoch].get(replica)
+    if held is not None and any(first <= last.base_offset < end for first, end in held.stretches):
+        return False
     captures = view.known.holdings.captures[replica]
-    after = [c for c in captures if c.captured_at >= seen.observed_to]
-    held = any(holds(capture, last.leader_epoch, last.base_offset) for capture in captures)
-    return not held and any(lacks(capture, last.leader_epoch, last.base_offset) for capture in after)
+    count = bisect_left(captures, seen.observed_to, key=lambda capture: capture.captured_at)
+    return any(lacks(capture, last.leader_epoch, last.base_offset) for capture in captures[count:])
 
 
 def _before(view: ClusterView, voters: SetInForce) -> list[SetInForce]:

@@ -117,7 +117,11 @@ def snapshots_carry_the_log(log: ReplicaLog) -> Iterator[Violation]:
         ]
         voters = next((value for value in reversed(below) if isinstance(value, VoterSet)), None)
         if snapshot.kraft_version and voters and snapshot.voters != voters:
-            detail = f"carries {_names(snapshot.voters)} where the log has {_names(voters)}"
+            held, wanted = _names(snapshot.voters), _names(voters)
+            other = f"carries {held} where the log has {wanted}"
+            detail = (
+                other if held != wanted else f"carries other endpoints or versions of {held} than the log"
+            )
             yield Violation(17, snapshot.end_offset, snapshot.leader_epoch, detail)
         version = next((value.level for value in reversed(below) if isinstance(value, KRaftVersion)), None)
         if version is not None and (snapshot.kraft_version or 0) != version:

@@ -197,3 +197,23 @@ def test_a_stale_replica_that_led_lawfully_since_is_no_longer_warned_of() -> Non
     story.leader(3, 60, 1, "1 2 3 4").capture("1", 3000, "1:0-40 2:40-60 3:60-70", 3)
     (finding,) = found(story)
     assert (finding.rule, finding.resolved) == (16, True)
+
+
+def test_a_leader_may_lack_a_whole_epoch() -> None:
+    """Epoch 2 is committed by nodes 1 and 2; the leaders of epochs 3 and 4 begin where it began."""
+    story = (
+        three().leader(2, 40, 1, "1 2 3", "1 2").leader(3, 40, 3, "1 2 3", "2 3").leader(4, 45, 3, "1 2 3")
+    )
+    story.capture("1", 1000, "1:0-40 2:40-50", 2).capture("2", 1000, "1:0-40 2:40-50", 2)
+    story.capture("3", 1000, "1:0-40 3:40-45 4:45-60", 4)
+    broken = [(f.rule, f.first_offset, f.end_offset, f.leader_epochs) for f in found(story)]
+    assert broken == [(7, 40, 50, (2, 3)), (7, 40, 50, (2, 4))]
+
+
+def test_a_leader_that_holds_it_all_under_later_epochs_is_complete() -> None:
+    story = (
+        three().leader(2, 40, 1, "1 2 3", "1 2").leader(4, 50, 3, "1 2 3", "2 3").leader(5, 60, 1, "1 2 3")
+    )
+    for name in ("1", "2", "3"):
+        story.capture(name, 1000, "1:0-40 2:40-50 4:50-60 5:60-70", 5)
+    assert found(story) == []

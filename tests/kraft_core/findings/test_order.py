@@ -134,7 +134,7 @@ def everything(draw: st.DrawFn) -> tuple[ClusterFacts, RuleFacts]:
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(told=everything(), random=st.randoms(use_true_random=False))
 def test_whatever_the_facts_are(told: tuple[ClusterFacts, RuleFacts], random: Random) -> None:
     facts, of_rules = told
