@@ -20,16 +20,23 @@ from kraft_core.segment import scan
 TYPE = "REGISTER_CONTROLLER_RECORD"
 # Frame version 1, api key 27, version 0: how the record's value begins.
 _FRAME = bytes((1, 27, 0))
+# A feature that controllers register since 4.1.
+_SINCE_4_1 = "share.version"
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """kraft_versions: lowest and highest that the controller supports; None if it named none."""
+    """kraft_versions: lowest and highest that the controller supports; None if it named none.
+
+    upgrades_kraft_version: whether its software is of a release that finalizes kraft.version 1 on a static
+    quorum. Kafka 4.1 is the first; 3.9 answers that it did, and leaves it at 0.
+    """
 
     node_id: int
     offset: int
     endpoints: tuple[Endpoint, ...]
     kraft_versions: tuple[int, int] | None
+    upgrades_kraft_version: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +87,5 @@ def registration(value: Mapping[str, Any], offset: int) -> Registration:
         offset,
         tuple(Endpoint(end["name"], end["host"], end["port"]) for end in value["endPoints"]),
         (versions[0]["minSupportedVersion"], versions[0]["maxSupportedVersion"]) if versions else None,
+        any(feature["name"] == _SINCE_4_1 for feature in value["features"]),
     )

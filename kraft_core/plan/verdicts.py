@@ -105,7 +105,7 @@ class _Part:
 def judge(quorum: Quorum, action: Action) -> Judged:
     """The verdict on an action, from every world that the captures allow."""
     both = engine.worlds(quorum)
-    obstacle = _obstacle(quorum)
+    obstacle = _obstacle(quorum, action)
     if both is None or obstacle is not None:
         verdict = obstacle or Verdict("not_known", _not_in_sight(quorum))
         return Judged(verdict, (), (None, None), None, None)
@@ -116,27 +116,35 @@ def judge(quorum: Quorum, action: Action) -> Judged:
     for part in _parts(quorum, action):
         verdict, here = _take(part, here)
         stages.append(Stage(part.what, verdict))
-        if verdict.name in ("refused", "not_known") or len(here) < 2:
+        if verdict.name != "safe":
             break
-    worst = _worst([stage.verdict for stage in stages])
+    verdict = stages[-1].verdict
     if not quorum.leader_is_captured and not isinstance(action, Lose):
-        worst = _of_unseen_leader(quorum, worst)
-    after = side(engine.write(here[0])) if here and worst.name in ("safe", "unsafe") else None
-    return Judged(worst, tuple(stages), watermarks, before, after)
+        verdict = _of_unseen_leader(quorum, verdict)
+    after = side(engine.write(here[0])) if here and verdict.name in ("safe", "unsafe") else None
+    return Judged(verdict, tuple(stages), watermarks, before, after)
 
 
 def _watermark(world: World) -> int | None:
     return world.leader.log.known_high_watermark
 
 
-def _obstacle(quorum: Quorum) -> Verdict | None:
-    """Why the engine's answer would not be this quorum's."""
+def _obstacle(quorum: Quorum, action: Action) -> Verdict | None:
+    """Why the engine's answer would not be this quorum's: a stale voter set, or older software."""
     if quorum.known.in_force.is_unlawful(quorum.epoch):
         reason = (
             f"the leader of epoch {quorum.epoch} was elected by another voter set than its log says (Kafka's "
             "stale voter set): what it acknowledges may be lost; recover first, see kraftlake explain"
         )
         return Verdict("unsafe", reason)
+    if isinstance(action, UpgradeKRaftVersion) and quorum.leader and quorum.kraft_version == 0:
+        registered = quorum.registration(quorum.leader.id)
+        if registered is None or not registered.upgrades_kraft_version:
+            reason = (
+                f"nothing shows that leader {quorum.leader.id} runs Kafka 4.1 or newer; 3.9 answers that "
+                "kraft.version was upgraded, and leaves it at 0"
+            )
+            return Verdict("not_known", reason)
     return None
 
 
@@ -360,16 +368,6 @@ def _take_loss(part: _Part, here: tuple[World, ...]) -> tuple[Verdict, tuple[Wor
 
 def _left(world: World, lost: tuple[int, ...]) -> frozenset[ReplicaKey]:
     return frozenset(key for key in world.fetching if key.id not in lost)
-
-
-_ORDER: tuple[VerdictName, ...] = ("safe", "not_known", "unsafe", "refused")
-
-
-def _worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """The first of the worst; where all went well, the last word."""
-    worst = max(_ORDER.index(verdict.name) for verdict in verdicts)
-    found = [verdict for verdict in verdicts if _ORDER.index(verdict.name) == worst]
-    return found[0] if worst else found[-1]
 
 
 def lagging(quorum: Quorum) -> tuple[Member, ...]:

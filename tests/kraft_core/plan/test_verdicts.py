@@ -167,6 +167,21 @@ def test_one_voter_of_three_does_not_tell_whether_the_upgrade_passes() -> None:
     assert "2 not captured; 3 not captured" in judged.verdict.reason
 
 
+@pytest.mark.parametrize("scenario", ["static-upgrade", "old-mv-3.3-IV0-fatal-on-4.3.1"])
+def test_kafka_3_9_only_says_that_it_upgraded(scenario: str) -> None:
+    """Its timeline: `feature kraft.version 1` -> OK, and the next describe has no directory ids."""
+    judged = judge(captured(f"{scenario}/at-3.9.2"), UpgradeKRaftVersion(1))
+    assert judged.verdict.name == "not_known"
+    assert "leaves it at 0" in judged.verdict.reason
+
+
+def test_what_is_gone_and_stalls_the_quorum_is_not_replaced() -> None:
+    """Voters 1 and 3 keep a diverged tail: without 2 there is no majority for anything."""
+    judged = judge(captured("stale-split/healed"), Replace(2))
+    assert [stage.what for stage in judged.stages] == ["lose 2"]
+    assert judged.verdict.name == "unsafe"
+
+
 def test_a_leader_that_was_not_captured_decides_alone() -> None:
     healthy = captured(HEALTHY)
     judged = judge(replace(healthy, leader_is_captured=False), Remove(2))
