@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards.report.draw_isr import draw_isr
 from dashboards.report.markup import Markup, el
-from dashboards.report.tables import Col, newest, place, span_words, status_badge, table
+from dashboards.report.tables import Col, newest, span_words, status_badge, table
 from dashboards.report.view import View
 from dashboards.report.words import listed, number, time_of
 
@@ -29,7 +29,7 @@ def min_isr(view: View) -> Markup | None:
     ]
     columns = [Col("Partition"), Col("From"), Col("To"), Col("For", True), Col("ISR"),
                Col("min.insync.replicas", True), Col("Status")]  # fmt: skip
-    more = newest(len(rows), rows[0]["stretches"], "stretches")
+    more = newest(len(rows), view.of("thin_counts")[0]["stretches"], "stretches")
     return el("div", picture, table("Partitions under min ISR", columns, told, more))
 
 
@@ -40,7 +40,7 @@ def admin_events(view: View) -> Markup | None:
     told = [
         (
             time_of(r["changed_at"]),
-            place(r["offset"], r["leader_epoch"]),
+            number(r["offset"]),
             r["operation"],
             f"{r['resource_type']} {r['resource'] or ''}",
             r["detail"],
@@ -48,6 +48,8 @@ def admin_events(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("When"), Col("Offset / epoch", True), Col("Operation"), Col("Resource"), Col("Detail"),
+    columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource"), Col("Detail", long=True),
                Col("Status")]  # fmt: skip
-    return table("What administrators did", columns, told, newest(len(rows), rows[0]["events"], "events"))
+    return table(
+        "What administrators did", columns, told, "The newest; what a snapshot told of first is left out."
+    )

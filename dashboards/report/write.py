@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dashboards.report.history_queries import ask_histories, thin_now
 from dashboards.report.page import page
 from dashboards.report.queries import ask_detail, ask_fleet
 from dashboards.report.state import fleet
@@ -32,12 +33,14 @@ def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ())
 
     Raises UnknownClusterError, and OSError where the file cannot be written.
     """
-    states = fleet(ask_fleet(lake, clusters), now, {})
+    states = fleet(ask_fleet(lake, clusters) | thin_now(lake, clusters), now, {})
     missing = sorted(set(clusters) - {s.cluster_id for s in states})
     if missing:
         raise UnknownClusterError(", ".join(missing))
     told = [s.cluster_id for s in states[:MOST_TOLD]]
-    made = page(states, ask_detail(lake, told), now, lake.resolve().name)
+    histories = ask_histories(lake, told)
+    rows = {cluster: found | histories[cluster] for cluster, found in ask_detail(lake, told).items()}
+    made = page(states, rows, now, lake.resolve().name)
     replace(file, made.text.encode())
     return Written(len(made.text.encode()), len(states), made.told)
 

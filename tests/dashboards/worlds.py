@@ -197,13 +197,14 @@ def told(text: str = "a majority stored it") -> dict[str, list[Row]]:
                           {"at": at(50), "partitions": 0, "most": 0}],
         "thin_partitions": [
             {"topic_name": text, "partition_id": 0, "from_at": at(10), "to_at": at(50), "under_ms": 40_000,
-             "isr": [1], "min_isr": 2, "commit_status": "committed", "stretches": 1},
+             "isr": [1], "min_isr": 2, "commit_status": "committed"},
         ],
         "admin_events": [
-            {"offset": 400, "leader_epoch": 3, "changed_at": at(60), "operation": "create topic",
-             "resource_type": "topic", "resource": text, "detail": text, "commit_status": "committed",
-             "events": 1},
+            {"offset": 400, "changed_at": at(60), "operation": "create topic",
+             "resource_type": "topic", "resource": text, "detail": text,
+             "commit_status": "committed"},
         ],
+        "thin_counts": [{"stretches": 1}],
     }  # fmt: skip
 
 

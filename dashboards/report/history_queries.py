@@ -1,0 +1,96 @@
+"""What the page asks of the histories of the metadata: partitions under min ISR, what administrators did.
+
+Read by delta-rs as the other tables are; a history of a million versions is narrowed by Arrow before any of
+it becomes Python's. Times leave here as milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from dashboards.report import admin_events, thin_partitions
+from dashboards.report.queries import NEWEST, Row, Rows, Tables, plain
+from transforms.tables import CONFIGS, PARTITIONS
+
+WHEN = ("valid_from_offset", "valid_to_offset", "valid_from_at", "valid_to_at", "commit_status")
+# So many of the newest versions of a kind are looked at for events: some follow others and are none.
+LOOKED_AT = 4 * NEWEST
+
+
+def thin_spans(tables: Tables) -> Rows:
+    """When which partition was under min ISR."""
+    of_all = (ds.field("resource_type") == "TOPIC") | (ds.field("resource_name") == "")
+    names = ("resource_type", "resource_name", "value", *WHEN)
+    settings = tables.rows(CONFIGS, *names, where=of_all & (ds.field("name") == "min.insync.replicas"))
+    most = max([1, *(int(s["value"]) for s in settings if (s["value"] or "").isdigit())])
+    isr = pc.list_value_length(ds.field("isr"))
+    may_be_thin = (isr < most) & (isr < pc.list_value_length(ds.field("replicas")))
+    names = ("topic_id", "topic_name", "partition_id", "isr", "replicas", *WHEN)
+    return thin_partitions.spans(tables.rows(PARTITIONS, *names, where=may_be_thin), settings)
+
+
+def newest_versions(tables: Tables, kind: admin_events.Kind) -> Rows:
+    """The versions of each cluster that began or ended last."""
+    names = (*kind.columns, *WHEN, "record_offset", "ended_by", "end_commit_status")
+    found = tables.columns(kind.table, *names, where=moved() if kind.table is PARTITIONS else None)
+    if found is None:
+        return []
+    rows: dict[tuple[Any, ...], Row] = {}
+    for cluster in found.column("cluster_id").unique():
+        of_one = found.filter(pc.equal(found.column("cluster_id"), cluster))
+        for part in ("valid_from_offset", "valid_to_offset"):
+            timed = of_one.filter(of_one.column(part).is_valid())
+            for row in timed.take(pc.select_k_unstable(timed, LOOKED_AT, [(part, "descending")])).to_pylist():
+                rows[tuple(row[name] for name in kind.table.key)] = plain(row)
+    return list(rows.values())
+
+
+def moved() -> Any:
+    """The condition that a partition is being reassigned."""
+    adding, removing = (pc.list_value_length(ds.field(f"{n}_replicas")) for n in ("adding", "removing"))
+    return (pc.coalesce(adding, pc.scalar(0)) > 0) | (pc.coalesce(removing, pc.scalar(0)) > 0)
+
+
+def ask_histories(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]]:
+    """By cluster what the sections on the metadata hold."""
+    tables = Tables(lake, clusters)
+    thin = by_cluster(thin_spans(tables))
+    versions = {kind.table.name: by_cluster(newest_versions(tables, kind)) for kind in admin_events.KINDS}
+    found = {}
+    for cluster in clusters:
+        spans = thin.get(cluster, [])
+        of_one = {name: rows.get(cluster, []) for name, rows in versions.items()}
+        found[cluster] = {
+            "under_min_isr": thin_partitions.steps(spans),
+            "thin_partitions": sorted(spans, key=thinnest)[:NEWEST],
+            "admin_events": admin_events.events(of_one, NEWEST),
+            "thin_counts": [{"stretches": len(spans)}],
+        }
+    return found
+
+
+def thinnest(span: Row) -> tuple[Any, ...]:
+    """Those that still are first, then the newest."""
+    return span["to_offset"] is not None, -span["from_offset"], span["topic_name"], span["partition_id"]
+
+
+def by_cluster(rows: Iterable[Row]) -> dict[str, Rows]:
+    found: dict[str, Rows] = {}
+    for row in rows:
+        found.setdefault(row["cluster_id"], []).append(row)
+    return found
+
+
+def thin_now(lake: Path, clusters: Sequence[str]) -> dict[str, Rows]:
+    """How many partitions of each cluster are under min ISR still, as a kind of row of the fleet."""
+    counts: dict[str, Row] = {}
+    for span in thin_spans(Tables(lake, clusters)):
+        if span["to_offset"] is None:
+            row = counts.setdefault(span["cluster_id"], {"cluster_id": span["cluster_id"], "partitions": 0})
+            row["partitions"] += 1
+    return {"under_min_isr": list(counts.values())}
