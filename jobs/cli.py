@@ -8,7 +8,9 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from jobs import settings
 from jobs.outcome import Failure
 
 VERBS = {
@@ -26,6 +28,8 @@ VERBS = {
     "plan": ("jobs.plan", "may I change the quorum now: verdict, risks, steps"),
     "metrics": ("jobs.metrics", "what the captures prove, as a Prometheus text file"),
     "capture": ("jobs.capture", "copy the metadata log directories of live controllers"),
+    "clusters": ("jobs.clusters", "the clusters of a lake, by their names"),
+    "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
 }
 
@@ -37,8 +41,8 @@ EPILOG = """examples:
 exit codes: 0 fine, 1 something was found or quarantined, 2 wrong usage, 3 nothing readable, 4 lake busy"""
 
 
-def build_parser(verb: str | None) -> argparse.ArgumentParser:
-    """The parser; only the called verb's module is imported."""
+def build_parser(verb: str | None, known: settings.Settings) -> argparse.ArgumentParser:
+    """The parser, its defaults those of the settings; only the called verb's module is imported."""
     parser = argparse.ArgumentParser(
         prog="kraftlake",
         description="Analytics of Kafka's KRaft metadata log: captured controller directories become tables.",
@@ -57,18 +61,43 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
             imported.add_arguments(sub)
-            sub.set_defaults(run=imported.run)
+            sub.set_defaults(run=imported.run, settings=known)
+            add_settings(sub)
+            settings.apply(sub, known)
         else:
             verbs.add_parser(name, help=summary)
     return parser
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Flags of every verb."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="settings; by default ./kraftlake.toml (docs/kraftlake.toml)",
+    )
+    parser.add_argument("--log", type=Path, metavar="FILE", help="append what a run does as lines of JSON")
+
+
+def named_config(words: Sequence[str]) -> Path | None:
+    """The file that --config names: its settings are needed before the other flags can be understood."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    early.add_argument("--config", type=Path)
+    try:
+        return early.parse_known_args(words)[0].config
+    except argparse.ArgumentError:  # said better by the verb's own parser
+        return None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb. Returns the exit code; a Failure becomes one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((w for w in words if not w.startswith("-")), None)
-    args = build_parser(verb).parse_args(words)
     try:
+        known = settings.read_settings(named_config(words))
+        args = build_parser(verb, known).parse_args(words)
+        settings.with_cluster_ids(args, known)
         return args.run(args)
     except Failure as failure:
         print(f"kraftlake {verb}: {failure}", file=sys.stderr)

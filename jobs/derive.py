@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    with opened_job(args, Progress(), make_lake=False) as job:
+    with opened_job(args, Progress(args.log), make_lake=False) as job:
         chosen = chosen_clusters(job, args)
         job.derive(chosen)
         return job.finish(chosen)

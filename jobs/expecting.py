@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,23 @@ from transforms.delta_rs import rows_with
 from transforms.tables import EXPECTATION_RESULTS
 
 Row = dict[str, Any]
+Allowed = Mapping[str, Any]
 
 
-def check_expectations(job: Job, clusters: Sequence[str] | None, now: datetime, form: str) -> list[str]:
-    """Run the suites, note in the job's record which failures make it fail, and return the lines to print."""
-    from transforms.expectations import expect
+def check_expectations(
+    job: Job, clusters: Sequence[str] | None, now: datetime, form: str, allowed: Allowed
+) -> list[str]:
+    """Run the suites, note in the job's record which failures make it fail, and return the lines to print.
+
+    `allowed` changes thresholds, as [expectations] of the settings does. Raises Failure where it names none.
+    """
+    from transforms.expectations import UnknownExpectationError, expect
 
     with job.progress.stage("expectations"):
-        results = expect(job.lake, job.run.run_id, job.run.started_at, now, clusters)
+        try:
+            results = expect(job.lake, job.run.run_id, job.run.started_at, now, clusters, overrides=allowed)
+        except UnknownExpectationError as error:
+            raise Failure(str(error)) from None
     unmet = [row for row in results if not row["success"]]
     errors = [row for row in unmet if row["severity"] == ERROR]
     if job.record.fail_on == "new":
@@ -36,12 +45,14 @@ def check_expectations(job: Job, clusters: Sequence[str] | None, now: datetime, 
     return [line for row in unmet for line in lines(row)]
 
 
-def show_failing(job: Job, name: str, clusters: Sequence[str] | None, now: datetime) -> None:
+def show_failing(
+    job: Job, name: str, clusters: Sequence[str] | None, now: datetime, allowed: Allowed
+) -> None:
     """Print all rows that fail an expectation, as JSON lines. Raises Failure where there is no such."""
     from transforms.expectations import UnknownExpectationError, failing_rows
 
     try:
-        rows = failing_rows(job.lake, name, now, clusters)
+        rows = failing_rows(job.lake, name, now, clusters, allowed)
     except UnknownExpectationError as error:
         raise Failure(str(error)) from None
     show_json(rows.columns, (tuple(row) for row in rows.toLocalIterator()), sys.stdout)

@@ -130,5 +130,7 @@ def end(
         print(line)
     for cluster, reason in sorted(record.failed.items()):
         print(f"kraftlake {record.verb}: cluster {cluster} could not be derived: {reason}", file=sys.stderr)
-    print(json.dumps(record.report(code, clusters, touched, lost_rows)))
+    report = record.report(code, clusters, touched, lost_rows)
+    record.progress.log("ended", **report)
+    print(json.dumps(report))
     return code

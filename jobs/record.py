@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,13 +24,16 @@ class Record:
     verb: str
     progress: Progress
     fail_on: FailOn = "never"
-    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=time.monotonic)
     counts: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     reported: tuple[tuple[str, str], ...] = ()
     unmet: int = 0
+
+    @property
+    def run_id(self) -> str:
+        return self.progress.run_id
 
     def row(self, code: int | None) -> dict[str, Any]:
         """The row of `runs`. code: the exit code; None where an exception ended the run."""

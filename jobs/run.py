@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 def read_captures(args: argparse.Namespace, derive: bool) -> int:
     """Read captures into the lake and, if asked to, derive what they prove."""
-    progress = Progress()
+    progress = Progress(args.log)
     with opened_inputs(args.captures, args.scratch) as inputs:
         planned = plan(arguments.selection_of(args, inputs.roots), inputs.left_out)
         for line in planned.left_out:

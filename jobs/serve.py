@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from dashboards.catalog import DATABASE, open_lake
     from jobs.session import open_session
 
-    progress = Progress()
+    progress = Progress(args.log)
     with progress.stage("session"):
         spark = open_session(args.master, say=progress.say)
         open_lake(spark, args.lake)

@@ -58,15 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    with opened_job(args, Progress(), make_lake=False) as job:
+    with opened_job(args, Progress(args.log), make_lake=False) as job:
         chosen = chosen_clusters(job, args)
         limit = chosen if args.cluster else None
         now = datetime.now(UTC) if args.now is None else moment(args.now)
         if args.failing:
-            show_failing(job, args.failing, limit, now)
+            show_failing(job, args.failing, limit, now, args.settings.expectations)
             return job.end(chosen, [], 0)
         job.derive(chosen)
-        unmet = [] if args.rules_only else check_expectations(job, limit, now, args.format)
+        allowed = args.settings.expectations
+        unmet = [] if args.rules_only else check_expectations(job, limit, now, args.format, allowed)
         return job.end(chosen, [*lines(job.lake.path, chosen, args.format), *unmet], 0)
 
 

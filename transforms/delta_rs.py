@@ -78,6 +78,14 @@ def replace_row(lake: Path, table: Table, row: Row) -> None:
     again_if_others_commit(lambda: write_row(lake, table, row, mode="overwrite", predicate=same))
 
 
+def replace_rows(lake: Path, table: Table, rows: Iterable[Row]) -> None:
+    """Put rows in the place of all that a table of plain texts holds; it is made if it is not there."""
+    schema = pa.schema([pa.field(c.name, pa.string(), c.nullable) for c in table.columns])
+    assert {c.type for c in table.columns} == {"STRING"}
+    found = pa.Table.from_pylist(list(rows), schema)
+    again_if_others_commit(lambda: write_deltalake(lake / table.name, found, mode="overwrite"))
+
+
 def write_row(lake: Path, table: Table, row: Row, **how: Any) -> None:
     written = DeltaTable(lake / table.name)
     write_deltalake(written, arrow_row(written, row), **how)

@@ -565,6 +565,19 @@ RECOVERIES = Table(
     recomputed=True,
 )
 
+CLUSTER_NAMES = Table(
+    "cluster_names",
+    "What people call a cluster: the clusters of kraftlake.toml",
+    (
+        CLUSTER_ID,
+        required("name", "STRING", "Its name; it can be given wherever a cluster id can"),
+        Column("environment", "STRING", "Such as production or test"),
+        Column("owner", "STRING", "Whom to call"),
+    ),
+    key=("cluster_id",),
+    clustering=(),  # delta-rs writes it, which writes no clustered tables
+)
+
 EXPECTATION_RESULTS = Table(
     "expectation_results",
     "What an expectation of the data came to in a run, for one cluster",
@@ -830,6 +843,7 @@ TABLES: tuple[Table, ...] = (
     ACKNOWLEDGEMENTS,
     RECOVERIES,
     EXPECTATION_RESULTS,
+    CLUSTER_NAMES,
     *HISTORIES,
     METADATA_TRANSACTIONS,
     REPLAYS,

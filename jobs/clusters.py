@@ -1,0 +1,89 @@
+"""kraftlake clusters: the clusters of a lake, with the names that kraftlake.toml gives them; no Spark."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jobs.outcome import ExitCode, Failure
+from jobs.settings import NamedCluster, Settings
+from jobs.sql import FORMATS
+
+EXAMPLES = """examples:
+  kraftlake clusters --lake /data/lake
+  kraftlake clusters --lake /data/lake --config /etc/kraftlake.toml --format json
+The names of the settings file are written to table cluster_names first, in the place of those there. Without
+a file that names clusters the table stays as it is."""
+COLUMNS = (
+    "name",
+    "cluster_id",
+    "environment",
+    "owner",
+    "captures",
+    "last_captured_at",
+    "leader_epoch",
+    "leader_id",
+)
+Row = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+    parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the names and prints the clusters. Raises Failure."""
+    from transforms.lake_files import NoLakeError, check_lake
+
+    try:
+        check_lake(args.lake)
+    except NoLakeError as error:
+        raise Failure(str(error)) from None
+    settings: Settings = args.settings
+    if settings.clusters:
+        write_names(args.lake, settings.clusters)
+    rows = (tuple(row[name] for name in COLUMNS) for row in told(args.lake))
+    FORMATS[args.format](COLUMNS, rows, sys.stdout)
+    return ExitCode.FINE
+
+
+def write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
+    """Make table cluster_names say what the settings say; nothing is written where it does."""
+    from transforms.delta_rs import replace_rows, rows_with
+    from transforms.tables import CLUSTER_NAMES
+
+    rows = [
+        {"cluster_id": c.id, "name": c.name, "environment": c.environment, "owner": c.owner} for c in clusters
+    ]
+    if sorted(rows, key=by_id) != sorted(rows_with(lake, CLUSTER_NAMES), key=by_id):
+        replace_rows(lake, CLUSTER_NAMES, rows)
+
+
+def by_id(row: Row) -> str:
+    return row["cluster_id"]
+
+
+def told(lake: Path) -> list[Row]:
+    """A row a cluster: captured ones by name, then those that have a name and no capture."""
+    from transforms.delta_rs import rows_with
+    from transforms.tables import CAPTURES, CLUSTER_NAMES, EPOCHS
+
+    captures = rows_with(lake, CAPTURES, ("cluster_id", "captured_at"))
+    named = {row["cluster_id"]: row for row in rows_with(lake, CLUSTER_NAMES)}
+    counts = Counter(row["cluster_id"] for row in captures)
+    last = {row["cluster_id"]: row["captured_at"] for row in sorted(captures, key=lambda c: c["captured_at"])}
+    epochs = rows_with(lake, EPOCHS, ("cluster_id", "leader_epoch", "leader_id"))
+    newest = {row["cluster_id"]: row for row in sorted(epochs, key=lambda e: e["leader_epoch"])}
+    rows = [
+        dict.fromkeys(COLUMNS)
+        | newest.get(cluster, {})
+        | named.get(cluster, {})
+        | {"cluster_id": cluster, "captures": counts[cluster], "last_captured_at": last.get(cluster)}
+        for cluster in {*counts, *named}
+    ]
+    return sorted(rows, key=lambda r: (r["captures"] == 0, r["name"] is None, r["name"], r["cluster_id"]))

@@ -1,0 +1,146 @@
+"""kraftlake.toml: defaults, names of clusters, thresholds; and what is wrong with a file said in one line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from jobs import settings
+from jobs.cli import main
+from jobs.progress import Progress
+from transforms.delta_rs import rows_with
+from transforms.expectations import configured, suites
+from transforms.tables import CLUSTER_NAMES
+
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "kraftlake.toml"
+MINI = "roWi3HLRRCuDirielH5nnw"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "kraftlake.toml"
+
+
+def read(file: Path, text: str) -> settings.Settings:
+    file.write_text(text)
+    return settings.read_settings(file)
+
+
+def test_the_documented_file_holds_every_setting() -> None:
+    known = settings.read_settings(DOCUMENTED)
+    assert set(known.content) == {*settings.NAMED, *settings.TABLES}
+    assert [c.name for c in known.clusters] == ["orders-prod", "orders-test"]
+    configured(suites(), known.expectations)
+
+
+def test_config_prints_a_file_that_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "--config", str(DOCUMENTED)]) == 0
+    assert tomllib.loads(capsys.readouterr().out) == tomllib.loads(DOCUMENTED.read_text())
+    assert main(["config", "--config", str(DOCUMENTED), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["wait"] == 600
+
+
+def test_a_file_stands_for_flags_and_flags_win(
+    file: Path, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mini = golden / "v4.4.0-mini"
+    file.write_text(f'lake = "{tmp_path}/lake"\ncaptures = ["{mini}"]\n[clusters.tiny]\nid = "{MINI}"\n')
+    words = ["run", "--config", str(file), "--dry-run"]
+    assert main([*words, "--cluster", "tiny"]) == 0
+    assert capsys.readouterr().out.count(MINI) == 2
+    assert main([*words, "--captures", str(mini / "node-1")]) == 0
+    assert capsys.readouterr().out.count(MINI) == 1
+
+
+def test_the_variable_and_the_usual_place(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert settings.read_settings(None).file is None
+    file.write_text("wait = 5")
+    assert settings.read_settings(None).flags == {"wait": 5}
+    other = tmp_path / "other.toml"
+    other.write_text("wait = 6")
+    monkeypatch.setenv(settings.VARIABLE, str(other))
+    assert settings.read_settings(None).flags == {"wait": 6}
+
+
+def test_names_are_taken_wherever_ids_are(file: Path) -> None:
+    known = read(file, '[clusters.a]\nid = "A"\n[clusters.b]\nid = "B"')
+    args = argparse.Namespace(cluster=["b", "other"], cluster_id="a")
+    settings.with_cluster_ids(args, known)
+    assert (args.cluster, args.cluster_id) == (["B", "other"], "A")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lake =", "cannot be read"),
+        ("lakes = 1", "there is no setting lakes"),
+        ("clusters = 1", "clusters is a table"),
+        ("[clusters.a]\nowner = 'x'", "cluster a has an id"),
+        ("[clusters.a]\nid = 'x'\nteam = 'y'", "cluster a has an id"),
+        ("[clusters.a]\nid = 1", "are text"),
+        ("[clusters.a]\nid = 'x'\n[clusters.b]\nid = 'x'", "b and a are names of one cluster"),
+        ("captures = 'x'", "captures is a list"),
+        ("wait = 'soon'", "'soon' means nothing for wait"),
+        ("fail_on = 'always'", "fail_on is one of new, open, never"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    file.write_text(text)
+    words = ["run", "--config", str(file), "--lake", str(tmp_path / "lake"), "--captures", "x"]
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "--config", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml cannot be read" in capsys.readouterr().err
+
+
+def test_clusters_are_named_in_the_lake(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Written once, left alone while nothing changes, replaced when it does."""
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "lake.json").write_text('{"format_version": 1}')
+    file.write_text(f'[clusters.tiny]\nid = "{MINI}"\nowner = "us"\n')
+    words = ["clusters", "--lake", str(lake), "--config", str(file), "--format", "json"]
+    assert main(words) == main(words) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert (told["name"], told["cluster_id"], told["owner"], told["captures"]) == ("tiny", MINI, "us", 0)
+    assert len(list((lake / "cluster_names/_delta_log").glob("*.json"))) == 1
+    file.write_text('[clusters.other]\nid = "X"\n')
+    assert main(words) == 0
+    assert rows_with(lake, CLUSTER_NAMES) == [
+        {"cluster_id": "X", "name": "other", "environment": None, "owner": None}
+    ]
+
+
+def test_a_log_in_lines_of_json(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    progress = Progress(log)
+    with progress.stage("scan", "3 files"):
+        progress.say("half done")
+    with pytest.raises(ZeroDivisionError), progress.stage("write"):
+        1 / 0  # noqa: B018
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["event"], line.get("stage")) for line in lines] == [
+        ("began", "scan"),
+        ("said", None),
+        ("done", "scan"),
+        ("began", "write"),
+        ("failed", "write"),
+    ]
+    assert {line["run_id"] for line in lines} == {progress.run_id}
+    assert all(line["at"].endswith("Z") for line in lines)
