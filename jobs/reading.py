@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -31,7 +32,15 @@ Row = dict[str, Any]
 NAMED_UNKNOWN = ("unknown_type", "unknown_version", "unknown_frame", "unknown_control_type")
 DAMAGE = ("position", "size_bytes", "sha256", "reason", "lost_from_offset", "lost_to_offset")
 BATCH = ("cluster_id", "base_offset", "leader_epoch", "crc")
-OWNER = "file_number INT, cluster_id STRING, node_id INT, directory_id STRING"
+VERSION = ("cluster_id", "offset", "leader_epoch", "type", "kraft_version.kraft_version")
+OWNER = pa.schema(
+    [
+        ("file_number", pa.int32()),
+        ("cluster_id", pa.string()),
+        ("node_id", pa.int32()),
+        ("directory_id", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +101,19 @@ class Reading:
         with self.progress.stage("scan", f"{len(files):,} files, {size:,} bytes"):
             scanned = scanning.scan_segments(self.frame(self.opened)).persist(StorageLevel.MEMORY_AND_DISK)
             good = scanning.good_batches(scanned)
-            pieces = to_rows(run_pieces(good)) if self.opened else []
-            damage = self.damage_rows(scanning.damages(scanned)) if self.opened else []
+            found = to_rows(run_pieces(scanned)) if self.opened else []
+            pieces = [row for row in found if row["leader_epoch"] is not None]
+            damage = self.damage_rows(scanning.damages(scanned)) if len(pieces) < len(found) else []
             held = self.read_checkpoints()
         with self.progress.stage("write records"):
             counts = self.write(good, pieces, held)
-            if pieces:
+            versions, lost = self.versions_and_losses()
+            if lost and pieces:
                 damage += self.damage_rows(self.lost_values(good))
         scanned.unpersist()
         runs = self.runs(pieces)
         held += self.known_checkpoints
-        captures = captured_rows(self.copies, runs, held, damage, self.kraft_versions())
+        captures = captured_rows(self.copies, runs, held, damage, versions)
         segments = segment_rows(runs, {(d["copy"], d["file"]) for d in damage})
         counts |= {"files": len(files), "bytes": size}
         return Read(self.stamped(captures), self.stamped(segments), counts)
@@ -189,7 +200,9 @@ class Reading:
         """The batches with the cluster and the replica whose they are."""
         replicas = [s.capture.who for s in self.opened]
         owners = [(n, r.cluster_id, r.node_id, r.directory_id) for n, r in enumerate(replicas)]
-        return good.join(F.broadcast(self.lake.spark.createDataFrame(owners, OWNER)), "file_number")
+        rows = [dict(zip(OWNER.names, owner, strict=True)) for owner in owners]
+        table = pa.Table.from_pylist(rows, schema=OWNER)
+        return good.join(F.broadcast(self.lake.spark.createDataFrame(table)), "file_number")
 
     def new_batches(self, owned: DataFrame, first_offset: int) -> DataFrame | None:
         """Batches that the replica had not shown before; None if there are none."""
@@ -237,11 +250,7 @@ class Reading:
 
     def lost_values(self, good: DataFrame) -> DataFrame:
         """Values that could not be decoded, as damage of every file that holds their batch."""
-        unread = by_batch(
-            self.known(RECORDS)
-            .where(F.col("unread_reason").isNotNull())
-            .where(~F.col("unread_reason").isin(*NAMED_UNKNOWN))
-        )
+        unread = by_batch(self.known(RECORDS).where(is_lost()))
         held = self.with_owners(good).select(*BATCH, "file_number", "position")
         return unread.join(held, list(BATCH)).select(
             "file_number",
@@ -253,17 +262,22 @@ class Reading:
             (F.col("offset") + 1).alias("lost_to_offset"),
         )
 
-    def kraft_versions(self) -> dict[str, list[Row]]:
-        """The KRaftVersion records of each cluster: they are as few as upgrades."""
+    def versions_and_losses(self) -> tuple[dict[str, list[Row]], bool]:
+        """The KRaftVersion records of each cluster, as few as upgrades; whether any value is lost."""
+        is_version = F.col("type") == "KRaftVersion"
         rows = to_rows(
-            self.known(RECORDS)
-            .where(F.col("type") == "KRaftVersion")
-            .select("cluster_id", "offset", "leader_epoch", F.col("kraft_version.kraft_version"))
+            self.known(RECORDS).where(is_version | is_lost()).select(*VERSION, is_lost().alias("lost"))
         )
         by_cluster: dict[str, list[Row]] = {}
         for row in rows:
-            by_cluster.setdefault(row["cluster_id"], []).append(row)
-        return by_cluster
+            if row["type"] == "KRaftVersion":
+                by_cluster.setdefault(row["cluster_id"], []).append(row)
+        return by_cluster, any(row["lost"] for row in rows)
+
+
+def is_lost() -> Column:
+    """The condition that a record's value could not be decoded, and is not one of a newer Kafka."""
+    return F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*NAMED_UNKNOWN)
 
 
 def unless_empty(frame: DataFrame) -> DataFrame | None:

@@ -32,7 +32,7 @@ class Piece:
 
 
 def run_pieces(headers: DataFrame) -> DataFrame:
-    """One row a file and stretch: the columns of Piece.
+    """One row a file and stretch: the columns of Piece; all damage of a file is a row without an epoch.
 
     `headers` are scanned batches with their run_index within the file. The digest is the XOR of one hash a
     batch, so that pieces can be joined without their batches.
