@@ -1,4 +1,4 @@
-"""kraftlake diff: what changed in the metadata between two moments or two replicas, without Spark."""
+"""kraftlake diff: what changed in the metadata between two moments or two sources, without Spark."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from typing import Any
 
 from jobs.moment import FORMS, NoMomentError, image_at, iso, parse_moment
 from jobs.outcome import ExitCode, Failure
-from jobs.replica_files import open_replica, warn
+from jobs.replica_files import warn
+from jobs.sources import Source, add_lake, open_captured, open_lake
 from kraft_core.image import tables, words
 from kraft_core.image.differences import Difference, differences
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
-from kraft_core.image.replica import Replica
 
 EXAMPLES = """examples:
   kraftlake diff --from 1894 --to end /backup/node-1
   kraftlake diff --from 2026-11-21T03:00 --to 2026-11-21T03:30 /backup/node-1
   kraftlake diff --from /backup/node-1 --to /backup/node-2
+  kraftlake diff --from 09:40 --to end --lake /data/lake --cluster prod-1
+  kraftlake diff --from 1894 --to /backup/node-1@1894 --lake /data/lake --cluster prod-1
   kraftlake diff --from old/00000000000000001956-0000000004.checkpoint --to /backup/node-1@2300 --format json
 
 Secrets are never shown; that one changed is said.
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="what the moments are of: a controller directory, a segment or a checkpoint",
     )
+    add_lake(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
 
 
@@ -53,7 +56,13 @@ class _End:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the differences. Raises Failure."""
-    opened: dict[Path, Replica] = {}
+    opened: dict[Path, Source] = {}
+    if args.lake is not None:
+        if args.source is not None:
+            raise Failure("name a path or a lake, not both")
+        # The lake's own path stands for it, as a directory's does.
+        args.source = args.lake
+        opened[args.lake] = open_lake(args.lake, args.cluster)
     before = _end(args.before, args.source, opened)
     after = _end(args.after, args.source, opened)
     found = list(differences(before.image, after.image))
@@ -65,18 +74,18 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FINE
 
 
-def _end(text: str, source: Path | None, opened: dict[Path, Replica]) -> _End:
+def _end(text: str, source: Path | None, opened: dict[Path, Source]) -> _End:
     path, moment = _split(text, source)
     if path is None:
         raise Failure(f"{text!r} is no path: name the directory that this moment is of, too")
     if path not in opened:
-        opened[path] = open_replica(path)
+        opened[path] = open_captured(path)
     try:
         newest = opened[path].image_at()
         image = newest if moment is None else image_at(opened[path], parse_moment(moment, newest.timestamp))
     except NoMomentError as error:
         raise Failure(str(error)) from None
-    warn(opened[path], image)
+    warn(opened[path].notes, image)
     return _End(path, image)
 
 

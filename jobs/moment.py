@@ -12,9 +12,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
+from typing import TYPE_CHECKING
 
 from kraft_core.image.image import Image
-from kraft_core.image.replica import OutOfReachError, Replica
+from kraft_core.image.replica import OutOfReachError
+
+if TYPE_CHECKING:
+    from jobs.sources import Source
 
 FORMS = "an offset, a time such as 2026-11-21T09:42:33Z or 09:42, @ms since the epoch, or end"
 
@@ -23,7 +27,7 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.]\d{1,6})?)?", re.ASCII)
 
 
 class NoMomentError(ValueError):
-    """The text names no moment, or one that the replica does not hold; the message says which."""
+    """The text names no moment, or one that is not held; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,10 @@ def _on_day_of(newest: int, text: str) -> datetime:
     return datetime.combine(day, time.fromisoformat(text if text[2] == ":" else f"0{text}"))
 
 
-def image_at(replica: Replica, moment: Moment) -> Image:
-    """The replica's metadata at a moment. Raises NoMomentError."""
+def image_at(source: Source, moment: Moment) -> Image:
+    """The metadata at a moment. Raises NoMomentError."""
     try:
-        return replica.image_at(moment.offset if moment.time is None else replica.offset_at(moment.time))
+        return source.image_at(moment.offset if moment.time is None else source.offset_at(moment.time))
     except OutOfReachError as error:
         raise NoMomentError(str(error)) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.outcome import ExitCode, Failure
@@ -42,10 +43,10 @@ def _of_tree(path: Path) -> Replica:
     return Replica.of_directory(directory)
 
 
-def warn(replica: Replica, image: Image) -> None:
+def warn(notes: Sequence[str], image: Image) -> None:
     """What could not be read or replayed, on stderr."""
     refused = [f"offset {refusal.offset}, {refusal.type}: {refusal.reason}" for refusal in image.refusals]
-    for note in [*replica.notes, *refused[:_LISTED]]:
+    for note in [*notes, *refused[:_LISTED]]:
         print(f"warning: {note}", file=sys.stderr)
     if len(refused) > _LISTED:
         print(f"warning: {len(refused)} records could not be replayed", file=sys.stderr)

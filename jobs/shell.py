@@ -13,8 +13,9 @@ from pathlib import Path
 
 from jobs.moment import NoMomentError, image_at, parse_moment
 from jobs.outcome import ExitCode, Failure
-from jobs.replica_files import open_replica, warn
+from jobs.replica_files import warn
 from jobs.shell_commands import COMMANDS, Answer, CommandError, Session, execute, resolve
+from jobs.sources import add_lake, open_captured, open_lake
 from kraft_core.image import tree
 
 EXAMPLES = """examples:
@@ -23,6 +24,7 @@ EXAMPLES = """examples:
   kraftlake shell --at-time 2026-11-21T03:12 /backup/node-1 cat '/image/topics/byName/orders/*'
   kraftlake shell --format json /backup/node-1 log /image/configs/TOPIC:orders
   kraftlake shell 00000000000000003692-0000000009.checkpoint tree /image/cluster
+  kraftlake shell --lake /data/lake --cluster prod-1 --at-offset 1894 ls /image/topics/byName
 
 SCRAM credentials, token ids and the values of secret configs are never shown.
 exit codes: 0 fine, 2 a wrong path or command, 3 nothing readable"""
@@ -33,7 +35,11 @@ _PROMPT = ">> "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_options(parser)
     parser.add_argument(
-        "source", type=Path, metavar="PATH", help="a controller directory, a segment or a checkpoint"
+        "source",
+        type=Path,
+        nargs="?",
+        metavar="PATH",
+        help="a controller directory, a segment or a checkpoint; none with --lake",
     )
     parser.add_argument(
         "command",
@@ -44,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_lake(parser)
     moment = parser.add_mutually_exclusive_group()
     moment.add_argument("--at-offset", metavar="N", help="begin after the record at this offset")
     moment.add_argument("--at-time", metavar="TIME", help="begin at this time, UTC unless it names a zone")
@@ -55,16 +62,18 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs one command, or asks for them. Raises Failure."""
     typed = _take_options(args)
-    replica = open_replica(args.source)
+    if args.lake is None and args.source is None:
+        raise Failure("name a controller directory, a segment or a checkpoint, or a lake with --lake")
+    source = open_captured(args.source) if args.lake is None else open_lake(args.lake, args.cluster)
     try:
-        image = replica.image_at()
+        image = source.image_at()
         wanted = args.at_offset or args.at_time
         if wanted is not None:
-            image = image_at(replica, parse_moment(wanted, image.timestamp))
+            image = image_at(source, parse_moment(wanted, image.timestamp))
     except (NoMomentError, ValueError) as error:
         raise Failure(str(error)) from None
-    warn(replica, image)
-    session = Session(replica, image)
+    warn(source.notes, image)
+    session = Session(source, image)
     if typed:
         return _run_one(session, typed, args.format)
     session.interactive = True
@@ -82,9 +91,12 @@ def _take_options(args: argparse.Namespace) -> Sequence[str]:
     _add_options(parser)
     # Only what stands before the command: behind it, a word with dashes is the command's.
     leading = next((i for i, word in enumerate(args.command) if word in COMMANDS), len(args.command))
-    parser.set_defaults(at_offset=args.at_offset, at_time=args.at_time, format=args.format)
+    given = ("lake", "cluster", "at_offset", "at_time", "format")
+    parser.set_defaults(**{name: getattr(args, name) for name in given})
     _, unknown = parser.parse_known_args(args.command[:leading], args)
-    return [*unknown, *args.command[leading:]]
+    typed = [*unknown, *args.command[leading:]]
+    # With a lake there is no path: what stood in its place belongs to the command.
+    return typed if args.lake is None or args.source is None else [str(args.source), *typed]
 
 
 def _run_one(session: Session, typed: Sequence[str], form: str) -> int:
@@ -138,7 +150,7 @@ def _typed_lines(session: Session) -> Iterator[str]:
 
 
 def _prompt(session: Session) -> str:
-    travelled = session.image.offset < session.replica.last_offset
+    travelled = session.image.offset < session.source.last_offset
     return f"@{session.image.offset} {_PROMPT}" if travelled else _PROMPT
 
 

@@ -9,12 +9,11 @@ from typing import Any
 from jobs import shell_quorum
 from jobs.moment import FORMS, NoMomentError, image_at, iso, parse_moment
 from jobs.shell_columns import in_columns
+from jobs.sources import Source
 from kraft_core.image import tree, words
-from kraft_core.image.events import events
 from kraft_core.image.glob import compile_glob
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
-from kraft_core.image.replica import Replica
 
 
 class CommandError(ValueError):
@@ -28,7 +27,7 @@ class Session:
     width: of the terminal in characters, None where there is none. lines: what was typed so far.
     """
 
-    replica: Replica
+    source: Source
     image: Image
     directory: tree.Path = ()
     width: int | None = None
@@ -155,7 +154,7 @@ def tree_lines(node: tree.Node, depth: int = 0) -> Iterator[str]:
 def at(session: Session, moments: Sequence[str]) -> Answer:
     if moments:
         try:
-            session.image = image_at(session.replica, parse_moment(moments[0], _newest(session)))
+            session.image = image_at(session.source, parse_moment(moments[0], _newest(session)))
         except NoMomentError as error:
             raise CommandError(f"at: {error}") from None
     image = session.image
@@ -166,9 +165,9 @@ def at(session: Session, moments: Sequence[str]) -> Answer:
         "leader_epoch": image.leader_epoch,
         "timestamp": image.timestamp,
         "in_transaction": image.in_transaction,
-        "last_offset": session.replica.last_offset,
+        "last_offset": session.source.last_offset,
     }
-    return _said([f"{where}{opened}; the newest offset is {session.replica.last_offset}"], data)
+    return _said([f"{where}{opened}; the newest offset is {session.source.last_offset}"], data)
 
 
 def log(session: Session, targets: Sequence[str]) -> Answer:
@@ -176,7 +175,7 @@ def log(session: Session, targets: Sequence[str]) -> Answer:
     patterns = [resolve(session, target) for target in targets or ["."]]
 
     def text() -> Iterator[str]:
-        for event in events(session.replica, patterns, session.image.offset):
+        for event in session.source.events(patterns, session.image.offset):
             yield (
                 f"{event.offset:>8}  epoch {event.leader_epoch}  {iso(event.timestamp)}"
                 f"  {event.record_type}  {text_of(event.path)}  "
@@ -194,21 +193,21 @@ def log(session: Session, targets: Sequence[str]) -> Answer:
                 "before": None if event.before is None else BY_NAME[event.kind].row(event.before),
                 "after": None if event.after is None else BY_NAME[event.kind].row(event.after),
             }
-            for event in events(session.replica, patterns, session.image.offset)
+            for event in session.source.events(patterns, session.image.offset)
         ]
 
     return Answer(text, data)
 
 
 def voters(session: Session, _: Sequence[str]) -> Answer:
-    sets = shell_quorum.voter_sets(session.replica)
+    sets = session.source.voter_sets()
     return Answer(
         lambda: shell_quorum.voter_lines(sets, session.image.offset), lambda: shell_quorum.voter_data(sets)
     )
 
 
 def epochs(session: Session, _: Sequence[str]) -> Answer:
-    told = shell_quorum.epochs(session.replica)
+    told = session.source.epochs()
     return Answer(lambda: shell_quorum.epoch_lines(told), lambda: shell_quorum.epoch_data(told))
 
 
@@ -323,7 +322,7 @@ def _below(path: str, node: tree.Node) -> Iterator[str]:
 
 def _newest(session: Session) -> int:
     """The time of the newest record, ms."""
-    last = session.replica.append_before(session.replica.last_offset + 1)
+    last = session.source.append_before(session.source.last_offset + 1)
     return session.image.timestamp if last is None else last
 
 

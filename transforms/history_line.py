@@ -55,9 +55,12 @@ def line_records(
     types: Iterable[str],
     columns: Sequence[str],
 ) -> DataFrame:
-    """The records of the types that are to be replayed: ENVELOPE, and the named columns of records."""
+    """The records of the types that are to be replayed: ENVELOPE, and the named columns of records.
+
+    One whose value could not be read changes nothing.
+    """
     spark = records.sparkSession
-    chosen = F.col("type").isin(list(types))
+    chosen = F.col("type").isin(list(types)) & F.col("unread_reason").isNull()
     of_log = log_records(spark, records.where(chosen), replays).select(*ENVELOPE, *columns)
     loads = [load(replay, c) for replay in replays for c in replay.checkpoints]
     if not loads:

@@ -109,7 +109,8 @@ def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[Replay]:
                 lines[cluster].start = start
                 lines[cluster].rewrites = start < before[-1].end_offset
     for together in in_groups(list(lines.values()), TOGETHER):
-        add_floors(lake, together)
+        for cluster, clock in clocks(lake, together).items():
+            lines[cluster].floors = clock.floors()
         add_transactions(lake, together)
     return list(lines.values())
 
@@ -166,11 +167,45 @@ def in_groups(items: list[Replay], size: int) -> Iterator[list[Replay]]:
         yield items[first : first + size]
 
 
-def add_floors(lake: Path, replays: Iterable[Replay]) -> None:
-    """Where effective_at differs from a batch's own time: it is the running maximum along the line."""
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The batches along a line, by offset: numpy arrays of first offsets, ends (exclusive) and times (ms).
+
+    highest: the running maximum of the times, by which things take effect.
+    """
+
+    first: Any
+    end: Any
+    at: Any
+    highest: Any
+
+    def floors(self) -> list[Floor]:
+        """Where effective_at differs from a batch's own time."""
+        late = self.at < self.highest
+        found = []
+        for floor in np.unique(self.highest[late]):
+            lagging = late & (self.highest == floor)
+            found.append(Floor(int(self.first[lagging].min()), int(self.end[lagging].max()), int(floor)))
+        return found
+
+    def offset_at(self, time: int) -> int | None:
+        """The last offset that took effect by a time (ms); None: none did."""
+        count = int(np.searchsorted(self.highest, time, side="right"))
+        return int(self.end[:count].max()) - 1 if count else None
+
+    def time_before(self, offset: int) -> int | None:
+        """The time (ms) of the batch that lies just below an offset; None where there is none."""
+        count = int(np.searchsorted(self.first, offset - 1, side="right"))
+        return int(self.at[count - 1]) if count else None
+
+
+def clocks(lake: Path, replays: Iterable[Replay]) -> dict[str, Clock]:
+    """The clock of each cluster by its batches."""
     by_cluster = {replay.cluster_id: replay for replay in replays}
+    none: Any = np.array([], dtype=np.int64)
+    found = {cluster: clock(replay, none, none, none, none) for cluster, replay in by_cluster.items()}
     if not exists(lake, BATCHES):
-        return
+        return found
     columns = ["cluster_id", "base_offset", "last_offset", "leader_epoch", "appended_at"]
     written = DeltaTable(lake / BATCHES.name).to_pyarrow_dataset()
     batches = written.to_table(columns, filter=ds.field("cluster_id").isin(sorted(by_cluster)))
@@ -182,12 +217,12 @@ def add_floors(lake: Path, replays: Iterable[Replay]) -> None:
     at = batches["appended_at"].to_numpy().astype("datetime64[ms]").astype(np.int64)
     for index, cluster in enumerate(owners.dictionary.to_pylist()):
         mine = owner == index
-        replay = by_cluster[cluster]
-        replay.floors = floors(replay, first[mine], end[mine], epoch[mine], at[mine])
+        found[cluster] = clock(by_cluster[cluster], first[mine], end[mine], epoch[mine], at[mine])
+    return found
 
 
-def floors(replay: Replay, first: Any, end: Any, epoch: Any, at: Any) -> list[Floor]:
-    """The floors from the batches' first and end offsets, epochs and times (numpy arrays, in any order)."""
+def clock(replay: Replay, first: Any, end: Any, epoch: Any, at: Any) -> Clock:
+    """The clock from batches' first and end offsets, epochs and times (numpy arrays, in any order)."""
     stretches = [s for s in replay.steps if isinstance(s, Stretch)]
     loads = [s for s in replay.steps if isinstance(s, Checkpoint) and s.timestamp is not None]
     on_line = np.zeros(len(first), dtype=bool)
@@ -204,13 +239,7 @@ def floors(replay: Replay, first: Any, end: Any, epoch: Any, at: Any) -> list[Fl
     at = np.concatenate([at[on_line], [c.timestamp for c in loads]]).astype(np.int64)
     order = np.argsort(first, kind="stable")
     first, end, at = first[order], end[order], at[order]
-    highest = np.maximum.accumulate(at) if len(at) else at
-    late = at < highest
-    found = []
-    for floor in np.unique(highest[late]):
-        lagging = late & (highest == floor)
-        found.append(Floor(int(first[lagging].min()), int(end[lagging].max()), int(floor)))
-    return found
+    return Clock(first, end, at, np.maximum.accumulate(at) if len(at) else at)
 
 
 def add_transactions(lake: Path, replays: Iterable[Replay]) -> None:

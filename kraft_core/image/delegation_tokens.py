@@ -11,6 +11,10 @@ from kraft_core.image.tables import DELEGATION_TOKENS, Tables
 _DIGEST_CHARACTERS = 16
 
 
+class TokenDigest(str):
+    """In place of a token id where only its digest is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
     """token_id is a secret; timestamps in ms. requester: None in the layout before release 3.6."""
@@ -45,6 +49,8 @@ def remove(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 def token_digest(token_id: str) -> str:
     """What stands for a token, whose id is half of its secret: hex of the id's SHA-256, cut short."""
+    if isinstance(token_id, TokenDigest):
+        return token_id
     return sha256(token_id.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 

@@ -44,7 +44,7 @@ def events(replica: Replica, patterns: Sequence[tree.Path], last_offset: int) ->
         if isinstance(step, Image):
             image = step.copy()
         for record_type, kind, before, after in changes:
-            path = _path_under(patterns, kind, before if after is None else after)
+            path = path_under(patterns, kind, before if after is None else after)
             if path is not None:
                 where = (step.offset, step.leader_epoch, step.timestamp)
                 yield Event(*where, record_type, path, kind, before, after)
@@ -63,7 +63,7 @@ def _of_record(image: Image, record: Record) -> _Changes:
     ]
 
 
-def _path_under(patterns: Sequence[tree.Path], kind: str, value: Any) -> tree.Path | None:
+def path_under(patterns: Sequence[tree.Path], kind: str, value: Any) -> tree.Path | None:
     """The path by which a thing shows under one of the patterns; by name rather than by id."""
     for path in reversed(tree.paths(kind, value)):
         if any(tree.touches(pattern, path) for pattern in patterns):

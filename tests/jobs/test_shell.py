@@ -14,6 +14,7 @@ from jobs import shell
 from jobs.outcome import ExitCode, Failure
 from jobs.shell_columns import in_columns
 from jobs.shell_commands import COMMANDS, Session
+from jobs.sources import open_captured
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NODE = GOLDEN / "dynamic-membership/node-3"
@@ -232,8 +233,8 @@ def test_no_secret_is_shown(say):
 
 
 def test_completion():
-    replica = shell.open_replica(CHECKPOINT)
-    session = Session(replica, replica.image_at())
+    source = open_captured(CHECKPOINT)
+    session = Session(source, source.image_at())
 
     def complete(line: str) -> list[str]:
         return shell.completions(session, line, line.rpartition(" ")[2])

@@ -20,7 +20,7 @@ from kraft_core.image.tables import KINDS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.secrets import redact
 from tests.kraft_core.image.worlds import Row, replay
-from transforms.replays import Replay, floors, transactions
+from transforms.replays import Replay, clock, transactions
 
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -54,7 +54,7 @@ class World:
         offsets = np.array([r.offset for r in held], dtype=np.int64)
         epochs = np.array([r.leader_epoch for r in held], dtype=np.int64)
         times = np.array([r.timestamp for r in held], dtype=np.int64)
-        made.floors = floors(made, offsets, offsets + 1, epochs, times)
+        made.floors = clock(made, offsets, offsets + 1, epochs, times).floors()
         made.transactions = transactions(made, [as_row(r) for r in held if r.type in MARKERS])
         opened = [t.begin_offset for t in made.transactions if t.begin_offset < made.start <= t.last_offset]
         made.start = min([made.start, *opened])
@@ -118,6 +118,7 @@ def as_row(record: Row) -> dict[str, Any]:
         "type": record.type,
         "is_control": False,
         "redacted": redacted,
+        "unread_reason": "malformed_value" if value is None else None,
         "begin_transaction": None,
         "abort_transaction": None,
     }
@@ -152,9 +153,15 @@ def with_columns(rows: list[dict[str, Any]], columns: dict[str, Any]) -> pa.Tabl
     return table
 
 
-def whole(cluster_id: str, records: list[Row]) -> World:
+def unread(record: Row) -> Row:
+    """The record with a value that is damaged."""
+    return replace(record, value=None)
+
+
+def whole(cluster_id: str, records: list[Row], random: Random) -> World:
     """A cluster of which everything was captured; from the middle on nothing is decided yet."""
     records = [replace(r, timestamp=r.timestamp + wander(r.offset)) for r in records]
+    records = [unread(r) if random.random() < 0.03 and r.type not in MARKERS else r for r in records]
     middle = len(records) // 2
     stretches = []
     for epoch in sorted({r.leader_epoch for r in records}):
@@ -177,7 +184,7 @@ def gapped(cluster_id: str, records: list[Row], random: Random) -> World:
     """A cluster of which some offsets were lost, with checkpoints in or behind the gap; nothing undecided."""
     # The lake cannot tell two credentials by their secrets.
     records = [replace(r, value=r.value | SAME) if r.type == SCRAM and r.value else r for r in records]
-    world = whole(cluster_id, records)
+    world = whole(cluster_id, records, random)
     world.records = records
     places = [0]
     image = Image()

@@ -64,8 +64,7 @@ def worlds() -> list[World]:
     """Whole logs, and logs with a gap and checkpoints."""
     told = [(seed, life(random_steps(seed, STEPS))) for seed in range(LIVES)]
     return [
-        whole(f"whole {seed}", records) if seed % 2 else gapped(f"gapped {seed}", records, Random(seed))
-        for seed, records in told
+        (whole if seed % 2 else gapped)(f"cluster {seed}", records, Random(seed)) for seed, records in told
     ]
 
 

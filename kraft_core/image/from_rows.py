@@ -1,0 +1,188 @@
+"""Rows of the history tables back to the things they were made from (the other way round of Kind.row)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kraft_core.image import names, tables
+from kraft_core.image.acls import Acl
+from kraft_core.image.brokers import Broker
+from kraft_core.image.change import Change, Key
+from kraft_core.image.client_quotas import ClientQuota
+from kraft_core.image.configs import Config
+from kraft_core.image.controllers import Controller
+from kraft_core.image.delegation_tokens import DelegationToken, TokenDigest
+from kraft_core.image.endpoints import EndPoint, SupportedFeature
+from kraft_core.image.features import Feature
+from kraft_core.image.partitions import Partition
+from kraft_core.image.producer_ids import ProducerIds
+from kraft_core.image.scram_users import ScramUser
+from kraft_core.image.topics import Topic
+from kraft_core.image.zk_migration import ZkMigration
+
+Row = Mapping[str, Any]
+REDACTED = ""
+"""Stands for the value of a config that is a secret, which no row holds; it is never shown."""
+
+
+def change_of(kind: str, row: Row) -> Change:
+    """The change that puts the row's thing in its place. What is secret of a thing is not in its row."""
+    key, value = _READ[kind](row)
+    return Change(kind, key, value)
+
+
+def _number(words: Mapping[int, str], word: str) -> int:
+    for number, known in words.items():
+        if known == word:
+            return number
+    return int(word.removeprefix("UNKNOWN(").removesuffix(")"))
+
+
+def _end_points(rows: Sequence[Row]) -> tuple[EndPoint, ...]:
+    return tuple(
+        EndPoint(
+            row["name"],
+            row["host"],
+            row["port"],
+            _number(names.SECURITY_PROTOCOLS, row["security_protocol"]),
+        )
+        for row in rows
+    )
+
+
+def _features(rows: Sequence[Row]) -> tuple[SupportedFeature, ...]:
+    return tuple(
+        SupportedFeature(row["name"], row["min_supported_version"], row["max_supported_version"])
+        for row in rows
+    )
+
+
+def _topic(row: Row) -> tuple[Key, Any]:
+    return (row["topic_id"],), Topic(row["topic_id"], row["name"])
+
+
+_LISTS = (
+    "replicas",
+    "directories",
+    "isr",
+    "removing_replicas",
+    "adding_replicas",
+    "eligible_leader_replicas",
+    "last_known_elr",
+)
+
+
+def _partition(row: Row) -> tuple[Key, Any]:
+    lists = {name: tuple(row[name]) for name in _LISTS}
+    return (row["topic_id"], row["partition_id"]), Partition(
+        topic_id=row["topic_id"],
+        topic_name=row["topic_name"],
+        partition_id=row["partition_id"],
+        leader=row["leader"],
+        leader_recovery_state=_number(names.LEADER_RECOVERY_STATES, row["leader_recovery_state"]),
+        leader_epoch=row["leader_epoch"],
+        partition_epoch=row["partition_epoch"],
+        **lists,
+    )
+
+
+def _broker(row: Row) -> tuple[Key, Any]:
+    cordoned = row["cordoned_log_dirs"]
+    return (row["broker_id"],), Broker(
+        broker_id=row["broker_id"],
+        broker_epoch=row["broker_epoch"],
+        incarnation_id=row["incarnation_id"],
+        end_points=_end_points(row["end_points"]),
+        features=_features(row["features"]),
+        rack=row["rack"],
+        fenced=row["fenced"],
+        in_controlled_shutdown=row["in_controlled_shutdown"],
+        is_migrating_zk_broker=row["is_migrating_zk_broker"],
+        log_dirs=tuple(row["log_dirs"]),
+        cordoned_log_dirs=None if cordoned is None else tuple(cordoned),
+    )
+
+
+def _controller(row: Row) -> tuple[Key, Any]:
+    return (row["controller_id"],), Controller(
+        controller_id=row["controller_id"],
+        incarnation_id=row["incarnation_id"],
+        zk_migration_ready=row["zk_migration_ready"],
+        end_points=_end_points(row["end_points"]),
+        features=_features(row["features"]),
+    )
+
+
+def _config(row: Row) -> tuple[Key, Any]:
+    key = (
+        _number(names.CONFIG_RESOURCE_TYPES, row["resource_type"]),
+        row["resource_name"],
+        row["name"],
+    )
+    return key, Config(*key, REDACTED if row["redacted"] else row["value"])
+
+
+def _acl(row: Row) -> tuple[Key, Any]:
+    return (row["id"],), Acl(
+        id=row["id"],
+        resource_type=_number(names.ACL_RESOURCE_TYPES, row["resource_type"]),
+        resource_name=row["resource_name"],
+        pattern_type=_number(names.PATTERN_TYPES, row["pattern_type"]),
+        principal=row["principal"],
+        host=row["host"],
+        operation=_number(names.ACL_OPERATIONS, row["operation"]),
+        permission_type=_number(names.ACL_PERMISSION_TYPES, row["permission_type"]),
+    )
+
+
+def _client_quota(row: Row) -> tuple[Key, Any]:
+    entity = tuple((part["entity_type"], part["entity_name"]) for part in row["entity"])
+    return (entity, row["key"]), ClientQuota(entity, row["key"], row["value"])
+
+
+def _scram_user(row: Row) -> tuple[Key, Any]:
+    mechanism = _number(names.SCRAM_MECHANISMS, row["mechanism"])
+    user = ScramUser(mechanism, row["name"], row["iterations"], None, None, None)
+    return (mechanism, row["name"]), user
+
+
+def _delegation_token(row: Row) -> tuple[Key, Any]:
+    token_id = TokenDigest(row["token_digest"])
+    return (token_id,), DelegationToken(
+        token_id=token_id,
+        owner=row["owner"],
+        requester=row["requester"],
+        renewers=tuple(row["renewers"]),
+        issue_timestamp=row["issue_timestamp"],
+        max_timestamp=row["max_timestamp"],
+        expiration_timestamp=row["expiration_timestamp"],
+    )
+
+
+def _feature(row: Row) -> tuple[Key, Any]:
+    return (row["name"],), Feature(row["name"], row["level"])
+
+
+def _producer_ids(row: Row) -> tuple[Key, Any]:
+    ids = ProducerIds(row["next_producer_id"], row["broker_id"], row["broker_epoch"])
+    return ("nextProducerId",), ids
+
+
+def _zk_migration(row: Row) -> tuple[Key, Any]:
+    state = _number(names.ZK_MIGRATION_STATES, row["zk_migration_state"])
+    return ("zkMigrationState",), ZkMigration(state)
+
+
+_READ: Mapping[str, Callable[[Row], tuple[Key, Any]]] = {
+    tables.FEATURES: _feature,
+    tables.ZK_MIGRATION: _zk_migration,
+    tables.CONTROLLERS: _controller,
+    tables.BROKERS: _broker,
+    tables.TOPICS: _topic,
+    tables.PARTITIONS: _partition,
+    tables.CONFIGS: _config,
+    tables.CLIENT_QUOTAS: _client_quota,
+    tables.PRODUCER_IDS: _producer_ids,
+    tables.ACLS: _acl,
+    tables.SCRAM_USERS: _scram_user,
+    tables.DELEGATION_TOKENS: _delegation_token,
+}
