@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from dashboards.report.words import listed, utc
@@ -101,7 +102,22 @@ def events(versions: Mapping[str, Sequence[Row]], most: int) -> list[Row]:
     found.sort(
         key=lambda e: (-e["offset"], e["resource_type"], e["resource"] or "", e["detail"], e["operation"])
     )
-    return found[:most]
+    return together(found)[:most]
+
+
+def together(found: Iterable[Row]) -> list[Row]:
+    """The same done to the same thing again and again as one event, with how often and since when."""
+    rows: list[Row] = []
+    for _, group in groupby(found, same):
+        events_of = list(group)
+        rows.append(events_of[0] | {"times": len(events_of), "since": events_of[-1]["changed_at"]})
+    return rows
+
+
+def same(event: Row) -> tuple[Any, ...]:
+    """What is done to what; of a setting its name counts, not its value."""
+    subject = event["detail"].split(" = ")[0]
+    return event["operation"], event["resource_type"], event["resource"], subject, event["commit_status"]
 
 
 def told(kind: Kind, versions: Iterable[Row]) -> Iterable[Row]:

@@ -48,7 +48,8 @@ def verdict(states: Sequence[ClusterState]) -> Markup:
         verb = "needs" if needing[Need.PERSON] == 1 else "need"
         words = f"{needing[Need.PERSON]} of {count(len(states), 'cluster')} {verb} a person"
     elif needing[Need.LOOK]:
-        words = f"No cluster needs a person; {needing[Need.LOOK]} of {len(states)} deserve a look"
+        verb = "deserves" if needing[Need.LOOK] == 1 else "deserve"
+        words = f"No cluster needs a person; {needing[Need.LOOK]} of {len(states):,} {verb} a look"
     else:
         words = {1: "The cluster is well", 2: "Both clusters are well"}.get(
             len(states), f"All {len(states):,} clusters are well"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards.report.draw_isr import draw_isr
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, span_words, status_badge, table
-from dashboards.report.view import View
+from dashboards.report.view import Row, View
 from dashboards.report.words import listed, number, time_of
 
 
@@ -43,7 +43,7 @@ def admin_events(view: View) -> Markup | None:
             number(r["offset"]),
             r["operation"],
             f"{r['resource_type']} {r['resource'] or ''}",
-            r["detail"],
+            detail(r),
             status_badge(r["commit_status"]),
         )
         for r in rows
@@ -53,3 +53,13 @@ def admin_events(view: View) -> Markup | None:
     return table(
         "What administrators did", columns, told, "The newest; what a snapshot told of first is left out."
     )
+
+
+def detail(event: Row) -> list[object]:
+    """What was done, and how often if it was again and again."""
+    if event["times"] == 1:
+        return [event["detail"]]
+    return [
+        event["detail"],
+        el("small", f"the last of {number(event['times'])} times since ", time_of(event["since"])),
+    ]

@@ -79,7 +79,10 @@ def test_those_that_need_a_person_come_first_then_the_longest_uncaptured() -> No
         (states("a", "b"), "Both clusters are well."),
         (states("a", "b", "c"), "All 3 clusters are well."),
         (states("a", findings={"errors": 1, "warnings": 0}), "1 of 1 cluster needs a person."),
-        (states("a", "b", findings={"errors": 0, "warnings": 1}), "No cluster needs a person; 1 of 2"),
+        (
+            states("a", "b", findings={"errors": 0, "warnings": 1}),
+            "No cluster needs a person; 1 of 2 deserves a look.",
+        ),
     ],
 )
 def test_the_verdict(found: list[object], said: str) -> None:

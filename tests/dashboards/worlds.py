@@ -202,7 +202,7 @@ def told(text: str = "a majority stored it") -> dict[str, list[Row]]:
         "admin_events": [
             {"offset": 400, "changed_at": at(60), "operation": "create topic",
              "resource_type": "topic", "resource": text, "detail": text,
-             "commit_status": "committed"},
+             "commit_status": "committed", "times": 3, "since": at(55)},
         ],
         "thin_counts": [{"stretches": 1}],
     }  # fmt: skip
