@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import getpass
 import json
+import os
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from jobs.arguments import add_wait
+from jobs.lease import process_name, take_lease
 from jobs.outcome import ExitCode, Failure
+from jobs.progress import Progress
+from jobs.record import Record
 from jobs.telling import as_json, finding_lines
 from transforms.delta_rs import Row, append_row, exists, replace_row, rows_with
 from transforms.lake_files import NoLakeError, check_lake
@@ -38,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ack.add_argument("finding_id", metavar="ID", help="id of the finding, as list prints it")
     ack.add_argument("--reason", required=True, metavar="TEXT", help="why it needs nobody any more")
     add_lake(ack)
+    add_wait(ack)
 
 
 def add_lake(parser: argparse.ArgumentParser) -> None:
@@ -89,25 +96,43 @@ def by_urgency(rows: Iterable[Row]) -> list[Row]:
 
 
 def acknowledge(args: argparse.Namespace) -> int:
+    """As a run that holds the lease: another one may be deriving the findings anew."""
+    if not args.reason.strip():
+        raise Failure("say with --reason why it needs nobody any more")
+    named_finding(args)  # a wrong id is told at once
+    progress = Progress()
+    give_up = time.monotonic() + args.wait
+    process = process_name(os.getpid())
+    lease = take_lease(args.lake.resolve(), Record("findings", progress), process, give_up, progress.say)
+    code = None
+    try:
+        code = note(args.lake, named_finding(args), args.reason)
+    finally:
+        lease.end(code)
+    return code
+
+
+def named_finding(args: argparse.Namespace) -> Row:
+    """The row of the finding asked for. Raises Failure where there is none."""
     found = rows_with(args.lake, FINDINGS, finding_id=[args.finding_id])
     if not found:
         raise Failure(
             f"there is no finding {args.finding_id}: kraftlake findings list --lake {args.lake} --state all"
         )
-    if not args.reason.strip():
-        raise Failure("say with --reason why it needs nobody any more")
-    row = found[0]
-    note = {
+    return found[0]
+
+
+def note(lake: Path, row: Row, reason: str) -> int:
+    """Keep an acknowledgement, and put the finding in the state that deriving it again will give it."""
+    acknowledgement = {
         "cluster_id": row["cluster_id"],
         "finding_id": row["finding_id"],
         "acknowledged_at": datetime.now(UTC),
         "acknowledged_by": getpass.getuser(),
-        "reason": args.reason,
+        "reason": reason,
     }
-    append_row(args.lake, ACKNOWLEDGEMENTS, note)
-    # As derived again: what is resolved stays so.
-    state = "resolved" if row["state"] == "resolved" else "acknowledged"
-    values = {"state": state, "reason": args.reason}
-    replace_row(args.lake, FINDINGS, row | values)
-    print("\n".join(finding_lines(row | values)))
+    append_row(lake, ACKNOWLEDGEMENTS, acknowledgement)
+    row |= {"state": "resolved" if row["state"] == "resolved" else "acknowledged", "reason": reason}
+    replace_row(lake, FINDINGS, row)
+    print("\n".join(finding_lines(row)))
     return ExitCode.FINE

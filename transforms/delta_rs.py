@@ -52,7 +52,8 @@ def arrow_with(
     """The rows of a table that exists, as rows_with chooses them and `where` holds, as an Arrow table."""
     condition = ds.scalar(True) if where is None else where
     for column, values in wanted.items():
-        condition &= ds.field(column).isin(sorted(values))
+        among = sorted(values)
+        condition &= ds.field(column).isin(among) if among else ds.scalar(False)
     rows = dataset(lake / table.name, DeltaTable(lake / table.name))
     return rows.to_table(list(columns), filter=condition)
 

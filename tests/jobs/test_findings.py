@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.verdict import verdict
+from jobs.verdict import Verdict, verdict
 from tests.jobs.lakes import opened
 from transforms.delta_rs import append_row, rows_with
 from transforms.frames import to_frame
@@ -140,6 +140,11 @@ def test_an_error_fails_a_job_once(lake: Path) -> None:
     assert main(["findings", "ack", "open", "--reason", "known", "--lake", str(lake)]) == 0
     assert not verdict(lake, ["c"], "open").fails
     assert verdict(lake, ["d"], "open").fails
+
+
+def test_of_no_cluster_there_is_nothing(lake: Path) -> None:
+    assert rows_with(lake, FINDINGS, cluster_id=[]) == []
+    assert verdict(lake, [], "open") == Verdict(False, ())
 
 
 def test_a_run_that_is_never_to_fail_reports_nothing(lake: Path) -> None:
