@@ -53,10 +53,10 @@ def test_a_lake_says_what_its_captures_say(lake: Any, golden_captures: list[Path
     assert clusters_of(lake.path) == sorted({d.meta.cluster_id for d in directories if d.meta})
     for facts in collect(directories):
         of_cluster = [d for d in directories if d.meta and d.meta.cluster_id == facts.cluster_id]
-        by_files = quorum_of(conclude(facts), registrations(of_cluster))
-        by_lake = quorum_of(
-            conclude(facts_of(lake.path, facts.cluster_id)), registrations_of(lake.path, facts.cluster_id)
-        )
+        from_files, from_lake = conclude(facts), conclude(facts_of(lake.path, facts.cluster_id))
+        assert from_lake.lower_bounds == from_files.lower_bounds
+        by_files = quorum_of(from_files, registrations(of_cluster))
+        by_lake = quorum_of(from_lake, registrations_of(lake.path, facts.cluster_id))
         assert by_files is not None
         assert by_lake is not None
         assert by_lake.registrations == by_files.registrations
