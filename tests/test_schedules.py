@@ -1,0 +1,111 @@
+"""The schedules: files that their tools can read, commands and flags that kraftlake has."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+import shutil
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobs.cli import build_parser
+from jobs.settings import Settings
+
+SCHEDULES = Path(__file__).parents[1] / "schedules"
+UNITS = sorted((SCHEDULES / "systemd").glob("kraftlake*"))
+
+
+def understood(words: list[str]) -> str:
+    """The verb of a kraftlake command line; its own parser must take it, in a folder that is there."""
+    words = [str(Path(w).name) if before == "--out" else w for before, w in pairwise(["", *words])]
+    return build_parser(words[0], Settings()).parse_args(words).verb
+
+
+def unit(path: Path) -> dict[str, dict[str, list[str]]]:
+    """A unit file: section to key to its values, in order."""
+    found: dict[str, dict[str, list[str]]] = {}
+    section: dict[str, list[str]] = {}
+    for line in path.read_text().splitlines():
+        if line.startswith("["):
+            section = found.setdefault(line.strip("[]"), {})
+        elif line and not line.startswith("#"):
+            key, value = line.split("=", 1)
+            section.setdefault(key, []).append(value)
+    return found
+
+
+def test_systemd_units_call_verbs_and_have_timers() -> None:
+    services = [path for path in UNITS if path.suffix == ".service"]
+    verbs = {
+        path.stem: [
+            understood(shlex.split(command)[1:])
+            for key in ("ExecStart", "ExecStopPost")
+            for command in unit(path)["Service"].get(key, [])
+        ]
+        for path in services
+    }
+    assert verbs == {"kraftlake": ["run", "validate", "report"], "kraftlake-capture": ["capture"]}
+    for path in services:
+        timer = unit(path.with_suffix(".timer"))
+        assert timer["Timer"]["OnCalendar"]
+        assert timer["Install"]["WantedBy"] == ["timers.target"]
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_systemd_itself_reads_them(path: Path, tmp_path: Path) -> None:
+    """The program is replaced by one that is there: systemd looks for it."""
+    for each in UNITS:
+        text = each.read_text().replace("/opt/kraftlake/bin/kraftlake", "/bin/true")
+        (tmp_path / each.name).write_text(text)
+    result = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / path.name], capture_output=True, text=True, check=False
+    )
+    assert path.name not in result.stderr
+
+
+def test_the_airflow_dag_calls_verbs_in_order() -> None:
+    tree = ast.parse((SCHEDULES / "airflow/kraftlake_dag.py").read_text())
+    assigned = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    names = {"LAKE": ast.literal_eval(assigned["LAKE"])}
+    commands = eval(compile(ast.Expression(assigned["COMMANDS"]), "dag", "eval"), names)
+    assert list(commands) == ["run", "validate", "report"]
+    for name, command in commands.items():
+        program, *words = command.split()
+        assert (program, understood(words)) == ("kraftlake", name)
+    assert ast.literal_eval(assigned["WORTH_ANOTHER_TRY"]) == (3, 4)
+
+
+def test_the_kubernetes_cronjob() -> None:
+    job = yaml.safe_load((SCHEDULES / "kubernetes/cronjob.yaml").read_text())
+    assert (job["apiVersion"], job["kind"]) == ("batch/v1", "CronJob")
+    assert len(job["spec"]["schedule"].split()) == 5
+    spec = job["spec"]["jobTemplate"]["spec"]
+    assert spec["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [1, 2]
+    pod = spec["template"]["spec"]
+    assert pod["restartPolicy"] == "Never"  # without it Kubernetes refuses a podFailurePolicy
+    containers: list[dict[str, Any]] = [*pod["initContainers"], *pod["containers"]]
+    assert [understood(c["command"][1:]) for c in containers] == ["run", "report", "validate"]
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    assert all({m["name"] for m in c["volumeMounts"]} <= volumes for c in containers)
+
+
+def test_the_databricks_bundle() -> None:
+    bundle = yaml.safe_load((SCHEDULES / "databricks/databricks.yml").read_text())
+    job = bundle["resources"]["jobs"]["kraftlake"]
+    clusters = {cluster["job_cluster_key"] for cluster in job["job_clusters"]}
+    for task in job["tasks"]:
+        called = task["spark_python_task"]
+        assert (SCHEDULES / "databricks" / called["python_file"]).is_file()
+        assert understood(called["parameters"]) == task["task_key"]
+        assert task["job_cluster_key"] in clusters
+    assert len(job["schedule"]["quartz_cron_expression"].split()) == 6
