@@ -27,8 +27,11 @@ def opened_job(
 
     Raises Failure before Spark starts if it is no lake, or if another run writes for longer than args.wait.
     """
+    from transforms.lake_schema import add_columns, missing_columns
+
     try:
         (prepare_lake if make_lake else check_lake)(args.lake)
+        missing = missing_columns(args.lake)
     except NoLakeError as error:
         raise Failure(str(error)) from None
     from jobs.lease import await_free, driver_process, take_lease
@@ -45,6 +48,7 @@ def opened_job(
     record = Record(args.verb, progress, args.fail_on)
     lease = take_lease(lake.path, record, driver_process(spark), give_up, progress.say)
     try:
+        add_columns(lake, missing)
         yield Job(lake, record, lease)
     finally:
         lease.end(None)

@@ -12,7 +12,7 @@ from typing import Any
 from jobs import arguments
 from jobs.outcome import ExitCode, Failure
 from jobs.progress import Progress
-from transforms.lake_files import NoLakeError, check_lake
+from jobs.sql import check_is_lake
 
 HOST = "127.0.0.1"
 EXAMPLES = """examples:
@@ -31,10 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serves until it is told to stop. Raises Failure."""
-    try:
-        check_lake(args.lake)
-    except NoLakeError as error:
-        raise Failure(str(error)) from None
+    check_is_lake(args.lake)
     check_port(args.port)
     from dashboards.catalog import DATABASE, open_lake
     from jobs.session import open_session

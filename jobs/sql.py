@@ -100,11 +100,13 @@ def split_statements(text: str) -> list[str]:
 
 
 def check_is_lake(path: Path) -> None:
-    """Raises Failure where there is no lake."""
+    """Raises Failure where there is no lake, or one whose tables an earlier version wrote."""
     from transforms.lake_files import NoLakeError, check_lake
+    from transforms.lake_schema import check_schema
 
     try:
         check_lake(path)
+        check_schema(path)
     except NoLakeError as error:
         raise Failure(str(error)) from None
 
