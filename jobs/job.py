@@ -27,10 +27,10 @@ def opened_job(
 
     Raises Failure before Spark starts if it is no lake, or if another run writes for longer than args.wait.
     """
-    from transforms.lake_schema import add_columns, missing_columns
-
     try:
         (prepare_lake if make_lake else check_lake)(args.lake)
+        from transforms.lake_schema import add_columns, missing_columns
+
         missing = missing_columns(args.lake)
     except NoLakeError as error:
         raise Failure(str(error)) from None

@@ -102,10 +102,11 @@ def split_statements(text: str) -> list[str]:
 def check_is_lake(path: Path) -> None:
     """Raises Failure where there is no lake, or one whose tables an earlier version wrote."""
     from transforms.lake_files import NoLakeError, check_lake
-    from transforms.lake_schema import check_schema
 
     try:
         check_lake(path)
+        from transforms.lake_schema import check_schema
+
         check_schema(path)
     except NoLakeError as error:
         raise Failure(str(error)) from None
