@@ -45,6 +45,7 @@ def headline(state: ClusterState) -> Markup:
         " ",
         el("span", state.title, class_="title"),
         el("code", state.cluster_id) if state.name else None,
+        el("small", state.whose) if state.whose else None,
     )
 
 

@@ -95,7 +95,12 @@ def search() -> Markup:
 def row(state: ClusterState, anchor: str | None, now: int) -> Markup:
     title = el("a", state.title, href=f"#{anchor}") if anchor else el("span", state.title)
     why = [el("li", reason.words) for reason in state.reasons]
-    name = [title, el("code", state.cluster_id) if state.name else None, el("ul", why) if why else None]
+    name = [
+        title,
+        el("code", state.cluster_id) if state.name else None,
+        el("small", state.whose) if state.whose else None,
+        el("ul", why) if why else None,
+    ]
     found = f"{number(state.errors)} {'error' if state.errors == 1 else 'errors'}"
     cells = (
         badge(state),

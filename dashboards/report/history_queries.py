@@ -67,9 +67,9 @@ def ask_histories(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Ro
         of_one = {name: rows.get(cluster, []) for name, rows in versions.items()}
         found[cluster] = {
             "under_min_isr": thin_partitions.steps(spans),
-            "thin_partitions": sorted(spans, key=thinnest)[:NEWEST],
+            "thin_partitions": thin_partitions.together(sorted(spans, key=thinnest))[:NEWEST],
             "admin_events": admin_events.events(of_one, NEWEST),
-            "thin_counts": [{"stretches": len(spans)}],
+            "thin_counts": [{"stretches": len(thin_partitions.together(spans))}],
         }
     return found
 

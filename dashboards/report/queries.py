@@ -22,6 +22,7 @@ from transforms.delta_rs import dataset, exists
 from transforms.frames import milliseconds
 from transforms.tables import (
     CAPTURES,
+    CLUSTER_NAMES,
     EPOCHS,
     EXPECTATION_RESULTS,
     FINDINGS,
@@ -175,6 +176,11 @@ def fleet_expectations(tables: Tables) -> Rows:
     return severities(failed)
 
 
+def fleet_names(tables: Tables) -> Rows:
+    """What people call the clusters, and whom to call."""
+    return tables.rows(CLUSTER_NAMES, "name", "environment", "owner")
+
+
 def grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:
     """A row a cluster: each wanted name by a column and how it is aggregated, in the order of the rows."""
     together = found.group_by("cluster_id", use_threads=False).aggregate(
@@ -219,6 +225,7 @@ FLEET: dict[str, Callable[[Tables], Rows]] = {
     "findings": fleet_findings,
     "resolved": fleet_resolved,
     "expectations": fleet_expectations,
+    "names": fleet_names,
 }
 
 

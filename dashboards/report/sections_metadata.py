@@ -6,7 +6,7 @@ from dashboards.report.draw_isr import draw_isr
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, span_words, status_badge, table
 from dashboards.report.view import Row, View
-from dashboards.report.words import listed, number, time_of
+from dashboards.report.words import listed, number, ranges, time_of
 
 
 def min_isr(view: View) -> Markup | None:
@@ -17,7 +17,8 @@ def min_isr(view: View) -> Markup | None:
     picture = draw_isr(view.of("under_min_isr"), scale, view.now)
     told = [
         (
-            f"{r['topic_name']}-{r['partition_id']}",
+            r["topic_name"],
+            ranges(sorted(r["partitions"])),
             time_of(r["from_at"]),
             "still" if r["to_at"] is None else time_of(r["to_at"]),
             span_words(r["under_ms"]),
@@ -27,7 +28,7 @@ def min_isr(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("Partition"), Col("From"), Col("To"), Col("For", True), Col("ISR"),
+    columns = [Col("Topic"), Col("Partitions"), Col("From"), Col("To"), Col("For", True), Col("ISR"),
                Col("min.insync.replicas", True), Col("Status")]  # fmt: skip
     more = newest(len(rows), view.of("thin_counts")[0]["stretches"], "stretches")
     return el("div", picture, table("Partitions under min ISR", columns, told, more))

@@ -52,6 +52,8 @@ class ClusterState:
 
     cluster_id: str
     name: str | None
+    environment: str | None
+    owner: str | None
     captures: int
     replicas: int
     last_captured_at: int
@@ -81,12 +83,17 @@ class ClusterState:
     def title(self) -> str:
         return self.name or self.cluster_id
 
+    @property
+    def whose(self) -> str:
+        """Environment and owner, as far as they are known."""
+        return " · ".join(filter(None, (self.environment, self.owner)))
 
-def fleet(answers: Mapping[str, Sequence[Row]], now: int, names: Mapping[str, str]) -> list[ClusterState]:
-    """The clusters, those first that need a person most. `now` in ms; `names` by cluster id."""
+
+def fleet(answers: Mapping[str, Sequence[Row]], now: int) -> list[ClusterState]:
+    """The clusters, those first that need a person most. `now` in ms."""
     rows = {kind: {row["cluster_id"]: row for row in found} for kind, found in answers.items()}
     states = [
-        cluster_state(cluster, {kind: found.get(cluster, {}) for kind, found in rows.items()}, now, names)
+        cluster_state(cluster, {kind: found.get(cluster, {}) for kind, found in rows.items()}, now)
         for cluster in rows["captures"]
     ]
     return sorted(states, key=urgency)
@@ -97,12 +104,14 @@ def urgency(state: ClusterState) -> tuple[Any, ...]:
     return (-state.need, -state.errors, -state.warnings, state.last_captured_at, state.title)
 
 
-def cluster_state(cluster: str, rows: Mapping[str, Row], now: int, names: Mapping[str, str]) -> ClusterState:
+def cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterState:
     captures, epochs, voters, change = rows["captures"], rows["epochs"], rows["voters"], rows["changes"]
     findings, expectations = rows["findings"], rows["expectations"]
     return ClusterState(
         cluster_id=cluster,
-        name=names.get(cluster),
+        name=rows["names"].get("name"),
+        environment=rows["names"].get("environment"),
+        owner=rows["names"].get("owner"),
         captures=captures["captures"],
         replicas=captures["replicas"],
         last_captured_at=captures["last_captured_at"],

@@ -95,6 +95,18 @@ def joined(parts: Iterable[Row]) -> list[Row]:
     return found
 
 
+def together(found: Iterable[Row]) -> list[Row]:
+    """Spans of one topic that are alike but for the partition as one row, with all of the partitions."""
+    alike: dict[tuple[Any, ...], Row] = {}
+    for span in found:
+        key = tuple(
+            str(span[name]) for name in ("topic_name", "from_at", "to_at", "isr", "min_isr", "commit_status")
+        )
+        row = alike.setdefault(key, span | {"partitions": []})
+        row["partitions"].append(span["partition_id"])
+    return list(alike.values())
+
+
 def steps(found: Iterable[Row]) -> list[Row]:
     """How many partitions were under min ISR from each moment of change on; `most` until the next row."""
     edges: dict[int, int] = {}

@@ -33,7 +33,7 @@ def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ())
 
     Raises UnknownClusterError, and OSError where the file cannot be written.
     """
-    states = fleet(ask_fleet(lake, clusters) | thin_now(lake, clusters), now, {})
+    states = fleet(ask_fleet(lake, clusters) | thin_now(lake, clusters), now)
     missing = sorted(set(clusters) - {s.cluster_id for s in states})
     if missing:
         raise UnknownClusterError(", ".join(missing))

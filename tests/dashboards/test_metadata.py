@@ -97,6 +97,14 @@ def test_fewer_replicas_than_the_setting_are_enough() -> None:
     assert (span["min_isr"], span["to_at"], span["under_ms"]) == (2, None, None)
 
 
+def test_partitions_that_fare_alike_are_one_row() -> None:
+    versions = [partition(5, 9, 1) | {"partition_id": n} for n in (0, 1, 4)] + [
+        partition(5, 8, 1) | {"partition_id": 2}
+    ]
+    rows = thin_partitions.together(thin_partitions.spans(versions, [setting(0, None, 2)]))
+    assert [(r["partitions"], r["to_at"]) for r in rows] == [([0, 1, 4], 90), ([2], 80)]
+
+
 def test_a_setting_that_is_no_number_counts_as_none() -> None:
     assert thin_partitions.spans([partition(0, None, 1)], [setting(0, None, "many")]) == []
 

@@ -37,8 +37,11 @@ def test_one_file_that_fetches_nothing_and_runs_only_its_own_script() -> None:
 
 def test_what_a_capture_holds_never_becomes_markup() -> None:
     """With hostile text in every place the page has the same elements and attributes as with plain text."""
-    calm = read(page(states("a"), {"a": told("plain")}, NOW, "lake").text)
-    hostile = read(page(states(HOSTILE), {HOSTILE: told(HOSTILE)}, NOW, HOSTILE).text)
+    plain = {"name": "plain", "environment": "plain", "owner": "plain"}
+    calm = read(page(states("a", names=plain), {"a": told("plain")}, NOW, "lake").text)
+    whose = {"environment": HOSTILE, "owner": HOSTILE}
+    named = states(HOSTILE, names={"name": HOSTILE, **whose})
+    hostile = read(page(named, {HOSTILE: told(HOSTILE)}, NOW, HOSTILE).text)
     assert hostile.tags == calm.tags
     assert hostile.text.count("<img src=x onerror=alert(1)>") > 20
     assert not [name for _, names in hostile.tags for name in names if name.startswith("on")]

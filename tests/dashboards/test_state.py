@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboards.report.fleet_view import verdict
+from dashboards.report.page import page
 from dashboards.report.state import Need
 from dashboards.report.words import HOUR
 from tests.dashboards.worlds import NOW, at, states
@@ -60,6 +61,13 @@ def test_a_late_capture_deserves_a_look() -> None:
     assert states("a", now=at(90) + 26 * HOUR)[0].need == Need.NONE
 
 
+def test_a_name_stands_for_the_id_and_says_whose_it_is() -> None:
+    (state,) = states("a", names={"name": "billing", "environment": "prod", "owner": "team-kafka"})
+    assert (state.title, state.whose) == ("billing", "prod · team-kafka")
+    text = page([state], {}, NOW, "lake").text
+    assert "billing</span><code>a</code><small>prod · team-kafka</small>" in text
+
+
 def test_an_error_of_long_ago_is_history() -> None:
     assert states("a", resolved={"errors": 4, "last_seen_at": NOW - 8 * 24 * HOUR})[0].need == Need.NONE
 
@@ -95,6 +103,6 @@ def test_a_cluster_known_by_captures_only() -> None:
 
     row = {"cluster_id": "a", "captures": 1, "replicas": 1, "last_captured_at": NOW, "log_end_offset": None}
     kinds = ("voters", "epochs", "changes", "lower_bounds", "upper_bounds", "committed", "quarantine",
-             "findings", "resolved", "expectations")  # fmt: skip
-    (state,) = fleet({"captures": [row], **{kind: [] for kind in kinds}}, NOW, {})
+             "findings", "resolved", "expectations", "names")  # fmt: skip
+    (state,) = fleet({"captures": [row], **{kind: [] for kind in kinds}}, NOW)
     assert (state.voter_ids, state.leader_id, state.epochs) == ((), None, 0)

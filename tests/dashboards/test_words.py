@@ -47,4 +47,5 @@ def test_sizes_counts_and_lists() -> None:
     assert words.count(1, "capture") == "1 capture"
     assert words.count(1_288, "capture") == "1,288 captures"
     assert words.number(None) == "–"
+    assert [words.ranges(n) for n in ([], [3], [0, 1, 2, 5, 7, 8])] == ["", "3", "0–2, 5, 7–8"]
     assert [words.listed(range(1, n)) for n in (1, 2, 3, 4)] == ["", "1", "1 and 2", "1, 2 and 3"]

@@ -196,7 +196,7 @@ def told(text: str = "a majority stored it") -> dict[str, list[Row]]:
         "under_min_isr": [{"at": at(10), "partitions": 2, "most": 2},
                           {"at": at(50), "partitions": 0, "most": 0}],
         "thin_partitions": [
-            {"topic_name": text, "partition_id": 0, "from_at": at(10), "to_at": at(50), "under_ms": 40_000,
+            {"topic_name": text, "partitions": [0, 1], "from_at": at(10), "to_at": at(50), "under_ms": 40_000,
              "isr": [1], "min_isr": 2, "commit_status": "committed"},
         ],
         "admin_events": [
@@ -236,8 +236,9 @@ def states(*clusters: str, now: int = NOW, **rows: Row) -> list[ClusterState]:
         "findings": [],
         "resolved": [],
         "expectations": [],
+        "names": [],
     }  # fmt: skip
     for kind, row in rows.items():
         answers[kind] = [r for r in answers.get(kind, []) if r["cluster_id"] != clusters[0]]
         answers[kind].append({"cluster_id": clusters[0], **row})
-    return fleet(answers, now, {})
+    return fleet(answers, now)
