@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from dashboards.catalog import open_lake
+from dashboards.report.history_queries import thin_spans
+from dashboards.report.queries import Tables, plain
 from jobs.cli import main
 from transforms.frames import to_rows
 
@@ -20,7 +22,7 @@ NOW = "2026-11-21T12:00:00Z"
 TRUNCATED = "iWP35uOsShu1pFlBJh_E7w"
 
 
-class Tables(HTMLParser):
+class Shown(HTMLParser):
     """The rows of a page's tables, by caption: the text of each cell."""
 
     def __init__(self, text: str) -> None:
@@ -96,7 +98,7 @@ def test_the_fleet_equals_sql(made: Path, ask: Any) -> None:
                              COUNT_IF(severity = 'warning') AS warnings
                       FROM findings WHERE state = 'open' GROUP BY cluster_id) f USING (cluster_id)"""
     )
-    shown = {row[1].split()[0]: row for row in Tables(made.read_text()).rows(
+    shown = {row[1].split()[0]: row for row in Shown(made.read_text()).rows(
         "Clusters, those first that need a person")}  # fmt: skip
     assert set(shown) == {r["cluster_id"] for r in rows}
     for r in rows:
@@ -115,7 +117,7 @@ def test_a_cluster_equals_sql(lake: Any, ask: Any, tmp_path: Path) -> None:
     out = tmp_path / "one.html"
     words = ["report", "--lake", str(lake.path), "--out", str(out), "--cluster", TRUNCATED, "--now", NOW]
     assert main(words) == 0
-    page = Tables(out.read_text())
+    page = Shown(out.read_text())
     epochs = ask(f"SELECT * FROM epochs WHERE cluster_id = '{TRUNCATED}' ORDER BY leader_epoch DESC")
     assert [row[:5] for row in page.rows("Epochs")] == [
         [number(e["leader_epoch"]), f"node {e['leader_id']}", when(e["elected_at"]),
@@ -137,6 +139,15 @@ def test_a_cluster_equals_sql(lake: Any, ask: Any, tmp_path: Path) -> None:
     told = page.rows("Bounds")
     assert next(row[2] for row in told if row[1] == "at least") == number(bounds["lower_bound"])
     assert next(row[2] for row in told if row[1] == "at most") == number(bounds["latest_upper_bound"])
+
+
+def test_partitions_under_min_isr_equal_the_view(lake: Any, ask: Any) -> None:
+    names = ("cluster_id", "topic_name", "partition_id", "from_offset", "to_offset", "from_at", "to_at",
+             "under_ms", "isr", "min_isr", "commit_status")  # fmt: skip
+    found = [tuple(plain(row[n]) for n in names) for row in ask("SELECT * FROM under_min_isr")]
+    spans = [tuple(span[n] for n in names) for span in thin_spans(Tables(lake.path))]
+    assert sorted(spans, key=repr) == sorted(found, key=repr)
+    assert spans
 
 
 def test_the_verb_says_what_it_wrote(lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
