@@ -82,13 +82,14 @@ def kafka_goes_by_its_log(view: ClusterView) -> Iterator[Breach]:
 def _possibly_stale(key: ReplicaKey, stale: StaleAfterTruncation) -> Breach:
     row = stale.truncation
     used, written = voters_kafka_would_use(stale.emulated), voters_of_log(stale.emulated.log)
+    older = "the voters it was configured with" if used is None else f"the older set {_ids(used)}"
     return Breach(
         of_rule(16),
         "warning",
         (key.id, key.directory_id, stale.missed[0]),
         f"{label(key)} truncated its log from {row.end_offset} to {row.truncated_to}: unless it was "
         f"restarted since, Kafka never reads the VotersRecords at {_offsets(stale.missed)} and goes by "
-        f"{_ids(used)}, not by {_ids(written)}.",
+        f"{older}, not by its log's {_ids(written)}.",
         "emulation of Kafka's stale voter set; a restart mends it, unless a checkpoint carries the older set",
         first_offset=stale.missed[0],
         end_offset=stale.missed[-1] + 1,

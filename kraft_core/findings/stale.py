@@ -20,7 +20,7 @@ from kraft_core.findings.truncations import TruncationRow
 from kraft_core.findings.view import ClusterView
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.emulation import ControlReaderError, EmulatedReplica, emulate, is_stale, start
-from kraft_core.raft.log import ReplicaLog
+from kraft_core.raft.log import ReplicaLog, voters_of_log
 from kraft_core.raft.replay import AppendAsFollower, RefusedError, TruncateTo
 from kraft_core.raft.voters import ReplicaKey
 
@@ -152,6 +152,8 @@ def _emulated(
     logs = list(view.logs.sections(before)), list(view.logs.sections(after))
     if len(logs[0]) != 1 or len(logs[1]) != 1:
         return None
+    if logs[0][0].start_offset > 0 and voters_of_log(logs[0][0]) is None:
+        return None  # which set it went by lies below its start
     fetched = tuple(_from(logs[1][0], truncated_to))
     if not fetched:
         return None

@@ -7,6 +7,7 @@ nothing). A leader that was unlawfully elected errs in good faith: the finding n
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import accumulate, groupby
 from typing import TypeAlias
@@ -27,20 +28,22 @@ _Told: TypeAlias = tuple[Observation, int, int]  # an output, its high watermark
 
 
 def high_watermark_rises(view: ClusterView) -> Iterator[Breach]:
-    """Rule 6, between outputs of which one had ended before the other began, or is of an older epoch.
+    """Rule 6, between outputs of one epoch, of which one had ended before the other began, and of two epochs.
 
     A leader's first high watermark lies above all that was committed before it, so what the leader of an
-    older epoch tells, at any time, is lower.
+    older epoch tells, at any time, is lower; it may not know yet that it leads no more.
     """
     told = _told(view)
     ended = sorted(told, key=lambda entry: entry[0].observed_to)
     of_older = _highest_below(told)
-    count, before = 0, None
+    of_epoch: dict[int, _Told | None] = {}
+    count = 0
     for seen, high_watermark, epoch in told:
         while count < len(ended) and ended[count][0].observed_to <= seen.observed_from:
-            before = _higher_told(before, ended[count])
+            its_epoch = ended[count][2]
+            of_epoch[its_epoch] = _higher_told(of_epoch.get(its_epoch), ended[count])
             count += 1
-        highest = _higher_told(before, of_older[epoch])
+        highest = _higher_told(of_epoch.get(epoch), of_older[epoch])
         if highest is not None and highest[1] > high_watermark:
             first, was, its_epoch = highest
             blamed = _blamed(view, ((epoch, seen.node_id), (its_epoch, first.node_id)))
@@ -78,18 +81,25 @@ def _higher_told(one: _Told | None, other: _Told | None) -> _Told | None:
 
 
 def high_watermark_is_above_floor(view: ClusterView) -> Iterator[Breach]:
-    """Rule 6, against what files prove; a warning, for two machines' clocks are compared."""
-    bounds = sorted(
-        (bound for bound in view.known.lower_bounds if not bound.believed), key=lambda bound: bound.as_of
-    )
-    highest = list(accumulate(bounds, _higher))
+    """Rule 6, against what files prove of an older epoch, or of the same one earlier.
+
+    The latter compares two machines' clocks: a warning.
+    """
+    bounds = sorted((b for b in view.known.lower_bounds if not b.believed), key=lambda bound: bound.as_of)
+    of_epoch: defaultdict[int, list[LowerBound]] = defaultdict(list)
+    for bound in bounds:
+        of_epoch[bound.leader_epoch].append(bound)
+    epochs = sorted(of_epoch)
+    of_older = list(accumulate((max(of_epoch[e], key=_bound) for e in epochs), _higher))
+    earlier = {epoch: list(accumulate(same, _higher)) for epoch, same in of_epoch.items()}
     for seen, high_watermark, epoch in _told(view):
-        count = bisect_right(bounds, seen.observed_from, key=lambda bound: bound.as_of)
-        floor = highest[count - 1] if count else None
-        if floor is not None and floor.bound > high_watermark:
+        older = bisect_left(epochs, epoch)
+        count = bisect_right(of_epoch[epoch], seen.observed_from, key=lambda bound: bound.as_of)
+        floors = [*of_older[:older][-1:], *earlier.get(epoch, [])[:count][-1:]]
+        for floor in (floor for floor in floors if floor.bound > high_watermark):
             yield Breach(
                 of_rule(6),
-                "warning",
+                "warning" if floor.leader_epoch == epoch else "error",
                 ("floor", epoch, floor.leader_epoch),
                 f"Leader {seen.node_id} of epoch {epoch} told the high watermark {high_watermark}, though "
                 f"{floor.bound} was reached before.",
@@ -100,6 +110,10 @@ def high_watermark_is_above_floor(view: ClusterView) -> Iterator[Breach]:
                 replicas=(view.replica_named(seen.node_id),),
                 observed_at=(seen.observed_from, seen.observed_to),
             )
+
+
+def _bound(bound: LowerBound) -> int:
+    return bound.bound
 
 
 def _higher(one: LowerBound, other: LowerBound) -> LowerBound:
@@ -178,7 +192,8 @@ def _data_too_early(view: ClusterView) -> Iterator[Breach]:
     for told in view.known.lower_bounds:
         if told.kind != "first_data_batch" or told.believed:
             continue
-        captures = view.holding(told.leader_epoch, told.offset)
+        data_end = view.known.lineage.lines[told.leader_epoch].first_data_end
+        captures = view.holding(told.leader_epoch, told.offset if data_end is None else data_end - 1)
         bound = view.upper_bound_at(min((c.captured_at for c in captures), default=told.as_of))
         election = view.known.elections.get(told.leader_epoch)
         if bound is not None and told.bound > bound and election is not None:

@@ -129,7 +129,7 @@ def test_two_captures_foretell_the_split() -> None:
     assert (finding.rule, finding.severity, finding.replicas) == (16, "warning", (NODE_1,))
     assert finding.sentence == (
         f"{NODE_1} truncated its log from 1741 to 129: unless it was restarted since, Kafka never reads the "
-        "VotersRecords at 148, 150 and goes by {1,2,3}, not by {1,2,3,4,5}."
+        "VotersRecords at 148, 150 and goes by the older set {1,2,3}, not by its log's {1,2,3,4,5}."
     )
     assert not finding.resolved
 

@@ -1,0 +1,33 @@
+"""Simulated quorums that keep every rule, captured at random: no subset of their captures shows an error."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.judge import judge
+from tests.kraft_core.evidence.golden import union
+from tests.kraft_core.evidence.test_simulated import SEEDS, Life
+
+
+def check(seed: int) -> None:
+    life = Life(seed)
+    for chosen in life.subsets():
+        if chosen:
+            findings = judge(conclude(union(life.captures[nth] for nth in chosen)))
+            assert {f.rule for f in findings} <= {16}, [f.sentence for f in findings]
+            assert all(f.severity == "warning" for f in findings)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_a_lawful_quorum_has_no_error(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.long
+@settings(max_examples=5_000, deadline=None)
+@given(seed=SEEDS)
+def test_a_lawful_quorum_has_no_error_many_times(seed: int) -> None:
+    check(seed)
