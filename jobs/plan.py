@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,39 +36,39 @@ The answer is about the moment of the captures. No Spark is started.
 exit codes: 0 safe, 1 unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
 
 
+# What each action does, and how many nodes it takes: at least, at most (None: any number).
+ACTIONS: dict[str, tuple[str, int, int | None]] = {
+    "add": ("make an observer a voter", 1, 1),
+    "remove": ("make a voter an observer", 1, 1),
+    "update": ("restart a voter with other endpoints", 1, 1),
+    "replace": ("a voter is gone: a new disk for it, or another node in its place", 1, 1),
+    "upgrade-kraft-version": ("finalize a level of kraft.version", 0, 0),
+    "lose": ("these nodes stop", 1, None),
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    source = argparse.ArgumentParser(add_help=False)
-    group = source.add_mutually_exclusive_group(required=True)
-    group.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
-    group.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake")
-    source.add_argument("--cluster", metavar="ID", help="which cluster, where there are several")
-    source.add_argument(
+    told = "; ".join(f"{name}: {text}" for name, (text, _, _) in ACTIONS.items())
+    parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=told)
+    parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="node ids")
+    parser.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
+    parser.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake, without --captures")
+    parser.add_argument("--cluster", metavar="ID", help="which cluster, where there are several")
+    parser.add_argument(
         "--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied, if nothing says"
     )
-    source.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-    def action(name: str, text: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=text, description=text, parents=[source])
-
-    for name, text in (("add", "make an observer a voter"), ("remove", "make a voter an observer")):
-        one = action(name, text)
-        one.add_argument("node", type=int, help="node id")
-        one.add_argument("--directory-id", metavar="ID", help="where the node has several directories")
-    update = action("update", "restart a voter with other endpoints")
-    update.add_argument("node", type=int, help="node id")
-    update.add_argument(
-        "--endpoint", type=endpoint, action="append", required=True, metavar="NAME://HOST:PORT"
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("--directory-id", metavar="ID", help="add, remove: where a node has several")
+    parser.add_argument("--by", type=int, metavar="NODE", help="replace: another node, not a new disk")
+    parser.add_argument("--level", type=int, default=1, help="upgrade-kraft-version: default 1")
+    parser.add_argument(
+        "--endpoint",
+        type=endpoint,
+        action="append",
+        default=[],
+        metavar="NAME://HOST:PORT",
+        help="update: every listener that the voter will have",
     )
-    gone = action("replace", "put a new disk, or another node, in the place of a voter that is gone")
-    gone.add_argument("node", type=int, help="node id of the voter that is gone")
-    gone.add_argument(
-        "--by", type=int, metavar="NODE", help="another node; by default a new disk of this one"
-    )
-    upgrade = action("upgrade-kraft-version", "finalize a level of kraft.version")
-    upgrade.add_argument("--level", type=int, default=1, help="default: 1")
-    lose = action("lose", "what if these nodes stop?")
-    lose.add_argument("node", type=int, nargs="+", help="node ids")
 
 
 def endpoint(text: str) -> Endpoint:
@@ -80,25 +81,35 @@ def endpoint(text: str) -> Endpoint:
 
 
 def action_of(args: argparse.Namespace) -> Action:
+    """What is to be planned. Raises Failure where the words do not make an action."""
+    _, least, most = ACTIONS[args.action]
+    if not least <= len(args.nodes) <= (len(args.nodes) if most is None else most):
+        takes = {0: "no node", 1: "one node", None: "one node or more"}[most]
+        raise Failure(f"{args.action} takes {takes}, as in the examples of --help")
+    if args.action == "update" and not args.endpoint:
+        raise Failure("update takes the new --endpoint, such as CONTROLLER://host-1:9093")
     match args.action:
         case "add":
-            return Add(args.node, args.directory_id)
+            return Add(args.nodes[0], args.directory_id)
         case "remove":
-            return Remove(args.node, args.directory_id)
+            return Remove(args.nodes[0], args.directory_id)
         case "update":
-            return Update(args.node, tuple(args.endpoint))
+            return Update(args.nodes[0], tuple(args.endpoint))
         case "replace":
-            return Replace(args.node, args.by)
+            return Replace(args.nodes[0], args.by)
         case "lose":
-            return Lose(tuple(args.node))
+            return Lose(tuple(args.nodes))
         case _:
             return UpgradeKRaftVersion(args.level)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
+    action = action_of(args)
+    if not args.captures and args.lake is None:
+        raise Failure("say what to look at: --captures PATH... or --lake PATH")
     quorum = from_captures(args) if args.captures else from_lake(args)
-    made = plan(quorum, action_of(args))
+    made = plan(quorum, action)
     if args.format == "json":
         print(json.dumps(as_json(made), ensure_ascii=False))
     else:
@@ -212,7 +223,7 @@ def as_json(made: Plan) -> dict[str, Any]:
     return {
         "cluster_id": quorum.cluster_id,
         "as_of": quorum.as_of,
-        "action": type(made.action).__name__,
+        "action": asdict(made.action) | {"name": type(made.action).__name__},
         "verdict": verdict.name,
         "reason": verdict.reason,
         "error": verdict.error.name if verdict.error else None,

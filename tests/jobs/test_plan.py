@@ -43,6 +43,7 @@ def test_a_safe_plan_for_programs(golden: Path, capsys: pytest.CaptureFixture[st
     assert main(words) == 0
     made: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (made["verdict"], made["error"]) == ("safe", None)
+    assert made["action"] == {"name": "Replace", "node_id": 2, "successor": None}
     assert made["before"]["tolerated_failures"] == 1
     assert [stage["verdict"] for stage in made["stages"]] == ["safe"] * 3
     assert any(step["command"] and "--no-initial-controllers" in step["command"] for step in made["steps"])
@@ -78,6 +79,11 @@ def test_wrong_words(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     refused(2, "clusters; name one by --cluster", "remove", "3", "--captures", str(golden))
     refused(2, "no cluster x", "remove", "3", "--captures", captures, "--cluster", "x")
     refused(2, "is no lake", "remove", "3", "--lake", str(tmp_path))
-    for words in (("remove",), ("update", "2", "--endpoint", "host"), ("fly", "1")):
+    refused(2, "remove takes one node", "remove", "--captures", captures)
+    refused(2, "lose takes one node or more", "lose", "--captures", captures)
+    refused(2, "upgrade-kraft-version takes no node", "upgrade-kraft-version", "1", "--captures", captures)
+    refused(2, "update takes the new --endpoint", "update", "1", "--captures", captures)
+    refused(2, "say what to look at", "remove", "3")
+    for words in (("update", "2", "--endpoint", "host"), ("fly", "1"), ("remove", "one")):
         with pytest.raises(SystemExit, match="2"):
             main(["plan", *words, "--captures", captures])
