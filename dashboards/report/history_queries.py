@@ -6,6 +6,7 @@ it becomes Python's. Times leave here as milliseconds since the epoch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,14 +57,14 @@ def moved() -> Any:
     return (pc.coalesce(adding, pc.scalar(0)) > 0) | (pc.coalesce(removing, pc.scalar(0)) > 0)
 
 
-def ask_histories(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]]:
-    """By cluster what the sections on the metadata hold."""
+def ask_histories(lake: Path, clusters: Sequence[str], thin: Iterable[Row]) -> dict[str, dict[str, Rows]]:
+    """By cluster what the sections on the metadata hold; `thin` are spans of theirs and maybe of others."""
     tables = Tables(lake, clusters)
-    thin = by_cluster(thin_spans(tables))
+    thin_ones = by_cluster(thin)
     versions = {kind.table.name: by_cluster(newest_versions(tables, kind)) for kind in admin_events.KINDS}
     found = {}
     for cluster in clusters:
-        spans = thin.get(cluster, [])
+        spans = thin_ones.get(cluster, [])
         of_one = {name: rows.get(cluster, []) for name, rows in versions.items()}
         found[cluster] = {
             "under_min_isr": thin_partitions.steps(spans),
@@ -86,11 +87,7 @@ def by_cluster(rows: Iterable[Row]) -> dict[str, Rows]:
     return found
 
 
-def thin_now(lake: Path, clusters: Sequence[str]) -> dict[str, Rows]:
+def thin_now(thin: Iterable[Row]) -> dict[str, Rows]:
     """How many partitions of each cluster are under min ISR still, as a kind of row of the fleet."""
-    counts: dict[str, Row] = {}
-    for span in thin_spans(Tables(lake, clusters)):
-        if span["to_offset"] is None:
-            row = counts.setdefault(span["cluster_id"], {"cluster_id": span["cluster_id"], "partitions": 0})
-            row["partitions"] += 1
-    return {"under_min_isr": list(counts.values())}
+    counts = Counter(span["cluster_id"] for span in thin if span["to_offset"] is None)
+    return {"under_min_isr": [{"cluster_id": c, "partitions": n} for c, n in counts.items()]}

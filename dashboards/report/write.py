@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboards.report.history_queries import ask_histories, thin_now
+from dashboards.report.history_queries import ask_histories, thin_now, thin_spans
 from dashboards.report.page import page
-from dashboards.report.queries import ask_detail, ask_fleet
+from dashboards.report.queries import Tables, ask_detail, ask_fleet
 from dashboards.report.state import fleet
 
 # So many clusters, those that need a person most, are told one by one; the page's size may stop earlier.
@@ -33,12 +33,13 @@ def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ())
 
     Raises UnknownClusterError, and OSError where the file cannot be written.
     """
-    states = fleet(ask_fleet(lake, clusters) | thin_now(lake, clusters), now)
+    thin = thin_spans(Tables(lake, clusters))
+    states = fleet(ask_fleet(lake, clusters) | thin_now(thin), now)
     missing = sorted(set(clusters) - {s.cluster_id for s in states})
     if missing:
         raise UnknownClusterError(", ".join(missing))
     told = [s.cluster_id for s in states[:MOST_TOLD]]
-    histories = ask_histories(lake, told)
+    histories = ask_histories(lake, told, thin)
     rows = {cluster: found | histories[cluster] for cluster, found in ask_detail(lake, told).items()}
     made = page(states, rows, now, lake.resolve().name)
     replace(file, made.text.encode())

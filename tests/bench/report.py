@@ -25,19 +25,24 @@ def rows(bench: Bench) -> Iterator[Row]:
     """A fleet captured nightly for three months, elections now and then; and one cluster in a storm."""
     clusters = bench.size(1_000, 50)
     storm = bench.size(10_000, 2_000)
-    lake = fleet(bench.folder / f"report-{clusters}", clusters, storm)
+    versions = bench.size(1_000_000, 20_000)
+    lake = fleet(bench.folder / f"report-{clusters}-{versions}", clusters, storm, versions)
     out = bench.folder / "page.html"
     made: list[int] = []
     taken = cpu_seconds(lambda: made.append(write_report(lake, out, NOW_MS).size_bytes))
-    detail = f"{clusters:,} clusters, {clusters * 3 * NIGHTS:,} captures, {storm:,} epochs in one"
+    detail = (
+        f"{clusters:,} clusters, {clusters * 3 * NIGHTS:,} captures, "
+        f"{storm:,} epochs and {versions:,} versions of partitions in one"
+    )
     yield Row("page of a fleet, CPU", taken, "s", at_most=5, detail=detail)
     yield Row("page of a fleet, size", made[0] / 1e6, "MB", at_most=2, detail=detail)
+    one = f"{storm:,} epochs, {versions:,} versions of partitions"
     taken = cpu_seconds(lambda: made.append(write_report(lake, out, NOW_MS, ["cluster-0000"]).size_bytes))
-    yield Row("page of one cluster, CPU", taken, "s", at_most=2, detail=f"{storm:,} epochs")
-    yield Row("page of one cluster, size", made[1] / 1e6, "MB", at_most=0.5, detail=f"{storm:,} epochs")
+    yield Row("page of one cluster, CPU", taken, "s", at_most=2, detail=one)
+    yield Row("page of one cluster, size", made[1] / 1e6, "MB", at_most=0.5, detail=one)
 
 
-def fleet(path: Path, clusters: int, storm: int) -> Path:
+def fleet(path: Path, clusters: int, storm: int, versions: int) -> Path:
     """A lake of the tables that the page reads, written without a session; kept between runs."""
     if (path / "lake.json").is_file():
         return path
@@ -50,7 +55,9 @@ def fleet(path: Path, clusters: int, storm: int) -> Path:
         "voter_changes": [row for name in names for row in voter_changes(name)],
         "high_watermarks": [row for name in names for row in high_watermarks(name)],
         "log_ranges": [row for name in names for row in log_ranges(name)],
+        "configs": [min_isr(name) for name in names],
     }
+    write_deltalake(path / "partitions", partitions(names[0], versions))
     for table, made in tables.items():
         write_deltalake(path / table, pa.Table.from_pylist(made))
     (path / "lake.json").write_text('{"format_version": 1}\n')
@@ -167,3 +174,45 @@ def log_ranges(cluster: str) -> Rows:
         }
         for n in range(30)
     ]
+
+
+def min_isr(cluster: str) -> dict[str, Any]:
+    return version(cluster, 0) | {
+        "resource_type": "BROKER",
+        "resource_name": "",
+        "name": "min.insync.replicas",
+        "value": "2",
+        "redacted": False,
+    }
+
+
+def version(cluster: str, offset: int) -> dict[str, Any]:
+    return {
+        "cluster_id": cluster,
+        "valid_from_offset": offset,
+        "valid_to_offset": None,
+        "valid_from_at": BEGAN,
+        "valid_to_at": None,
+        "record_offset": offset,
+        "ended_by": None,
+        "commit_status": "committed",
+        "end_commit_status": None,
+    }
+
+
+def partitions(cluster: str, versions: int) -> pa.Table:
+    """Versions of as many partitions, 100 a topic, one in a hundred of them under min ISR."""
+    numbers = pa.array(range(versions), pa.int64())
+    rows = pa.Table.from_pylist([version(cluster, 0)]).take(pa.array([0] * versions, pa.int64()))
+    columns = {
+        "topic_id": pa.array([f"topic-{n // 100}" for n in range(versions)]),
+        "topic_name": pa.array([f"topic-{n // 100}" for n in range(versions)]),
+        "partition_id": pa.array([n % 100 for n in range(versions)], pa.int32()),
+        "replicas": pa.array([[1, 2, 3]] * versions, pa.list_(pa.int32())),
+        "isr": pa.array([[1] if n % 100 == 0 else [1, 2, 3] for n in range(versions)], pa.list_(pa.int32())),
+        "adding_replicas": pa.array([[]] * versions, pa.list_(pa.int32())),
+        "removing_replicas": pa.array([[]] * versions, pa.list_(pa.int32())),
+    }
+    for name, column in columns.items():
+        rows = rows.append_column(name, column)
+    return rows.set_column(rows.schema.get_field_index("valid_from_offset"), "valid_from_offset", numbers)
