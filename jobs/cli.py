@@ -29,6 +29,8 @@ VERBS = {
     "metrics": ("jobs.metrics", "what the captures prove, as a Prometheus text file"),
     "capture": ("jobs.capture", "copy the metadata log directories of live controllers"),
     "clusters": ("jobs.clusters", "the clusters of a lake, by their names"),
+    "maintain": ("jobs.maintain", "join small files, let old captures expire, free space"),
+    "forget": ("jobs.forget", "take everything about a cluster out of the lake"),
     "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
 }

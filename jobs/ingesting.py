@@ -23,7 +23,7 @@ from transforms.delta_rs import rows_with
 from transforms.findings import observation_rows
 from transforms.frames import moment, to_frame
 from transforms.lake import Lake
-from transforms.tables import CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
+from transforms.tables import CAPTURES, EXPIRED_CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
 
 Row = dict[str, Any]
 
@@ -66,7 +66,12 @@ class News:
 def news(lake: Path, plan: Plan) -> News:
     """What is new of what was planned. Only small tables are asked, nothing is written."""
     known = known_captures(lake, plan)
-    unread = tuple(c for c in plan.captures if plan.verify or wants_reading(known.get(c.capture_id)))
+    held = {c.capture_id for c in plan.captures} - expired_captures(lake, plan)
+    unread = tuple(
+        c
+        for c in plan.captures
+        if c.capture_id in held and (plan.verify or wants_reading(known.get(c.capture_id)))
+    )
     return News(known, unread, new_outputs(lake, plan))
 
 
@@ -104,7 +109,7 @@ def ingest(
     """
     result = from_known(plan, news)
     if news.unread:
-        reading = Reading(lake, run, progress, news.unread)
+        reading = Reading(lake, run, progress, news.unread, plan.verify)
         fetch(reading.files)
         read = reading.read()
         result.counts |= read.counts
@@ -121,6 +126,14 @@ def known_captures(lake: Path, plan: Plan) -> dict[str, Row]:
     ids = {c.capture_id for c in plan.captures}
     rows = rows_with(lake, CAPTURES, cluster_id=plan.clusters, capture_id=ids)
     return {row["capture_id"]: row for row in rows}
+
+
+def expired_captures(lake: Path, plan: Plan) -> set[str]:
+    """Those of the planned captures that were in the lake and have expired."""
+    ids = {c.capture_id for c in plan.captures}
+    columns = ["capture_id"]
+    rows = rows_with(lake, EXPIRED_CAPTURES, columns, cluster_id=plan.clusters, capture_id=ids)
+    return {row["capture_id"] for row in rows}
 
 
 def new_outputs(lake: Path, plan: Plan) -> tuple[DescribeFile, ...]:

@@ -111,7 +111,10 @@ class Job:
         return self.end(clusters, found.lines, found.lost_rows)
 
     def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
-        """Print, note the run and say how it ended."""
+        """Join small files where there are many, print, note the run and say how it ended."""
+        from jobs.compaction import compact
+
+        compact(self.lake, self.progress)
         return end(self.lake.path, self.record, lines, clusters, self.lease.end, len(self.touched), lost_rows)
 
 

@@ -77,7 +77,7 @@ class Lease:
         replace_row(self._lake, RUNS, self._record.row(code) | {"lease": self._lease})
 
     def _renew_until_ended(self) -> None:
-        while not self._ended.wait(self._seconds / 3):
+        while not self._ended.wait(self._seconds / 3) and now() < self._lease["until"]:
             try:
                 self._renew()
             except Exception as error:  # the next attempt may succeed; check() stops the run if none does
@@ -85,7 +85,6 @@ class Lease:
 
     def _renew(self) -> None:
         renewed = self._lease | {"until": now() + timedelta(seconds=self._seconds)}
-        self.check()
         replace_row(self._lake, RUNS, begun(self._record, renewed))
         self._lease = renewed
 

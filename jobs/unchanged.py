@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jobs.compaction import compact_plain
 from jobs.ingesting import from_known, news
 from jobs.job import end
 from jobs.planning import Plan
@@ -32,5 +33,6 @@ def end_if_unchanged(lake: Path, planned: Plan, record: Record) -> int | None:
 
     def note(code: int) -> None:
         append_row(lake, RUNS, record.row(code))
+        compact_plain(lake)
 
     return end(lake.resolve(), record, [line], sorted(planned.clusters), note)

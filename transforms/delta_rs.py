@@ -7,10 +7,12 @@ are read in milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -56,6 +58,38 @@ def arrow_with(
         condition &= ds.field(column).isin(among) if among else ds.scalar(False)
     rows = dataset(lake / table.name, DeltaTable(lake / table.name))
     return rows.to_table(list(columns), filter=condition)
+
+
+def count_rows(lake: Path, table: Table, **wanted: Iterable[str]) -> int:
+    """How many rows rows_with would find."""
+    if not exists(lake, table):
+        return 0
+    return len(arrow_with(lake, table, [next(iter(wanted))], **wanted))
+
+
+def small_files(lake: Path, table: Table, less_than_bytes: int) -> int:
+    """How many files of a table are smaller than that."""
+    if not exists(lake, table):
+        return 0
+    sizes = pa.table(DeltaTable(lake / table.name).get_add_actions())["size_bytes"]
+    return pc.sum(pc.less(sizes, less_than_bytes)).as_py() or 0
+
+
+def old_files(lake: Path, table: Table, before_s: float) -> list[Path]:
+    """The files of a table that its newest version does not need, written before a time (seconds)."""
+    if not exists(lake, table):
+        return []
+    folder = lake / table.name
+    needed = set(pa.table(DeltaTable(folder).get_add_actions())["path"].to_pylist())
+    written = ((path, str(path.relative_to(folder))) for path in folder.glob("**/*.parquet"))
+    others = (path for path, name in written if name not in needed and not name.startswith("_delta_log/"))
+    return [path for path in others if path.stat().st_mtime < before_s]
+
+
+def compact(lake: Path, table: Table) -> None:
+    """Join the small files of a table that is not clustered; not now, if others commit meanwhile."""
+    with suppress(CommitFailedError):
+        DeltaTable(lake / table.name).optimize.compact()
 
 
 def dataset(path: Path, written: DeltaTable) -> ds.Dataset:

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from transforms import delta_rs
-from transforms.lake_files import check_lake
+from transforms.lake_files import check_lake, generation
 from transforms.tables import Table
 
 
@@ -70,7 +70,8 @@ class Lake:
         new version.
         """
         self.create(table)
-        app = hashlib.sha256(f"{table.name}:{load_id}".encode()).hexdigest()
+        load = f"{table.name}:{load_id}:{generation(self.path)}"
+        app = hashlib.sha256(load.encode()).hexdigest()
         counted = Observation()
         (
             rows.select(table.names)
@@ -103,6 +104,16 @@ class Lake:
             return
         names = ", ".join(f"'{escape(c)}'" for c in sorted(clusters))
         writer.mode("overwrite").option("replaceWhere", f"cluster_id IN ({names})").save(self.location(table))
+
+    def delete(self, table: Table, rows: DataFrame, key: Sequence[str]) -> None:
+        """Delete the rows of the table that agree with one of `rows`, all different, in the columns `key`."""
+        target = DeltaTable.forPath(self.spark, self.location(table)).alias("target")
+        same = " AND ".join(f"target.{k} = source.{k}" for k in key)
+        target.merge(rows.select(*key).alias("source"), same).whenMatchedDelete().execute()
+
+    def delete_where(self, table: Table, condition: Column) -> None:
+        """Delete the rows of which a condition holds."""
+        DeltaTable.forPath(self.spark, self.location(table)).delete(condition)
 
     def without_known(self, table: Table, rows: DataFrame, clusters: Iterable[str]) -> DataFrame:
         """The rows whose key the table does not hold yet; `clusters` limits what is looked at."""

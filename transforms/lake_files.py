@@ -30,6 +30,20 @@ def check_lake(path: Path) -> None:
         )
 
 
+def generation(path: Path) -> int:
+    """How often rows were taken out of the lake: a load is the same only within one generation."""
+    marker = path / "lake.json"
+    return json.loads(marker.read_text()).get("generation", 0) if marker.is_file() else 0
+
+
+def begin_generation(path: Path) -> None:
+    """To be called before rows are taken out, so that they can be loaded again."""
+    marker, fresh = path / "lake.json", path / ".lake.json"
+    said = json.loads(marker.read_text())
+    fresh.write_text(json.dumps(said | {"generation": generation(path) + 1}) + "\n")
+    fresh.replace(marker)
+
+
 def prepare_lake(path: Path) -> None:
     """Make an absent or empty folder a lake. Raises NoLakeError for any other folder that is none."""
     marker = path / "lake.json"

@@ -219,6 +219,20 @@ CAPTURES = Table(
     key=("cluster_id", "capture_id"),
 )
 
+EXPIRED_CAPTURES = Table(
+    "expired_captures",
+    "A capture that kraftlake maintain --keep-days removed; it is not loaded again",
+    (
+        CLUSTER_ID,
+        CAPTURE_ID,
+        NODE_ID,
+        DIRECTORY_ID,
+        required("captured_at", "TIMESTAMP", "When the directory was copied"),
+        *LOADED,
+    ),
+    key=("cluster_id", "capture_id"),
+)
+
 SEGMENTS = Table(
     "segments",
     "What was read of a capture's segment",
@@ -825,6 +839,7 @@ REPLAYS = Table(
 TABLES: tuple[Table, ...] = (
     RUNS,
     CAPTURES,
+    EXPIRED_CAPTURES,
     SEGMENTS,
     BATCHES,
     RECORDS,

@@ -21,7 +21,7 @@ from jobs.lease import Lease, begun, is_gone, now, process_name, take_lease
 from jobs.outcome import ExitCode, Failure
 from jobs.progress import Progress
 from jobs.record import Record
-from transforms.delta_rs import append_row
+from transforms.delta_rs import append_row, dataset
 from transforms.tables import RUNS
 
 ELSEWHERE = "another-boot pid:[1] 1"
@@ -40,7 +40,10 @@ def take(folder: Path, wait_s: float = 0, process: str = ELSEWHERE, seconds: flo
 
 
 def runs(folder: Path) -> dict[str, Any]:
-    return {row["run_id"]: row for row in DeltaTable(folder / "runs").to_pyarrow_table().to_pylist()}
+    return {
+        row["run_id"]: row
+        for row in dataset(folder / "runs", DeltaTable(folder / "runs")).to_table().to_pylist()
+    }
 
 
 def test_a_second_run_is_told_who_writes(folder: Path) -> None:
@@ -122,9 +125,9 @@ def test_only_what_is_known_is_gone() -> None:
 
 
 def test_a_long_run_renews_its_lease(folder: Path) -> None:
-    lease = take(folder, seconds=1.5)
-    for _ in range(6):
-        time.sleep(0.5)
+    lease = take(folder, seconds=5)
+    for _ in range(7):
+        time.sleep(1)
         lease.check()
         append_row(folder, RUNS, Record("run", Progress()).row(0))  # runs with nothing new go on beside it
     with pytest.raises(Failure):

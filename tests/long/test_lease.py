@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from tests.long.processes import Started, run, tables
+from transforms.delta_rs import rows_with
+from transforms.tables import RUNS
 
 
 @pytest.mark.long
@@ -27,7 +28,7 @@ def test_two_runs_at_once(golden: Path, tmp_path: Path) -> None:
     assert writing in pair
     assert run(tmp_path / "clean", tmp_path / "whole", [*parts[0], *parts[1]]).ended() == 0
     assert tables(lake) == tables(tmp_path / "whole")
-    ended = DeltaTable(lake / "runs").to_pyarrow_table().to_pylist()
+    ended = rows_with(lake, RUNS)
     assert [r["exit_code"] for r in ended] == [0, 0]
     assert all(r["lease"] for r in ended)
 
@@ -47,6 +48,6 @@ def test_a_killed_holder(golden: Path, tmp_path: Path) -> None:
     holder = run(tmp_path / "holder", lake, captures)
     assert holder.until("scan")
     assert holder.kill_after(0.1, only_python=False)
-    held = DeltaTable(lake / "runs").to_pyarrow_table().to_pylist()
+    held = rows_with(lake, RUNS)
     assert [r["finished_at"] for r in held] == [None]
     assert run(tmp_path / "next", lake, captures).ended() == 0

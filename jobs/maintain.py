@@ -1,0 +1,77 @@
+"""kraftlake maintain: join small files, let old captures expire, free the space of what was replaced."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from datetime import UTC, datetime, timedelta
+
+from jobs import arguments
+from jobs.compaction import compact
+from jobs.job import Job, opened_job
+from jobs.progress import Progress
+
+EXAMPLES = """examples:
+  kraftlake maintain --lake /data/lake
+  kraftlake maintain --lake /data/lake --keep-days 400"""
+
+# Readers may be at work on files that were replaced since then. Delta's own default.
+KEPT_HOURS = 168
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_lake(parser)
+    arguments.add_wait(parser)
+    parser.add_argument(
+        "--keep-days",
+        type=float,
+        metavar="DAYS",
+        help="remove captures older than this, and what only they held; the newest of each replica stays "
+        "(default: keep all)",
+    )
+    parser.add_argument(
+        "--now", type=arguments.moment_ms, metavar="TIME", help="count --keep-days from then, not from now"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code. Raises Failure."""
+    with opened_job(args, Progress(args.log), make_lake=False) as job:
+        expired, clusters = expire_old(job, args)
+        compacted = compact(job.lake, job.progress, most=1)
+        removed = vacuum(job)
+        job.record.counts |= {"expired_captures": expired, "removed_files": removed}
+        lines = [
+            f"expired: {expired} captures of {len(clusters)} clusters",
+            f"compacted: {', '.join(compacted) or 'nothing'}",
+            f"removed: {removed} files that were replaced more than {KEPT_HOURS} hours ago",
+        ]
+        return job.end(clusters, lines, 0)
+
+
+def expire_old(job: Job, args: argparse.Namespace) -> tuple[int, list[str]]:
+    """What --keep-days asks for: how many captures went, and of which clusters."""
+    if args.keep_days is None:
+        return 0, []
+    from jobs.retention import expire
+
+    now = datetime.now(UTC) if args.now is None else datetime.fromtimestamp(args.now / 1000, UTC)
+    return expire(job, now - timedelta(days=args.keep_days))
+
+
+def vacuum(job: Job) -> int:
+    """Remove files that no version of the last days needs, and tables that a killed run left half made."""
+    from transforms.delta_rs import old_files
+    from transforms.tables import TABLES
+
+    lake, before = job.lake, time.time() - KEPT_HOURS * 3600
+    with job.progress.stage("vacuum"):
+        old = {table: old_files(lake.path, table, before) for table in TABLES}
+        for table in old:
+            if old[table]:
+                lake.spark.sql(f"VACUUM delta.`{lake.location(table)}` RETAIN {KEPT_HOURS} HOURS")
+        for folder in lake.path.glob(".*-*"):
+            if folder.stat().st_mtime < before:
+                shutil.rmtree(folder)
+    return sum(1 for paths in old.values() for path in paths if not path.exists())

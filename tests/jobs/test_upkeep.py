@@ -1,0 +1,83 @@
+"""Small files and old captures, as far as that needs no Spark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_plain
+from jobs.progress import Progress
+from jobs.record import Record
+from jobs.retention import expired
+from transforms import lake_files
+from transforms.delta_rs import append_row, count_rows, old_files, rows_with, small_files
+from transforms.tables import CAPTURES, RUNS
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def test_runs_without_news_do_not_pile_up_files(lake: Any, tmp_path: Path) -> None:
+    """Each appends a file to `runs`; when there are more than fifty they become one, with all rows."""
+    shutil.copytree(lake.path / "runs", tmp_path / "runs")
+    begun = count_rows(tmp_path, RUNS, job=["run"])
+    for night in range(MOST_SMALL_FILES + 5):
+        append_row(tmp_path, RUNS, Record("run", Progress()).row(0))
+        compact_plain(tmp_path)
+        assert count_rows(tmp_path, RUNS, job=["run"]) == begun + night + 1
+        assert small_files(tmp_path, RUNS, SMALL_BYTES) <= MOST_SMALL_FILES
+    assert small_files(tmp_path, RUNS, SMALL_BYTES) < 10
+    assert old_files(tmp_path, RUNS, time.time() - 3600) == []
+    assert len(old_files(tmp_path, RUNS, time.time() + 1)) > MOST_SMALL_FILES
+    ids = [row["run_id"] for row in rows_with(tmp_path, RUNS, ["run_id"])]
+    assert len(set(ids)) == len(ids)
+
+
+def test_rows_are_counted(lake: Any) -> None:
+    cluster = "rPoTXydvQsK3Nv6AA77Cqg"
+    rows = lake.read(CAPTURES).where(f"cluster_id = '{cluster}'").count()
+    assert count_rows(lake.path, CAPTURES, cluster_id=[cluster]) == rows > 0
+    assert count_rows(lake.path, CAPTURES, cluster_id=["nobody"]) == 0
+
+
+def capture(capture_id: str, node_id: int, hours: int, cluster_id: str = "c") -> dict[str, Any]:
+    return {
+        "cluster_id": cluster_id,
+        "capture_id": capture_id,
+        "node_id": node_id,
+        "directory_id": "d",
+        "captured_at": NOON + timedelta(hours=hours),
+    }
+
+
+@pytest.mark.parametrize(
+    ("before_hours", "gone"), [(-9, set()), (0, {"a"}), (2, {"a", "b"}), (99, {"a", "b", "y"})]
+)
+def test_the_newest_capture_of_a_replica_stays(before_hours: int, gone: set[str]) -> None:
+    held = [
+        capture("b", 1, 1),
+        capture("a", 1, -1),
+        capture("c", 1, 3),
+        capture("x", 2, -9),
+        capture("y", 1, 9, "other"),
+        capture("z", 1, 10, "other"),
+    ]
+    for rows in (held, held[::-1]):
+        assert {c["capture_id"] for c in expired(rows, NOON + timedelta(hours=before_hours))} == gone
+
+
+def test_generations(tmp_path: Path) -> None:
+    """A lake made before there were any is of the first."""
+    lake_files.prepare_lake(tmp_path / "lake")
+    assert lake_files.generation(tmp_path / "lake") == 0
+    lake_files.begin_generation(tmp_path / "lake")
+    lake_files.begin_generation(tmp_path / "lake")
+    assert lake_files.generation(tmp_path / "lake") == 2
+    lake_files.check_lake(tmp_path / "lake")
+    assert [p.name for p in (tmp_path / "lake").iterdir()] == ["lake.json"]
+    assert json.loads((tmp_path / "lake/lake.json").read_text())["format_version"] == 1

@@ -1,0 +1,59 @@
+"""A year of nights: neither the number of files nor the time of a run grows without bound."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.compaction import MOST_SMALL_FILES
+from kraft_core.columnar.reference import scan_headers
+from tests.jobs.lakes import run
+from transforms.delta_rs import exists, rows_with
+from transforms.tables import CAPTURES, RECORDS, RUNS, TABLES
+
+NIGHTS = int(os.environ.get("KRAFTLAKE_NIGHTS", "365"))
+LOG = "__cluster_metadata-0/00000000000000000000.log"
+
+
+def nightly(source: Path, target: Path) -> Iterator[Path]:
+    """A controller's directory as it was copied night after night: of its real log mostly some more."""
+    headers = [h for batch in scan_headers(source / LOG) for h in batch.to_pylist() if h["reason"] is None]
+    for night in range(NIGHTS):
+        last = headers[min(len(headers) - 1, 20 + night * (len(headers) - 21) // NIGHTS)]
+        folder = target / f"night-{night:03}"
+        (folder / LOG).parent.mkdir(parents=True)
+        shutil.copy(source / "meta.properties", folder)
+        (folder / LOG).write_bytes((source / LOG).read_bytes()[: last["position"] + last["size_bytes"]])
+        (folder / "capture.json").write_text(json.dumps({"captured_at": last["appended_at"].isoformat()}))
+        yield folder
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("spark")
+def test_a_year_of_nights(golden: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    seconds = []
+    for night, folder in enumerate(nightly(golden / "stale-split/final/node-1", tmp_path)):
+        began = time.monotonic()
+        assert run(lake, folder, flags=("--fail-on", "never")) == 0
+        seconds.append(time.monotonic() - began)
+        files = {t.name: len(DeltaTable(lake / t.name).file_uris()) for t in TABLES if exists(lake, t)}
+        print(f"night {night}: {seconds[-1]:.1f} s, {sum(files.values())} files, most {max(files.values())}")
+        # A run compacts what was left by the one before; its own row in `runs` comes last.
+        assert max(files.values()) <= MOST_SMALL_FILES + 2, files
+    held = {(folder / LOG).stat().st_size for folder in tmp_path.glob("night-*")}
+    assert len(rows_with(lake, CAPTURES, ["capture_id"])) == len(held) > 0.8 * NIGHTS
+    assert len(rows_with(lake, RUNS, ["run_id"])) == NIGHTS
+    offsets = [r["offset"] for r in rows_with(lake, RECORDS, ["offset"])]
+    assert len(offsets) == len(set(offsets)) == max(offsets) + 1
+    early, late = statistics.median(seconds[10:40]), statistics.median(seconds[-30:])
+    print(f"a night took {early:.1f} s, at last {late:.1f} s")
+    assert late <= 2 * early
