@@ -12,6 +12,7 @@ from typing import Any
 from dashboards.report.cluster_view import cluster_view
 from dashboards.report.fleet_view import fleet_view
 from dashboards.report.markup import Markup, el, join
+from dashboards.report.sections_quality import expectations_told
 from dashboards.report.state import ClusterState
 from dashboards.report.words import count, time_of
 
@@ -32,24 +33,20 @@ class Page:
 
 
 def page(
-    states: Sequence[ClusterState], rows: Mapping[str, dict[str, list[Row]]], now: int, lake: str
+    states: Sequence[ClusterState],
+    rows: Mapping[str, dict[str, list[Row]]],
+    now: int,
+    lake: str,
+    of_lake: Sequence[Row] = (),
 ) -> Page:
-    """The page over the fleet; `rows` are those of the clusters to tell, if there is room. `now` in ms."""
-    wanted = [s for s in states if s.cluster_id in rows]
-    anchors = {s.cluster_id: f"c{i}" for i, s in enumerate(wanted, 1)}
-    views: list[Markup] = []
-    told: list[str] = []
-    # Rows of the fleet are at most so long; what is left is for the clusters.
-    room = MOST_BYTES - 1_000 * min(len(states), MOST_LISTED)
-    for state in wanted:
-        is_open = len(wanted) <= UNFOLDED
-        view = cluster_view(state, rows[state.cluster_id], now, anchors[state.cluster_id], is_open)
-        room -= len(view.encode())
-        if views and room < 0:
-            break
-        views.append(view)
-        told.append(state.cluster_id)
-    linked = {cluster: anchors[cluster] for cluster in told}
+    """The page over the fleet. `now` in ms.
+
+    `rows` are those of the clusters to tell one by one, if there is room; `of_lake` what was expected of the
+    lake as a whole.
+    """
+    views = tell(states, rows, now)
+    told = tuple(views)
+    linked = {cluster: anchor(n) for n, cluster in enumerate(told)}
     body = [
         el("a", "To the clusters", href="#clusters", class_="skip") if views else None,
         PATTERNS,
@@ -57,14 +54,44 @@ def page(
         el(
             "main",
             fleet_view(states, linked, now, MOST_LISTED) if states else EMPTY,
-            el("div", views, id="clusters"),
+            lake_view(of_lake),
+            el("div", list(views.values()), id="clusters"),
             left_out(states, told),
         ),
         el("footer", el("p", "What the captures do not prove is called undecided; nothing is guessed. "
                         "Every number is a query away: kraftlake sql.")),
         el("div", id="tip", role="status", aria_live="polite", hidden=True),
     ]  # fmt: skip
-    return Page(whole(join(body), lake), tuple(told))
+    return Page(whole(join(body), lake), told)
+
+
+def tell(
+    states: Sequence[ClusterState], rows: Mapping[str, dict[str, list[Row]]], now: int
+) -> dict[str, Markup]:
+    """The clusters one by one, in the order of the fleet, as many as there is room for; one at least."""
+    wanted = [s for s in states if s.cluster_id in rows]
+    # Rows of the fleet are at most so long; what is left is for the clusters.
+    room = MOST_BYTES - 1_000 * min(len(states), MOST_LISTED)
+    views: dict[str, Markup] = {}
+    for n, state in enumerate(wanted):
+        view = cluster_view(state, rows[state.cluster_id], now, anchor(n), len(wanted) <= UNFOLDED)
+        room -= len(view.encode())
+        if views and room < 0:
+            break
+        views[state.cluster_id] = view
+    return views
+
+
+def anchor(n: int) -> str:
+    """The id of the nth cluster that is told."""
+    return f"c{n + 1}"
+
+
+def lake_view(expected: Sequence[Row]) -> Markup | None:
+    """What is not as expected of the lake as a whole; nothing if all is."""
+    if all(row["success"] for row in expected):
+        return None
+    return el("section", el("h2", "The lake as a whole"), expectations_told(expected), class_="lake")
 
 
 def left_out(states: Sequence[ClusterState], told: Sequence[str]) -> Markup | None:

@@ -42,6 +42,8 @@ Rows = list[Row]
 # The newest rows that a table of the page holds.
 NEWEST = 60
 NEWEST_SETS = 200
+# Stands for the lake as a whole among the cluster ids of expectation_results.
+WHOLE_LAKE = "*"
 
 
 class Tables:
@@ -294,6 +296,12 @@ def ask_detail(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]
         for row in tables.rows(table, *names):
             found[row["cluster_id"]].setdefault(kind, []).append(row)
     return {cluster: few(rows) for cluster, rows in found.items()}
+
+
+def ask_lake(lake: Path) -> Rows:
+    """What was expected of the lake as a whole, as it was asked last."""
+    table, names = TOLD["expectations"]
+    return aggregates.asked_last(Tables(lake, [WHOLE_LAKE]).rows(table, *names))
 
 
 def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, table
 from dashboards.report.view import Row, View
@@ -49,7 +51,11 @@ def replica_words(replica: str) -> str:
 
 
 def expectations(view: View) -> Markup | None:
-    rows = view.of("expectations")
+    return expectations_told(view.of("expectations"))
+
+
+def expectations_told(rows: Sequence[Row]) -> Markup | None:
+    """What was expected and is not so; without anything expected nothing."""
     if not rows:
         return None
     failed = sorted((r for r in rows if not r["success"]), key=lambda r: (r["severity"], r["suite"]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dashboards.report.history_queries import ask_histories, thin_now, thin_spans
 from dashboards.report.page import page
-from dashboards.report.queries import Tables, ask_detail, ask_fleet
+from dashboards.report.queries import Tables, ask_detail, ask_fleet, ask_lake
 from dashboards.report.state import fleet
 
 # So many clusters, those that need a person most, are told one by one; the page's size may stop earlier.
@@ -41,7 +41,7 @@ def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ())
     told = [s.cluster_id for s in states[:MOST_TOLD]]
     histories = ask_histories(lake, told, thin)
     rows = {cluster: found | histories[cluster] for cluster, found in ask_detail(lake, told).items()}
-    made = page(states, rows, now, lake.resolve().name)
+    made = page(states, rows, now, lake.resolve().name, ask_lake(lake))
     replace(file, made.text.encode())
     return Written(len(made.text.encode()), len(states), made.told)
 

@@ -107,6 +107,15 @@ def test_when_there_is_no_room_the_rest_is_named() -> None:
     assert "kraftlake report --cluster ID" in made.text
 
 
+def test_what_is_wrong_with_the_lake_itself_is_told() -> None:
+    (failed,) = story("the keys of table batches are unique")["expectations"]
+    text = page(states("a"), {"a": told()}, NOW, "lake", [failed]).text
+    assert "The lake as a whole" in text
+    assert "the keys of table batches are unique" in text
+    well = page(states("a"), {"a": told()}, NOW, "lake", [failed | {"success": True}]).text
+    assert "The lake as a whole" not in well
+
+
 @pytest.mark.parametrize("clusters", [0, 1])
 def test_an_empty_lake_says_so(clusters: int) -> None:
     text = page(states(*"a" * clusters), {}, NOW, "lake").text
