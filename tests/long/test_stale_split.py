@@ -1,0 +1,100 @@
+"""The quorum that split: docs/stale-split.md, command by command, and what the tables say then."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.describe_files import find_describe_files
+from kraft_core.evidence.collect import collect
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.collect import collect_rule_facts
+from kraft_core.findings.judge import judge
+from kraft_core.logdir import find_controller_dirs
+from tests.jobs.lakes import report
+from transforms.delta_rs import rows_with
+from transforms.findings import finding_rows
+from transforms.tables import FINDINGS, RECOVERIES
+
+pytestmark = pytest.mark.long
+
+CHECKOUT = Path(__file__).parents[2]
+SCENARIO = CHECKOUT / "tests/golden/stale-split"
+# The nights of the page: what they read, and how the run ends.
+EXIT_CODES = [0, 1, 0]
+
+
+def told() -> list[tuple[str, str]]:
+    """The commands of the page, and what each is said to print."""
+    text = (CHECKOUT / "docs/stale-split.md").read_text()
+    return re.findall(r"```console\n\$ (.*?)\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def nights(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of the page: made by its first command."""
+    assert spark
+    return tmp_path_factory.mktemp("stale") / ".stale"
+
+
+def test_the_page_is_what_the_commands_print(
+    nights: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    codes = []
+    for command, expected in told():
+        words = [str(nights) if word == ".stale" else word for word in shlex.split(command)]
+        capsys.readouterr()
+        code = main(words[1:])
+        printed = capsys.readouterr().out.splitlines(keepends=True)
+        assert "".join(line for line in printed if not line.startswith('{"run_id"')) == expected, command
+        if words[1] == "run":
+            codes.append(code)
+    assert codes == EXIT_CODES
+
+
+def test_the_lake_says_what_the_pure_core_says(nights: Path) -> None:
+    """The findings, rule 22 left out, which needs the records of the whole log."""
+    directories = find_controller_dirs([SCENARIO]).directories
+    (facts,) = collect(directories)
+    described = find_describe_files([SCENARIO]).files
+    beside = collect_rule_facts(directories)[facts.cluster_id]
+    seen = type(beside)(
+        batch_conflicts=beside.batch_conflicts,
+        unreadable=beside.unreadable,
+        observations=tuple(o for file in described for o in file.observations),
+    )
+    expected = finding_rows(judge(conclude(facts), seen), [])
+    found = rows_with(nights, FINDINGS)
+    assert {(f["rule"], f["severity"]) for f in found} >= {(6, "error"), (8, "error"), (23, "error")}
+    own = {"cluster_id": facts.cluster_id}
+    assert sorted(map(key, found)) == sorted(key(own | row) for row in expected)
+    blamed = {replica for f in found if f["severity"] == "error" for replica in f["replicas"]}
+    assert {replica.split("@")[0] for replica in blamed} == {"1", "3"}
+
+
+def key(row: dict[str, Any]) -> str:
+    return repr(sorted(row.items(), key=lambda item: item[0]))
+
+
+def test_recovery_of_the_healed_quorum(nights: Path) -> None:
+    (advice,) = rows_with(nights, RECOVERIES)
+    assert advice["is_safe"]
+    assert {c["node_id"] for c in advice["best"]} <= {3, 4, 5}
+
+
+def test_judged_again_it_pages_nobody(nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was reported once, and acknowledged findings, fail nothing; the data are as expected."""
+    chosen = rows_with(nights, FINDINGS, severity=["error"])[0]["finding_id"]
+    assert main(["findings", "ack", chosen, "--reason", "seen", "--lake", str(nights)]) == 0
+    before = rows_with(nights, FINDINGS)
+    capsys.readouterr()
+    assert main(["validate", "--lake", str(nights), "--now", "2026-11-21T11:00:00Z"]) == 0
+    said = report(capsys.readouterr().out)
+    assert (said["new_findings"], said["failed_clusters"]) == (0, 0)
+    assert sorted(map(key, rows_with(nights, FINDINGS))) == sorted(map(key, before))
