@@ -8,7 +8,9 @@ below them, and truncates when another leader's log differs. So the order of fil
   tail perhaps torn;
 3 leader-epoch-checkpoint, then quorum-state: an epoch in it is at least the one in which the log was held;
 4 the segments again: had one gone, or been truncated, what was copied may never have been together; then
-  all is copied anew. By log matching an equal tail is an equal log, so the edges of each file are enough.
+  all is copied anew. By log matching an equal tail is an equal log, so the edges of each file are enough;
+5 the epochs: Kafka raises the first one's start before it deletes the segments and checkpoints below it, so
+  that a copy may hold both. It is made anew too, but for the last try: the controller itself may be so.
 captured_at is when the first segment was opened: no log copied ended earlier than it did then.
 """
 
@@ -23,6 +25,7 @@ from typing import Any
 
 from kraft_core.capture import file_identity
 from kraft_core.logdir import LOG_DIR_NAME, ControllerDir, find_controller_dirs
+from kraft_core.side_files import read_leader_epoch_checkpoint
 
 TRIES = 5
 CHUNK_BYTES = 1024 * 1024
@@ -60,6 +63,8 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         partial.mkdir(parents=True)
         try:
             moment = copy_files(directory, partial)
+            if attempt < TRIES:
+                check_epochs(directory, partial / "log")
             capture = {
                 "captured_at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 "host": host,
@@ -127,3 +132,15 @@ def check_segments(now: ControllerDir, copies: list[Path]) -> None:
         size = copied.stat().st_size
         if segment.size_bytes < size or file_identity(segment.path, size) != file_identity(copied, size):
             raise ChangedError(f"{copied.name} was truncated")
+
+
+def check_epochs(directory: ControllerDir, log: Path) -> None:
+    """Raises ChangedError where the copied leader-epoch-checkpoint begins above the copied log."""
+    try:
+        epochs = read_leader_epoch_checkpoint((log / "leader-epoch-checkpoint").read_text())
+    except (FileNotFoundError, ValueError):  # absent or garbled: no reason to copy it again
+        return
+    starts = [s.base_offset for s in directory.segments[:1]]
+    starts += [c.id.end_offset for c in directory.checkpoints[:1] if c.id is not None]
+    if epochs and epochs[0][1] > max(starts, default=0):
+        raise ChangedError("its start moved")

@@ -114,6 +114,29 @@ def test_a_checkpoint_that_goes_before_it_is_copied(
     assert json.loads((copy.directory.path / "capture.json").read_text())["tries"] == 2
 
 
+EPOCHS = "leader-epoch-checkpoint"
+
+
+def test_epochs_that_begin_above_the_log(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka raises the log's start in the epochs first and deletes the files below it a moment later."""
+    epochs = controller / "__cluster_metadata-0" / EPOCHS
+    right, raised = epochs.read_text(), "0\n1\n1 600\n"
+
+    def put_right(_: Path) -> None:
+        epochs.write_text(right)
+
+    epochs.write_text(raised)
+    while_copying(monkeypatch, EPOCHS, put_right)
+    copy = captured(controller, tmp_path / "to")
+    assert (copy.directory.log_dir / EPOCHS).read_text() == right
+    assert json.loads((copy.directory.path / "capture.json").read_text())["tries"] == 2
+    epochs.write_text(raised)  # and a controller that stays so is copied as it is
+    copy = captured(controller, tmp_path / "again")
+    assert (copy.directory.log_dir / EPOCHS).read_text() == raised
+
+
 def test_a_log_that_never_rests_is_given_up(
     controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
