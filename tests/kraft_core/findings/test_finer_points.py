@@ -81,6 +81,11 @@ def test_small_files_that_were_copied_before_the_log_warn() -> None:
     assert told(stopped) == [(10, "error", 40)]
 
 
+def test_a_truncation_between_the_copies_of_log_and_cache_warns() -> None:
+    story = three().capture("1", 1000, "1:0-50", 2, leader_epoch_checkpoint=((1, 0), (2, 40)))
+    assert told(story) == [(10, "warning", 40)]
+
+
 def test_an_epoch_cache_out_of_order_is_an_error() -> None:
     story = three().leader(2, 40, 2, "1 2 3")
     entries = ((2, 40), (1, 0))
