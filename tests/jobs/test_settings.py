@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs import settings
-from jobs.cli import main
+from jobs.cli import VERBS, main
 from jobs.progress import Progress
 from transforms.delta_rs import rows_with
 from transforms.expectations import configured, suites
@@ -125,6 +125,16 @@ def test_clusters_are_named_in_the_lake(
     assert rows_with(lake, CLUSTER_NAMES) == [
         {"cluster_id": "X", "name": "other", "environment": None, "owner": None}
     ]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_takes_settings_and_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([verb, "--help"])
+    assert end.value.code == 0
+    shown = capsys.readouterr().out
+    assert "--config FILE" in shown
+    assert f"kraftlake {verb}" in shown.split("examples:")[1]
 
 
 def test_a_log_in_lines_of_json(tmp_path: Path) -> None:
