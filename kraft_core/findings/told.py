@@ -1,0 +1,32 @@
+"""The high watermarks that leaders told in describe outputs, for the rules about them.
+
+No file stores the high watermark; an output is a moment's word of the leader (-1 = unknown says nothing).
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from kraft_core.evidence.facts import Capture
+from kraft_core.findings.facts import Observation
+from kraft_core.findings.view import ClusterView
+from kraft_core.raft.voters import ReplicaKey
+
+Told: TypeAlias = tuple[Observation, int, int]
+"""An output, its high watermark, its epoch."""
+
+
+def told_watermarks(view: ClusterView) -> list[Told]:
+    """Each known high watermark that a leader told, with its epoch, by time."""
+    found = [
+        (seen, seen.high_watermark, seen.leader_epoch)
+        for seen in view.facts.observations
+        if seen.high_watermark is not None and seen.leader_epoch is not None
+    ]
+    return sorted(found, key=lambda entry: (entry[0].observed_from, entry[0].observed_to, entry[0].source))
+
+
+def of_leader(view: ClusterView, leader: ReplicaKey, epoch: int) -> tuple[Capture, ...]:
+    """The captures of a leader that hold anything of its epoch."""
+    captures = view.known.holdings.captures.get(leader, ())
+    return tuple(c for c in captures if any(run.leader_epoch == epoch for run in c.runs))
