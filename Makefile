@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 LAKE ?= .lake
+PAGE ?= quorum.html
 CAPTURES := tests/golden/dynamic-membership tests/golden/uncommitted-truncation
 
 .PHONY: setup run test test-long lint golden clean
@@ -18,7 +19,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
 	touch $@
 
 run: setup
-	$(BIN)/kraftlake run --captures $(CAPTURES) --lake $(LAKE)
+	$(BIN)/kraftlake run --captures $(CAPTURES) --lake $(LAKE) --report $(PAGE)
 
 test: setup
 	$(BIN)/python -m pytest
@@ -38,7 +39,7 @@ golden: setup
 	$(BIN)/python -m tests.golden_compare $(GOLDEN)
 
 clean:
-	rm -rf $(VENV) $(LAKE)
+	rm -rf $(VENV) $(LAKE) $(PAGE)
 
 # Compare kraft_core.raft with traces of Kafka's own raft classes.
 TRACES ?= tests/traces

@@ -1,0 +1,51 @@
+"""README: its links lead somewhere, its commands are understood, and those that need no lake are run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import build_parser, main
+from jobs.settings import Settings
+
+CHECKOUT = Path(__file__).parents[1]
+README = (CHECKOUT / "README.md").read_text()
+COMMANDS = [
+    shlex.split(line)[1:] for line in re.findall(r"^\.venv/bin/(kraftlake .*)$", README, re.MULTILINE)
+]
+WITHOUT_A_LAKE = [words for words in COMMANDS if any(w.startswith("tests/golden/") for w in words)]
+
+
+def test_links_lead_to_files() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert len(links) > 8
+    assert [link for link in links if not (CHECKOUT / link).is_file()] == []
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_commands_are_understood(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their own parsers; a page is to be written where its folder is there."""
+    monkeypatch.chdir(tmp_path)
+    words = [w.replace("/data/quorum.html", "quorum.html") for w in words]
+    assert build_parser(words[0], Settings()).parse_args(words).verb == words[0]
+
+
+@pytest.mark.parametrize("words", WITHOUT_A_LAKE, ids=lambda words: words[0])
+def test_commands_that_need_no_lake_answer(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """plan's answer there is a refusal, as its page says."""
+    monkeypatch.chdir(CHECKOUT)
+    assert main(words) == (1 if words[0] == "plan" else 0)
+    assert capsys.readouterr().out
+
+
+def test_it_names_every_verb_of_its_table() -> None:
+    told = re.findall(r"^\| (`.*?`) \|", README, re.MULTILINE)
+    verbs = re.findall(r"`(\w+)`", " ".join(told))
+    listed = build_parser(None, Settings()).format_help()
+    assert len(verbs) >= 14
+    assert [verb for verb in verbs if f"    {verb} " not in listed] == []
