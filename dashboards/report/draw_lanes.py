@@ -86,9 +86,9 @@ def draw_led(led: Led, node: str, scale: TimeScale, y: float) -> Markup:
     """An epoch's bar, or a bin's: the less of the time it led, the paler."""
     width = scale.x(led.end) - scale.x(led.start)
     if led.epochs == 1:
-        words = (
-            f"{node} led epoch {led.first_epoch} from {utc(led.start)}, for {duration(led.end - led.start)}"
-        )
+        words = f"{node} led epoch {led.first_epoch} from {utc(led.start)}"
+        if led.end > led.start:
+            words += f", for {duration(led.end - led.start)}"
     else:
         words = (
             f"{node} led {led.epochs} epochs between {led.first_epoch} and {led.last_epoch}, "
