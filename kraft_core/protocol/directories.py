@@ -32,15 +32,16 @@ START_TIME = 1_700_000_000_000
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 LOG_DIR = "__cluster_metadata-0"
 
-AppendedAt = Mapping[tuple[int, int], int]
+Ticks = Mapping[tuple[int, int], int]
 
 _NO_OP = next(message for message in METADATA_RECORDS if message.name == "NoOpRecord")
 
 
-def write_directory(replica: Replica, appended_at: AppendedAt, path: Path) -> None:
+def write_directory(replica: Replica, appended_at: Ticks, snapshotted_at: Ticks, path: Path) -> None:
     """Write the replica below `path`, which is made.
 
-    `appended_at`: the tick of each batch by (base offset, epoch), as simulation.Quorum keeps it.
+    `appended_at`: the tick of each batch by (base offset, epoch), `snapshotted_at` of each snapshot by (end
+    offset, epoch), as simulation.Quorum keeps them.
     """
     log_dir = path / LOG_DIR
     log_dir.mkdir(parents=True)
@@ -52,7 +53,9 @@ def write_directory(replica: Replica, appended_at: AppendedAt, path: Path) -> No
         (log_dir / f"{base_offset:020}.log").write_bytes(buf)
     for snapshot in replica.log.snapshots:
         name = f"{snapshot.end_offset:020}-{snapshot.leader_epoch:010}.checkpoint"
-        (log_dir / name).write_bytes(snapshot_bytes(snapshot, _time_below(snapshot, appended_at)))
+        written_at = START_TIME + snapshotted_at.get((snapshot.end_offset, snapshot.leader_epoch), 0)
+        content = snapshot_bytes(snapshot, _time_below(snapshot, appended_at), written_at)
+        (log_dir / name).write_bytes(content)
 
 
 def _meta_properties(replica: Replica) -> str:
@@ -85,7 +88,7 @@ def _leader_epochs(replica: Replica) -> str:
     return "\n".join(["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries), ""])
 
 
-def _segments(replica: Replica, appended_at: AppendedAt) -> list[tuple[int, bytes]]:
+def _segments(replica: Replica, appended_at: Ticks) -> list[tuple[int, bytes]]:
     bases = [segment.base_offset for segment in replica.log.segments]
     written: list[tuple[int, bytes]] = []
     for base, end in pairwise([*bases, replica.log.end_offset]):
@@ -94,11 +97,11 @@ def _segments(replica: Replica, appended_at: AppendedAt) -> list[tuple[int, byte
     return written
 
 
-def _time(batch: Batch, appended_at: AppendedAt) -> int:
+def _time(batch: Batch, appended_at: Ticks) -> int:
     return START_TIME + appended_at[batch.base_offset, batch.leader_epoch]
 
 
-def _time_below(snapshot: Snapshot, appended_at: AppendedAt) -> int:
+def _time_below(snapshot: Snapshot, appended_at: Ticks) -> int:
     """When the last record under the snapshot was appended; 0 for the bootstrap checkpoint."""
     times = [
         tick
@@ -122,9 +125,11 @@ def batch_bytes(batch: Batch, timestamp: int) -> bytes:
     return write_batch(batch.base_offset, batch.leader_epoch, records)
 
 
-def snapshot_bytes(snapshot: Snapshot, last_contained_log_timestamp: int) -> bytes:
-    """A checkpoint: header, kraft.version and voters in one control batch, the footer in another."""
-    timestamp = last_contained_log_timestamp or START_TIME
+def snapshot_bytes(snapshot: Snapshot, last_contained_log_timestamp: int, timestamp: int) -> bytes:
+    """A checkpoint: header, kraft.version and voters in one control batch, the footer in another.
+
+    Both times in ms; `timestamp`: when it is written.
+    """
     header = {"version": 0, "lastContainedLogTimestamp": last_contained_log_timestamp}
     values: list[tuple[int, dict[str, Any]]] = [(SNAPSHOT_HEADER, header)]
     if snapshot.kraft_version is not None:

@@ -6,14 +6,14 @@ The judge remembers what leaders called committed; the rest it reads from the re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kraft_core.protocol.replica import Leader, Replica, Step
 from kraft_core.raft import invariants, quorum_invariants
 from kraft_core.raft.batches import Batch, Batches
 from kraft_core.raft.log import ReplicaLog, controls_of_log
 from kraft_core.raft.quorum_invariants import Committed
-from kraft_core.raft.replay import AppendAsLeader
+from kraft_core.raft.replay import AppendAsLeader, UpdateHighWatermark
 from kraft_core.raft.rules import Violation
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
@@ -65,7 +65,7 @@ class Judge:
         yield from self._one_leader(before, after)
         if after.log is before.log:
             return
-        yield from self._commit(before, after, replicas)
+        yield from self._commit(before, outcome, replicas)
         if after.log.batches is not before.log.batches:
             yield from self._batches_changed(before, outcome, replicas)
         if after.log.snapshots != before.log.snapshots:
@@ -83,22 +83,26 @@ class Judge:
         if not isinstance(before.state, Leader) or before.epoch != after.epoch:
             yield from quorum_invariants.leader_is_complete(after.log, self._committed())
 
-    def _commit(
-        self, before: Replica, after: Replica, replicas: Mapping[int, Replica]
-    ) -> Iterator[Violation]:
-        """Rules 4, 6, 8 and 9, where a leader's watermark moves."""
-        if not isinstance(after.state, Leader) or not isinstance(before.state, Leader):
+    def _commit(self, before: Replica, outcome: Step, replicas: Mapping[int, Replica]) -> Iterator[Violation]:
+        """Rules 4, 6, 8 and 9, where a leader's watermark moves.
+
+        A sole voter commits in the step that elects it, a leader that was removed resigns in the one that
+        commits its removal.
+        """
+        after = outcome.replica
+        leader = before.state if isinstance(before.state, Leader) else after.state
+        moved = [one.offset for one in outcome.operations if isinstance(one, UpdateHighWatermark)]
+        if not isinstance(leader, Leader) or not moved:
             return
-        watermark = after.log.known_high_watermark
-        if watermark is None or watermark == before.log.known_high_watermark:
-            return
-        yield from quorum_invariants.high_watermark_rises(before.log, after.log)
-        start = after.state.progress.epoch_start_offset
-        yield from quorum_invariants.high_watermark_is_in_epoch(after.log, start)
+        reached = replace(after.log, known_high_watermark=moved[-1])
+        if isinstance(before.state, Leader):
+            yield from quorum_invariants.high_watermark_rises(before.log, reached)
+        start = leader.progress.epoch_start_offset
+        yield from quorum_invariants.high_watermark_is_in_epoch(reached, start)
         logs = self.lost_disks | {replica.key: replica.log for replica in replicas.values()}
-        claimed = Committed(after.log, watermark)
-        yield from quorum_invariants.majority_holds(logs, claimed, _sets_in_force(after.log))
-        yield from self._take_over(after, watermark)
+        claimed = Committed(reached, moved[-1])
+        yield from quorum_invariants.majority_holds(logs, claimed, _sets_in_force(reached))
+        yield from self._take_over(after, moved[-1])
 
     def _take_over(self, leader: Replica, watermark: int) -> Iterator[Violation]:
         known = {batch.base_offset: batch for batch in self.committed}

@@ -198,6 +198,7 @@ class Quorum:
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
         self.failure: Failure | None = None
         self.appended_at: dict[tuple[int, int], int] = {}
+        self.snapshotted_at: dict[tuple[int, int], int] = {}
         self.replicas = {node: self._formatted(node, 0) for node in range(1, self.size + 1)}
         self.judge = Judge(tolerated)
 
@@ -325,6 +326,8 @@ class Quorum:
         self._describe(node, before, outcome, event)
         for batch in after.log.batches.starting_at(before.log.end_offset):
             self.appended_at.setdefault((batch.base_offset, batch.leader_epoch), self.now)
+        for snapshot in after.log.snapshots:
+            self.snapshotted_at.setdefault((snapshot.end_offset, snapshot.leader_epoch), self.now)
         for message in outcome.messages:
             self._send(message)
         failure = self.judge.judge(self.steps, node, before, outcome, self.replicas)
@@ -356,8 +359,12 @@ class Quorum:
 
     def _write(self, batches: int) -> None:
         for node, replica in tuple(self.replicas.items()):
-            for index in range(batches if isinstance(replica.state, Leader) else 0):
+            for index in range(batches if self.may_write(replica) else 0):
                 self._event(node, AppendRecords(1 + (self.counter + index) % 3))
+
+    def may_write(self, replica: Replica) -> bool:
+        """Any leader; Kafka's controller waits until something of its own epoch is committed."""
+        return isinstance(replica.state, Leader)
 
     def _start(self, action: Start) -> None:
         if not self.down:

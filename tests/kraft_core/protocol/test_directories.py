@@ -15,7 +15,7 @@ from kraft_core.raft.reading import read_batches, read_snapshot
 def write_quorum(quorum: Quorum, path: Path) -> list[ControllerDir]:
     """The directories of every node, in the order of the nodes."""
     for node, replica in quorum.replicas.items():
-        write_directory(replica, quorum.appended_at, path / f"node-{node}")
+        write_directory(replica, quorum.appended_at, quorum.snapshotted_at, path / f"node-{node}")
     return list(find_controller_dirs([path]).directories)
 
 
