@@ -108,7 +108,9 @@ def draw_led(led: Led, node: str, scale: TimeScale, y: float) -> Markup:
     if width >= LABELLED and led.epochs == 1:
         kind = "epoch middle" + (" minor" if width < LABELLED_NARROW else "")
         shapes.append(label(scale.x(led.start) + width / 2, y + BAR_Y + 10, f"e{led.first_epoch}", kind))
-    return mark(words, *shapes, kind="led")
+    if led.is_unlawful:
+        words += "; elected by no majority of the voters (findings)"
+    return mark(words, *shapes, kind="led unlawful" if led.is_unlawful else "led")
 
 
 def draw_doubt(doubt: Doubt, node: str, scale: TimeScale, y: float) -> Markup:
@@ -186,6 +188,8 @@ def legend(lanes: Lanes) -> list[tuple[Markup, str]]:
     ]
     statuses = {doubt.status for lane in lanes.lanes for doubt in lane.doubts}
     keys += [(swatch(box(f"doubt {s}")), f"change {DOUBTS[s]}") for s in DOUBTS if s in statuses]
+    if any(led.is_unlawful for lane in lanes.lanes for led in lane.led):
+        keys.append((swatch(box("led unlawful", 8, 3)), "led unlawfully"))
     if lanes.gaps:
         keys.append((swatch(box("gap")), "no leader, at most"))
     if any(lane.captured for lane in lanes.lanes):

@@ -6,7 +6,7 @@ directory, as static sets do, it is the node's only lane. Times in ms since the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ Row = dict[str, Any]
 UNKNOWN_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 # Statuses of a voter set that was in force for every replica: null is static or bootstrap.
 SETTLED = ("committed", None)
+# The rule that a LEADER_CHANGE names the voters in force and was granted by a majority of them.
+ELECTION_RULE = 23
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,7 +54,7 @@ class Doubt:
 class Led:
     """Epochs that a replica led: one, or where there are many, those of a bin of time.
 
-    `share` is how much of the time the replica led.
+    `share` is how much of the time the replica led; `is_unlawful`: elected by no majority of the voters.
     """
 
     start: int
@@ -61,6 +63,7 @@ class Led:
     last_epoch: int
     epochs: int
     share: float
+    is_unlawful: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,10 @@ def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
         lanes.of(row["node_id"], row["directory_id"]).captured.append(row["captured_at"])
     vote(lanes, sets, scale)
     doubt(lanes, sets, rows.get("changes", []), scale.end)
-    lead(lanes, leading, sets, scale.end)
+    unlawful = {
+        e for f in rows.get("findings", []) if f["rule"] == ELECTION_RULE for e in f["leader_epochs"] or ()
+    }
+    lead(lanes, leading, sets, scale.end, unlawful)
     return Lanes(tuple(lanes.sorted()), tuple(gaps_of(leading)), tuple(changes), scale, scale.end)
 
 
@@ -228,14 +234,25 @@ def doubt(lanes: Roster, sets: Iterable[Row], changes: Iterable[Row], end: int) 
         )
 
 
-def lead(lanes: Roster, leading: Iterable[Row], sets: Sequence[Row], end: int) -> None:
+def lead(
+    lanes: Roster, leading: Iterable[Row], sets: Sequence[Row], end: int, unlawful: Collection[int]
+) -> None:
     """Bars of the leaders, on the directory that the set in force gave the leader's id."""
     for row in sorted(leading, key=lambda r: (r["from_ms"], r["first_epoch"])):
         until = end if row["until_ms"] is None else max(row["until_ms"], row["from_ms"])
         length = max(until - row["from_ms"], 1)
         share = 1.0 if row["epochs"] == 1 else min(1.0, (row["led_ms"] or 0) / length)
+        is_unlawful = any(row["first_epoch"] <= e <= row["last_epoch"] for e in unlawful)
         lanes.of(row["leader_id"], directory_at(sets, row["leader_id"], row["from_ms"])).led.append(
-            Led(row["from_ms"], until, row["first_epoch"], row["last_epoch"], row["epochs"], share)
+            Led(
+                row["from_ms"],
+                until,
+                row["first_epoch"],
+                row["last_epoch"],
+                row["epochs"],
+                share,
+                is_unlawful,
+            )
         )
 
 

@@ -11,7 +11,7 @@ from dashboards.report.bounds import bounds_of, steps_of
 from dashboards.report.lanes import UNKNOWN_DIRECTORY, Lanes, Replica, lanes_of
 from dashboards.report.queries import few
 from tests.dashboards.test_aggregates import bounds_at, proofs, storm
-from tests.dashboards.worlds import DIRECTORIES, at, capture, change, epoch, told, voter_set
+from tests.dashboards.worlds import DIRECTORIES, at, capture, change, epoch, finding, told, voter_set
 
 Row = dict[str, Any]
 
@@ -114,6 +114,14 @@ def test_ten_thousand_epochs_stay_few_bars_and_gaps() -> None:
     assert sum(led.epochs for lane in found.lanes for led in lane.led) == 10_000
     assert sum(gap.leaderless_ms for gap in found.gaps) == 20_000_000
     assert all(0 < gap.share <= 1 for gap in found.gaps)
+
+
+def test_an_unlawful_election_is_marked() -> None:
+    rows = {"epochs": [epoch(1, 1, at(0)), epoch(4, 2, at(20), 10)], "captures": [capture(1, at(30), 9)]}
+    broken = finding("error", "resolved", "elected unlawfully") | {"leader_epochs": [4]}
+    for findings, marked in (([], []), ([broken], [4]), ([broken | {"rule": 6}], [])):
+        found = lanes(rows | {"findings": findings})
+        assert [led.first_epoch for lane in found.lanes for led in lane.led if led.is_unlawful] == marked
 
 
 def test_without_any_time_there_is_no_picture() -> None:
