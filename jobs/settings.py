@@ -19,6 +19,7 @@ VARIABLE = "KRAFTLAKE_CONFIG"
 FILE = Path("kraftlake.toml")
 # The flags that the file may give defaults for.
 NAMED = ("lake", "captures", "master", "fail_on", "wait", "log")
+SOURCES = ("lake", "captures")
 TABLES = ("clusters", "expectations")
 CLUSTER_KEYS = {"id", "environment", "owner"}
 
@@ -94,8 +95,14 @@ def check(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def apply(parser: argparse.ArgumentParser, settings: Settings) -> None:
-    """Give the parser's flags the defaults of the file; what is required may then be left out."""
+    """Give the parser's flags the defaults of the file; what is required may then be left out.
+
+    A lake or captures that a verb does not require are one of several sources it may be given: the file does
+    not choose between them.
+    """
     for action in parser._actions:
+        if action.dest in SOURCES and not action.required:
+            continue
         if action.dest in settings.flags and action.option_strings:
             action.default = converted(action, settings.flags[action.dest], settings.file)
             action.required = False

@@ -56,6 +56,16 @@ def test_a_file_stands_for_flags_and_flags_win(
     assert capsys.readouterr().out.count(MINI) == 1
 
 
+def test_a_file_does_not_choose_between_sources(
+    file: Path, golden: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shell walks through the directory it is given, whatever lake the file names."""
+    file.write_text('lake = "/nowhere"')
+    node = golden / "v4.4.0-mini/node-1"
+    assert main(["shell", "--config", str(file), str(node), "ls", "/"]) == 0
+    assert "image" in capsys.readouterr().out
+
+
 def test_the_variable_and_the_usual_place(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
