@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def open_session(
         say("fetching the Delta jars (once)")
     master = master or settings.get("spark.master", "local[*]")
     prepare_environment(master)
-    spark = configured(SparkSession.builder.master(master), settings | jars).getOrCreate()
+    with stdout_is_stderr():
+        spark = configured(SparkSession.builder.master(master), settings | jars).getOrCreate()
     if ivy is not None and "spark.jars" not in jars:
         (ivy / "resolved").write_text(settings["spark.jars.packages"])
     return spark
@@ -99,6 +101,19 @@ def configured(builder: SparkSession.Builder, settings: dict[str, str]) -> Spark
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder
+
+
+@contextmanager
+def stdout_is_stderr() -> Iterator[None]:
+    """Let the JVM that is started here print to stderr, whatever it prints: stdout is for results."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def prepare_environment(master: str) -> None:
