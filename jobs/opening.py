@@ -144,7 +144,7 @@ def files_table(files: Sequence[Segment] | Sequence[Checkpoint], cores: int) -> 
     The place in the sequence is a file's number.
     """
     size = sum(f.size_bytes for f in files)
-    tasks = min(len(files), max(len(files) // FILES_PER_TASK, size // BYTES_PER_TASK, cores))
+    tasks = max(1, min(len(files), max(len(files) // FILES_PER_TASK, size // BYTES_PER_TASK, cores)))
     by_size = sorted(range(len(files)), key=lambda n: files[n].size_bytes, reverse=True)
     rows = [{"file_number": n, "task": place % tasks} | files[n].row() for place, n in enumerate(by_size)]
     return pa.Table.from_pylist(rows, schema=FILES), tasks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,10 @@ from kraft_core.batch import BatchHeader
 from kraft_core.logdir import LOG_DIR_NAME
 from kraft_core.mapping import mapped
 from kraft_core.segment import scan
+from tests.jobs.lakes import versions
 from tests.kraft_core.batches import no_op_batch
+from transforms.delta_rs import rows_with
+from transforms.tables import CAPTURES
 
 NODE = "dynamic-membership/node-2"
 
@@ -109,6 +113,30 @@ def test_known_checkpoints_are_not_opened(lake: Any, copy: Path) -> None:
     checkpoints = checkpoints_of(plan(Selection((copy,))).captures)
     opened = [c for n, c in enumerate(checkpoints) if n not in known_checkpoints(lake.path, checkpoints)]
     assert [c.path for c in opened] == [torn]
+
+
+def test_where_only_the_vote_is_new_no_file_is_opened(lake: Any, copy: Path) -> None:
+    (known,) = rows_with(lake.path, CAPTURES, capture_id=[newest(lake, copy).capture.capture_id])
+    state = copy / LOG_DIR_NAME / "quorum-state"
+    state.write_text(json.dumps(json.loads(state.read_text()) | {"leaderEpoch": 1000}))
+    before = versions(lake)
+    (capture,) = plan(Selection((copy,))).captures
+    assert capture.capture_id != known["capture_id"]
+    read = Reading(lake, Run("a run", datetime.now(UTC)), Progress(), [capture]).read()
+    assert (read.counts["files"], read.counts["bytes"]) == (0, 0)
+    (row,) = read.captures
+    of_log = (
+        "runs",
+        "batches",
+        "snapshots",
+        "damage",
+        "kraft_version",
+        "log_end_offset",
+        "last_leader_epoch",
+    )
+    assert {name: row[name] for name in of_log} == {name: known[name] for name in of_log}
+    assert row["quorum_state"]["leader_epoch"] == 1000
+    assert versions(lake) == before
 
 
 def test_a_verifying_run_opens_everything(lake: Any, golden: Path) -> None:
