@@ -22,7 +22,10 @@ def voting(view: View) -> Markup | None:
             (
                 time_of(change["changed_at"]),
                 place(change["offset"], change["leader_epoch"]),
-                f"{VERBS[change['kind']]} node {change['voter_id']}",
+                [
+                    f"{VERBS[change['kind']]} node {change['voter_id']}",
+                    el("small", change["detail"]) if change["detail"] else None,
+                ],
                 el("code", short(change["directory_id"]), title=change["directory_id"]),
                 voter_ids(of_set),
                 status_badge(change["commit_status"], of_set.get("truncated_by_epoch")),

@@ -11,7 +11,7 @@ import pytest
 from dashboards.report.page import MOST_BYTES, page
 from tests.dashboards.test_lanes import storm
 from tests.dashboards.test_markup import read
-from tests.dashboards.worlds import NOW, capture, few_of, states, story, told
+from tests.dashboards.worlds import NOW, at, capture, change, few_of, states, story, told
 
 HOSTILE = "</script></svg></td><script>parent.alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\u202e"
 
@@ -66,6 +66,13 @@ def test_sections_say_what_there_is() -> None:
     ]  # fmt: skip
     assert "added node 4" in text
     assert "truncated by epoch 3" in text
+
+
+def test_what_was_updated_of_a_voter_is_told() -> None:
+    moved = "endpoints CONTROLLER://a:1 -> CONTROLLER://b:2"
+    rows = story() | {"changes": [change(2, 1, "updated", 1, "committed", at(0), detail=moved)]}
+    text = page(states("a"), {"a": few_of(rows)}, NOW, "lake").text
+    assert "updated node 1<small>endpoints CONTROLLER://a:1 -&gt; CONTROLLER://b:2</small>" in text
 
 
 def test_sections_with_nothing_to_tell_are_left_out() -> None:
