@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import socket
 import threading
@@ -71,6 +72,8 @@ def start(spark: Any, port: int) -> Any:
         "hive.server2.thrift.port": str(port),
         "hive.server2.transport.mode": "binary",
     }
+    # The server boots Derby in memory and uses none of it; its log would lie in the current folder.
+    spark._jvm.System.setProperty("derby.stream.error.file", os.devnull)
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     for key, value in settings.items():
         hadoop.set(key, value)

@@ -73,6 +73,13 @@ def test_tables_and_views_answer(url: str) -> None:
 
 
 @pytest.mark.long
+def test_nothing_is_left_where_it_was_started(url: str) -> None:
+    assert asked(url, "SELECT 1") == ["1"]
+    assert not (CHECKOUT / "derby.log").exists()
+    assert not (CHECKOUT / "metastore_db").exists()
+
+
+@pytest.mark.long
 def test_only_loopback_is_listened_on(url: str) -> None:
     port = int(url.rsplit(":", 1)[1].split("/")[0])
     local = f"0100007F:{port:04X}"
