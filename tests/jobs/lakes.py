@@ -12,7 +12,7 @@ from transforms.lake import Lake, existing_lake
 from transforms.tables import CAPTURES, TABLES
 
 # Columns that say when a row was written, and by which run; and ids that hang on the cluster's.
-NOT_COMPARED = {"run_id", "loaded_at", "finding_id"}
+NOT_COMPARED = {"run_id", "loaded_at", "finding_id", "observation_id"}
 # Tables that are no function of the captures.
 OF_THE_LAKE = {"runs"}
 

@@ -21,12 +21,12 @@ FAMILY = ("uncommitted-truncation", "uncommitted-removal", "uncommitted-then-com
 ALL = tuple(f"{name}/*/node-*" for name in FAMILY)
 # Cluster id to what the first and the second run are given of the family, as patterns.
 SPLITS = {
-    "newest first": ((f"{FAMILY[2]}/*/node-*",), (f"{FAMILY[1]}/*/node-*", f"{FAMILY[0]}/*/node-*")),
-    "replica by replica": (
+    "newest-first": ((f"{FAMILY[2]}/*/node-*",), (f"{FAMILY[1]}/*/node-*", f"{FAMILY[0]}/*/node-*")),
+    "replica-by-replica": (
         tuple(f"{name}/*/node-[14]" for name in FAMILY),
         tuple(f"{name}/*/node-[23]" for name in FAMILY),
     ),
-    "untimed first": ((f"{FAMILY[0]}/before/node-[14]",), ALL),
+    "untimed-first": ((f"{FAMILY[0]}/before/node-[14]",), ALL),
 }
 LOG = "__cluster_metadata-0/00000000000000000408.log"
 DAMAGED = ("crc-flip-middle", "torn-last-batch", "unknown-record-type", "truncated-record-payload")
@@ -46,6 +46,14 @@ def copied(golden: Path, pattern: str, folder: Path, cluster: str) -> None:
         as_cluster(copy, cluster)
 
 
+def copied_outputs(golden: Path, name: str, folder: Path, cluster: str) -> None:
+    """Copy the describe outputs of a scenario."""
+    copy = folder / cluster / name / "quorum"
+    copy.mkdir(parents=True)
+    for output in sorted((golden / name / "quorum").glob("*.txt")):
+        (copy / output.name).write_text(output.read_text().replace(CLUSTER, cluster))
+
+
 def damaged(golden: Path, folder: Path, case: str) -> None:
     """A captured directory of a cluster named like the case, one segment taken from golden/corrupt."""
     shutil.copytree(golden / "uncommitted-truncation/after/node-1", folder / case)
@@ -60,7 +68,8 @@ def first_run(golden: Path, spark: Any, tmp_path_factory: pytest.TempPathFactory
     for cluster, (early, _) in SPLITS.items():
         for pattern in early:
             copied(golden, pattern, folder / "early", cluster)
-    for timed in (folder / "early" / "untimed first").rglob("capture.json"):
+        copied_outputs(golden, FAMILY[-1], folder / "early", cluster)
+    for timed in (folder / "early" / "untimed-first").rglob("capture.json"):
         timed.unlink()
     for case in DAMAGED:
         damaged(golden, folder / "early", case)
@@ -69,7 +78,7 @@ def first_run(golden: Path, spark: Any, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_a_capture_without_a_stated_time_goes_by_its_files(first_run: tuple[Any, Path]) -> None:
-    captures = to_rows(first_run[0].read(CAPTURES).where("cluster_id = 'untimed first'"))
+    captures = to_rows(first_run[0].read(CAPTURES).where("cluster_id = 'untimed-first'"))
     assert {r["captured_at_source"] for r in captures} == {"file_time"}
 
 
@@ -98,6 +107,8 @@ def second_run(golden: Path, first_run: tuple[Any, Path]) -> Any:
     for cluster, (_, late) in SPLITS.items():
         for pattern in late:
             copied(golden, pattern, folder / "late", cluster)
+        for name in FAMILY[:-1]:
+            copied_outputs(golden, name, folder / "late", cluster)
     mended = folder / "late" / "crc-flip-middle"
     shutil.copytree(golden / "uncommitted-truncation/after/node-1", mended)
     as_cluster(mended, "crc-flip-middle")
