@@ -66,12 +66,33 @@ def run(args: argparse.Namespace) -> int:
     before = _end(args.before, args.source, opened)
     after = _end(args.after, args.source, opened)
     found = list(differences(before.image, after.image))
+    if args.lake is not None:
+        found = _without_secrets(found)
     if args.format == "json":
         print(json.dumps(_data(before, after, found), ensure_ascii=False))
     else:
         for line in _lines(before, after, found):
             print(line)
     return ExitCode.FINE
+
+
+def _without_secrets(found: list[Difference]) -> list[Difference]:
+    """The differences that show: a lake holds no secrets, and names a token by the digest of its id."""
+
+    def rows(each: Difference) -> tuple[str, str]:
+        row = BY_NAME[each.kind].row
+        before, after = (None if value is None else row(value) for value in (each.before, each.after))
+        return repr(before), repr(after)
+
+    gone = {(each.kind, before) for each in found if each.after is None for before, _ in [rows(each)]}
+    come = {(each.kind, after) for each in found if each.before is None for _, after in [rows(each)]}
+    told = []
+    for each in found:
+        before, after = rows(each)
+        kept = (each.kind, after if each.before is None else before) in gone & come
+        if before != after and not kept:
+            told.append(each)
+    return told
 
 
 def _end(text: str, source: Path | None, opened: dict[Path, Source]) -> _End:

@@ -1,10 +1,12 @@
 """What must not leave the log: credentials, token ids, and the values of configurations that hold secrets.
 
-A secret becomes null; the name, the time and the fact that it was set stay.
+A secret becomes null; the name, the time and the fact that it was set stay. The id of a delegation token, by
+which other records refer to it, becomes its digest.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import cache, lru_cache
 from typing import Any
@@ -13,6 +15,7 @@ from kraft_core.messages.metadata import by_api_key
 from kraft_core.messages.schema import Field, Message
 
 _CONFIG_RECORD = by_api_key[4]
+_DIGEST_CHARACTERS = 16
 
 # Every configuration of a broker, topic, group or client that Kafka's ConfigDefs type as PASSWORD,
 # Kafka 3.3 to 4.4.
@@ -94,7 +97,7 @@ def _without_secrets(fields: tuple[Field, ...], value: dict[str, Any]) -> dict[s
     for field in fields:
         held = value.get(field.name)
         if field.secret:
-            result[field.name] = None
+            result[field.name] = digest(held) if field.digested and held is not None else None
         elif held is not None and _holds_secrets(field.fields):
             result[field.name] = (
                 [_without_secrets(field.fields, element) for element in held]
@@ -102,6 +105,11 @@ def _without_secrets(fields: tuple[Field, ...], value: dict[str, Any]) -> dict[s
                 else _without_secrets(field.fields, held)
             )
     return result
+
+
+def digest(secret: str) -> str:
+    """What stands for a random id that must not be shown: hex of its SHA-256, cut short."""
+    return hashlib.sha256(secret.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
 @lru_cache(maxsize=4096)

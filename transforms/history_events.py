@@ -124,19 +124,6 @@ def entity_name(given: Column) -> Column:
     return F.when(given.isNotNull(), F.concat_ws(",", parts))
 
 
-def token_digest(struct: str) -> Column:
-    """Stands for a token whose id the lake does not hold."""
-    c = F.col(struct)
-    identity = F.concat_ws(
-        "\n",
-        c["owner"],
-        F.coalesce(c["requester"], F.lit("")),
-        c["issue_timestamp"].cast("string"),
-        c["max_timestamp"].cast("string"),
-    )
-    return F.substring(F.sha2(identity, 256), 1, 16)
-
-
 def said() -> dict[str, Said]:
     """What records say, by record type. Needs a session: columns are Spark's."""
 
@@ -240,7 +227,7 @@ def said() -> dict[str, Said]:
         ),
         "DELEGATION_TOKEN_RECORD": Said(
             DELEGATION_TOKENS.name,
-            (token_digest("delegation_token"),),
+            (F.col("delegation_token.token_id"),),
             take(
                 "delegation_token",
                 "owner",
@@ -249,9 +236,12 @@ def said() -> dict[str, Said]:
                 "issue_timestamp",
                 "max_timestamp",
                 "expiration_timestamp",
-                token_digest=token_digest("delegation_token"),
+                token_digest=F.col("delegation_token.token_id"),
             ),
             never,
+        ),
+        "REMOVE_DELEGATION_TOKEN_RECORD": Said(
+            DELEGATION_TOKENS.name, (F.col("remove_delegation_token.token_id"),), {}, always
         ),
         "FEATURE_LEVEL_RECORD": Said(
             FEATURES.name,
@@ -336,13 +326,15 @@ def whole_events(line: DataFrame) -> DataFrame:
         ).alias(table.name)
         for table in WHOLE
     ]
-    return records.select(
+    events = records.select(
         *ENVELOPE,
         by_type(lambda said: F.lit(said.kind)).alias("kind"),
         by_type(lambda said: F.array(*[part.cast("string") for part in said.key])).alias("key"),
         (~by_type(lambda said: said.gone)).alias("present"),
         *structs,
     )
+    # Lakes of an earlier version hold nothing that names a token.
+    return events.where(F.forall("key", lambda part: part.isNotNull()))
 
 
 def kept_events(kept: Mapping[str, DataFrame]) -> DataFrame | None:

@@ -12,13 +12,13 @@ from kraft_core.messages.metadata import by_api_key
 
 
 def main() -> None:
-    """Reads records of every type, which takes every compiled function."""
+    """Reads records of every type, each in a batch of its own, which takes every compiled function."""
     values = [write_metadata_value(m, m.versions.low, m.default(m.versions.low)) for m in by_api_key.values()]
     records = [RawRecord(offset=n, timestamp=n, key=None, value=value) for n, value in enumerate(values)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{0:020d}.log")
-        path.write_bytes(write_batch(0, 1, records))
-        assert sum(len(batch) for batch in scan_headers(path)) == 1
+        path.write_bytes(b"".join(write_batch(record.offset, 1, [record]) for record in records))
+        assert sum(len(batch) for batch in scan_headers(path)) == len(records)
         assert sum(len(batch) for batch in decode(path)) == len(records)
 
 

@@ -97,9 +97,12 @@ def _compile_table(
     highest = max((version for message in by_id.values() for version in message.versions), default=0)
     table = np.full((max(by_id, default=0) + 1, highest + 1), NO_ENTRY, dtype=np.int32)
     for identity, message in by_id.items():
+        column = layout.columns[message]
+        # Digests are left to the reference codec, with the batch.
+        if any(field.digested and field.column not in column.children for field in message.fields):
+            continue
         for version in message.versions:
             table[identity, version] = len(words)
-            column = layout.columns[message]
             _Compiler(words, version, message.flexible).record(column, message.fields, numbers[message])
     return table
 

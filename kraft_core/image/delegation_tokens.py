@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from kraft_core.image.change import Change
 from kraft_core.image.tables import DELEGATION_TOKENS, Tables
-
-_DIGEST_CHARACTERS = 16
+from kraft_core.secrets import digest
 
 
 class TokenDigest(str):
@@ -48,10 +46,10 @@ def remove(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def token_digest(token_id: str) -> str:
-    """What stands for a token, whose id is half of its secret: hex of the id's SHA-256, cut short."""
+    """What stands for a token, whose id is half of its secret."""
     if isinstance(token_id, TokenDigest):
         return token_id
-    return sha256(token_id.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return digest(token_id)
 
 
 def row(token: DelegationToken) -> dict[str, Any]:

@@ -38,7 +38,7 @@ DELEGATION_TOKEN_RECORD_3_5 = Message(
         Field("issueTimestamp", "int64"),
         Field("maxTimestamp", "int64"),
         Field("expirationTimestamp", "int64"),
-        Field("tokenId", "string", secret=True),
+        Field("tokenId", "string", secret=True, digested=True),
     ),
     layout="3.5",
 )

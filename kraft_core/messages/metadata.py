@@ -148,7 +148,7 @@ METADATA_RECORDS: tuple[Message, ...] = (
             Field("issueTimestamp", "int64"),
             Field("maxTimestamp", "int64"),
             Field("expirationTimestamp", "int64"),
-            Field("tokenId", "string", secret=True),
+            Field("tokenId", "string", secret=True, digested=True),
         ),
         older=(DELEGATION_TOKEN_RECORD_3_5,),
     ),
@@ -258,7 +258,7 @@ METADATA_RECORDS: tuple[Message, ...] = (
         V0,
         (Field("reason", "string", tag=0, nullable=ALL, default=None),),
     ),
-    Message("RemoveDelegationTokenRecord", 26, V0, (Field("tokenId", "string", secret=True),)),
+    Message("RemoveDelegationTokenRecord", 26, V0, (Field("tokenId", "string", secret=True, digested=True),)),
     Message(
         "RegisterControllerRecord",
         27,

@@ -90,6 +90,7 @@ class Field:
     default: Kafka's; None = null, ZERO = the type's zero value (empty for strings, bytes and arrays).
     nullable: the versions in which null is allowed. A nullable struct is preceded by a byte, -1 or 1.
     secret: whoever holds this value can act as its owner; never shown.
+    digested: a digest of the secret is shown in its place, since records refer to things by it.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Field:
     default: Any = ZERO
     fields: tuple[Field, ...] = ()
     secret: bool = False
+    digested: bool = False
 
     @cached_property
     def column(self) -> str:

@@ -18,10 +18,8 @@ from tests.transforms.replayed import (
 from transforms.frames import to_frame, to_rows
 from transforms.histories import histories
 from transforms.replays import Replay
-from transforms.tables import DELEGATION_TOKENS, HISTORIES, PARTITIONS, ZK_MIGRATION_STATES
+from transforms.tables import HISTORIES, PARTITIONS, ZK_MIGRATION_STATES
 
-# Of a token the lake holds no id: tests of tokens are apart.
-TESTED = [table for table in HISTORIES if table is not DELEGATION_TOKENS]
 KINDS = {ZK_MIGRATION_STATES: "zk_migration"}
 LIVES = 60
 STEPS = 90
@@ -43,11 +41,11 @@ def made(
 
 def expected(worlds: list[World]) -> dict[str, list[Any]]:
     by_core = [world.expected() for world in worlds]
-    return {t.name: [row for told in by_core for row in told[KINDS.get(t, t.name)]] for t in TESTED}
+    return {t.name: [row for told in by_core for row in told[KINDS.get(t, t.name)]] for t in HISTORIES}
 
 
 def assert_equal(found: dict[str, list[Any]], wanted: dict[str, list[Any]]) -> None:
-    for table in TESTED:
+    for table in HISTORIES:
         columns = [n for n in table.names if n != "entity_name"]
         assert as_texts(found[table.name], columns) == as_texts(wanted[table.name], columns), table.name
 
@@ -93,7 +91,7 @@ def test_random_lives_give_what_the_core_gives_at_once_and_in_two_runs(spark: An
             ],
             table.schema,
         )
-        for table in TESTED
+        for table in HISTORIES
     }
     second = made(spark, ended, replays, kept)
     left = {name: [row for row in rows if not stands(row)] for name, rows in first.items()}

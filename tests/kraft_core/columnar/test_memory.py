@@ -122,8 +122,11 @@ def test_secrets_reach_no_buffer(tmp_path):
     removed = config | {"value": None}
     token = TOKEN.default(0) | {"owner": "User:a", "tokenId": secret}
     held = [(SCRAM, scram), (CONFIG, config), (CONFIG, plain), (CONFIG, removed), (TOKEN, token)]
-    records = [raw(n, write_metadata_value(message, 0, value)) for n, (message, value) in enumerate(held)]
-    path.write_bytes(write_batch(0, 1, records))
+    *records, token_record = [
+        raw(n, write_metadata_value(message, 0, value)) for n, (message, value) in enumerate(held)
+    ]
+    # The batch of the token is not the kernel's.
+    path.write_bytes(write_batch(0, 1, records) + write_batch(len(records), 1, [token_record]))
     (batch,) = fast.decode(path)
     assert batch["redacted"].to_pylist() == [True, True, False, False, True]
     assert batch["config"].field("value").to_pylist() == [None, None, "PKCS12", None, None]
