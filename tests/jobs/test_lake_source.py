@@ -1,0 +1,87 @@
+"""A lake as the source of shell and diff, beside a captured replica of the same cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.sources import Source, open_captured, open_lake
+from kraft_core.image.image import Image
+from kraft_core.image.kinds import BY_NAME
+from kraft_core.image.replica import OutOfReachError
+from kraft_core.image.tables import KINDS, PRODUCER_IDS
+
+DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
+
+
+@pytest.fixture(scope="module")
+def sources(lake: Any, golden: Path) -> tuple[Source, Source]:
+    """The cluster in the lake, and a replica that holds all of its log."""
+    return open_lake(lake.path, DYNAMIC), open_captured(golden / "dynamic-membership/node-3")
+
+
+def shown(image: Image) -> dict[str, list[str]]:
+    """All rows of an image, by kind. Who asked for producer ids a checkpoint forgets."""
+    rows = {kind: [BY_NAME[kind].row(value) for _, value in image.tables.items(kind)] for kind in KINDS}
+    rows[PRODUCER_IDS] = [{"next": row["next_producer_id"]} for row in rows[PRODUCER_IDS]]
+    return {kind: sorted(map(repr, rows[kind])) for kind in KINDS}
+
+
+# Before all, in the bootstrap transaction, within the life, at checkpoints, at the end.
+@pytest.mark.parametrize("offset", [-1, 0, 5, 8, 110, 453, 964, 983, 1894, 1955, 2400, 3000, 3691, 3697])
+def test_an_image_is_that_of_the_replica(sources: tuple[Source, Source], offset: int) -> None:
+    of_lake, of_replica = (source.image_at(offset) for source in sources)
+    assert shown(of_lake) == shown(of_replica)
+    if not of_replica.in_transaction:
+        assert (of_lake.offset, of_lake.leader_epoch) == (of_replica.offset, of_replica.leader_epoch)
+        assert of_lake.timestamp == of_replica.timestamp
+
+
+def test_times_lead_to_the_same_offsets(sources: tuple[Source, Source]) -> None:
+    of_lake, of_replica = sources
+    for time in (1795254000000, 1795254079300, 1795254089300, 1795254150000, 1795254249000):
+        assert of_lake.offset_at(time) == of_replica.offset_at(time)
+    with pytest.raises(OutOfReachError, match="not written yet"):
+        of_lake.image_at(10_000)
+
+
+@pytest.mark.parametrize(
+    "path", [("image", "topics", "byName", "t-assign"), ("image", "acls"), ("image", "features")]
+)
+def test_the_log_of_a_path_is_the_same(sources: tuple[Source, Source], path: tuple[str, ...]) -> None:
+    def told(source: Source) -> list[Any]:
+        events = source.events([path], source.last_offset)
+        return sorted(
+            (e.offset, e.leader_epoch, e.record_type, e.path, repr(e.before), repr(e.after)) for e in events
+        )
+
+    assert told(sources[0]) == told(sources[1]) != []
+
+
+def test_voters_and_epochs(sources: tuple[Source, Source]) -> None:
+    of_lake, of_replica = sources
+    # Only the first voter was formatted with the bootstrap set.
+    told = [(one.offset, one.leader_epoch, one.ids) for one in of_lake.voter_sets() if one.offset >= 0]
+    assert told == [(one.offset, one.leader_epoch, one.ids) for one in of_replica.voter_sets()]
+    assert [(e.leader_epoch, e.leader_id, e.start_offset) for e in of_lake.epochs()] == [
+        (e.leader_epoch, e.leader_id, e.start_offset) for e in of_replica.epochs()
+    ]
+
+
+def test_shell_and_diff_ask_it(lake: Any, golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ours = ["--lake", str(lake.path), "--cluster", DYNAMIC]
+    assert main(["shell", *ours, "--at-offset", "983", "ls", "/image/topics/byName"]) == 0
+    assert capsys.readouterr().out.split() == ["t-assign", "t-del", "t-rf2", "t-small", "t-wide"]
+    replica = golden / "dynamic-membership/node-3"
+    assert main(["diff", *ours, "--from", "983", "--to", f"{replica}@983"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "no difference"
+
+
+def test_what_is_not_there_is_said(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shell", "--lake", str(lake.path), "ls"]) == 2
+    assert "name one with --cluster" in capsys.readouterr().err
+    assert main(["shell", "--lake", str(lake.path), "--cluster", "nobody", "ls"]) == 2
+    assert "has no capture of cluster nobody" in capsys.readouterr().err
