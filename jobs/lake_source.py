@@ -20,7 +20,7 @@ from kraft_core.image.image import Image
 from kraft_core.image.line import Step
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
-from transforms.delta_rs import exists, rows_with
+from transforms.delta_rs import dataset, exists, rows_with
 from transforms.derived import voter_value
 from transforms.frames import milliseconds
 from transforms.replays import Clock, Replay, clocks, known_lines
@@ -174,9 +174,9 @@ class Cluster:
     def _versions(self, table: Table, condition: ds.Expression) -> list[Row]:
         if not exists(self._lake, table):
             return []
-        dataset = DeltaTable(self._lake / table.name).to_pyarrow_dataset()
+        path = self._lake / table.name
         ours = ds.field("cluster_id") == self._id
-        return dataset.to_table(table.names, filter=ours & condition).to_pylist()
+        return dataset(path, DeltaTable(path)).to_table(table.names, filter=ours & condition).to_pylist()
 
     def _note(self, note: str) -> None:
         if note not in self.notes:

@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from kraft_core.image.line import COMMITTED, Checkpoint, Step, Stretch, first_difference, line
-from transforms.delta_rs import exists, rows_with
+from transforms.delta_rs import dataset, exists, rows_with
 from transforms.frames import milliseconds, moment
 from transforms.tables import BATCHES, LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
 
@@ -207,8 +207,9 @@ def clocks(lake: Path, replays: Iterable[Replay]) -> dict[str, Clock]:
     if not exists(lake, BATCHES):
         return found
     columns = ["cluster_id", "base_offset", "last_offset", "leader_epoch", "appended_at"]
-    written = DeltaTable(lake / BATCHES.name).to_pyarrow_dataset()
-    batches = written.to_table(columns, filter=ds.field("cluster_id").isin(sorted(by_cluster)))
+    path = lake / BATCHES.name
+    ours = ds.field("cluster_id").isin(sorted(by_cluster))
+    batches = dataset(path, DeltaTable(path)).to_table(columns, filter=ours)
     owners = batches["cluster_id"].combine_chunks().dictionary_encode()
     owner = owners.indices.to_numpy(zero_copy_only=False)
     first = batches["base_offset"].to_numpy()
