@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
@@ -15,23 +15,64 @@ from transforms.lake import Lake, existing_lake
 from transforms.tables import TABLES, Table
 
 DATABASE = "kraft"
+# Views over tables and over what history_views makes, in the order in which they build on each other.
+FILES = ("views.sql", "histories.sql")
+# Statements that ask nothing but what they name.
+QUERIES = {"select", "with", "from", "values", "describe", "desc", "explain"}
 
 
-def open_lake(spark: SparkSession, path: Path) -> Lake:
+def open_lake(spark: SparkSession, path: Path, asked: str | None = None) -> Lake:
     """The lake at `path`, its tables and views registered; unqualified names then mean database `kraft`.
 
-    Tables that no run has written yet are created empty. Raises NoLakeError.
+    `asked` is SQL: only what it needs is registered, which takes a second instead of ten. Tables that no run
+    has written yet are created empty. Raises NoLakeError.
     """
     lake = existing_lake(spark, path)
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
     spark.sql(f"USE {DATABASE}")
+    names = None if asked is None else needed(asked)
+    of_histories = chosen(history_views.statements(), names)
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda table: register(lake, table), TABLES))
-        list(threads.map(spark.sql, history_views.statements()))
-    for file in ("views.sql", "histories.sql"):
-        for statement in statements(file):
+        tables = [table for table in TABLES if names is None or table.name in names]
+        list(threads.map(lambda table: register(lake, table), tables))
+        list(threads.map(spark.sql, of_histories))
+    for file in FILES:
+        for statement in chosen(statements(file), names):
             spark.sql(statement)
     return lake
+
+
+def needed(asked: str) -> set[str] | None:
+    """The tables, views and functions that SQL asks, and those that they are made of.
+
+    None where that cannot be told: SHOW, for one, asks for all of them.
+    """
+    queries = re.findall(r"(?:^|;)\s*(\w+)", asked)
+    if not queries or {word.lower() for word in queries} - QUERIES:
+        return None
+    every = [*history_views.statements(), *(s for file in FILES for s in statements(file))]
+    definitions = {defined(statement): statement for statement in every}
+    found: set[str] = set()
+    mentioned = words(asked)
+    while mentioned:
+        name = mentioned.pop()
+        found.add(name)
+        mentioned |= words(definitions.get(name, "")) - found
+    return found
+
+
+def chosen(definitions: Iterable[str], names: set[str] | None) -> list[str]:
+    """The definitions of the named views and functions; all, if None."""
+    return [d for d in definitions if names is None or defined(d) in names]
+
+
+def defined(statement: str) -> str:
+    """The view or function that a CREATE OR REPLACE statement defines."""
+    return re.split(r"\W+", statement, maxsplit=5)[4]
+
+
+def words(sql: str) -> set[str]:
+    return set(re.findall(r"\w+", sql.lower()))
 
 
 def register(lake: Lake, table: Table) -> None:

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the answer of each statement. Raises Failure for a wrong query or lake."""
     check_is_lake(args.lake)
     statements = read_statements(args)
-    spark, error_type = open_catalog(args.lake)
+    spark, error_type = open_catalog(args.lake, statements)
     show = FORMATS[args.format]
 
     def answer(statement: str) -> None:
@@ -112,8 +112,8 @@ def check_is_lake(path: Path) -> None:
         raise Failure(str(error)) from None
 
 
-def open_catalog(path: Path) -> tuple[Any, type[Exception]]:
-    """A session over the lake's tables and views, and the class of its errors."""
+def open_catalog(path: Path, statements: list[str] | None) -> tuple[Any, type[Exception]]:
+    """A session over what the statements need of the lake, all of it if None; and the class of its errors."""
     from pyspark.errors import PySparkException
 
     from dashboards.catalog import open_lake
@@ -122,7 +122,7 @@ def open_catalog(path: Path) -> tuple[Any, type[Exception]]:
     # It prints a page of JSON for every wrong query; the one line below says what is wrong.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     spark = open_session(quick=True)
-    open_lake(spark, path)
+    open_lake(spark, path, None if statements is None else ";".join(statements))
     return spark, PySparkException
 
 
