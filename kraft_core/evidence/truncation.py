@@ -63,18 +63,23 @@ def _lowest(candidates: Iterable[Truncation]) -> Truncation | None:
     return min(candidates, default=None, key=lambda truncation: truncation.order)
 
 
-def _displaced(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> dict[int, Truncation]:
-    """Lines of an epoch that went on where a lower epoch's batch is committed.
-
-    A leader that lost its tail and led again brought its old batches back (figure 8, case e).
-    """
-    committed = sorted(
+def committed_stretches(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> list[tuple[int, int, int]]:
+    """(first, end, epoch) of what is proven committed of each uncontested line, in the order of offsets."""
+    return sorted(
         (first, min(end, prefixes[epoch].end_offset), epoch)
         for epoch, line in lineage.lines.items()
         if epoch in prefixes and not line.contested
         for first, end in line.covered
         if first < prefixes[epoch].end_offset
     )
+
+
+def _displaced(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> dict[int, Truncation]:
+    """Lines of an epoch that went on where a lower epoch's batch is committed.
+
+    A leader that lost its tail and led again brought its old batches back (figure 8, case e).
+    """
+    committed = committed_stretches(lineage, prefixes)
     # Committed stretches do not overlap, but for unlawful ones: then the lower ones are passed over.
     ends = list(accumulate((end for _, end, _ in committed), max))
     found: dict[int, Truncation] = {}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from kraft_core.evidence.facts import Capture, Run, label, labels
 from kraft_core.evidence.proofs import Proof
+from kraft_core.evidence.truncation import committed_stretches
 from kraft_core.findings.facts import BatchConflict
 from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.findings.view import ClusterView, epoch_at, holds, replicas_of
@@ -136,16 +137,8 @@ def _unmatched(
 
 def committed_agree(view: ClusterView) -> Iterator[Breach]:
     """Rule 4: stretches of two epochs that are both proven committed do not overlap."""
-    committed = sorted(
-        (first, min(end, prefix.end_offset), epoch)
-        for epoch, prefix in view.known.commit.prefixes.items()
-        for line in (view.known.lineage.lines.get(epoch),)
-        if line is not None and not line.contested
-        for first, end in line.covered
-        if first < prefix.end_offset
-    )
     reaching: tuple[int, int, int] | None = None
-    for stretch in committed:
+    for stretch in committed_stretches(view.known.lineage, view.known.commit.prefixes):
         if reaching is not None and stretch[0] < reaching[1] and stretch[2] != reaching[2]:
             yield _committed_twice(view, reaching, stretch)
         if reaching is None or stretch[1] > reaching[1]:

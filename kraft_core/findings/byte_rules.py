@@ -61,11 +61,12 @@ def _unreadable(capture: Capture, file: str, severity: Severity, places: list[Un
 
 def batches_follow_each_other(view: ClusterView) -> Iterator[Breach]:
     """By the order of batches in the files, where that was looked at, and by the runs of each capture."""
-    told = {
-        f for f in view.facts.order_faults if f.kind != "epoch_regression" and f.capture_id in view.captures
-    }
+    told: defaultdict[str, set[OrderFault]] = defaultdict(set)
+    for fault in view.facts.order_faults:
+        if fault.kind != "epoch_regression":
+            told[fault.capture_id].add(fault)
     for capture in view.known.facts.captures:
-        faults = {fault for fault in told if fault.capture_id == capture.capture_id}
+        faults = told[capture.capture_id]
         places = {fault.offset for fault in faults}
         faults |= {fault for fault in _of_runs(view, capture) if fault.offset not in places}
         for fault in sorted(faults):

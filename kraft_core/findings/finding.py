@@ -11,8 +11,8 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
@@ -90,11 +90,6 @@ def findings_of(known: Conclusions, breaches: Iterable[Breach]) -> list[Finding]
         grouped[breach.rule.number, breach.rule.name, breach.identity].append(breach)
     findings = [_finding(known, same) for same in grouped.values()]
     return sorted(findings, key=_place)
-
-
-def to_json(finding: Finding) -> dict[str, Any]:
-    """The finding as a JSON object with the table's column names."""
-    return asdict(finding)
 
 
 def _finding(known: Conclusions, breaches: list[Breach]) -> Finding:

@@ -80,7 +80,7 @@ class CapturedLogs:
     def _log(self, capture: Capture, batches: list[Batch]) -> ReplicaLog:
         start = batches[0].base_offset if batches else capture.log_start_offset or 0
         end = batches[-1].end_offset if batches else start
-        snapshots = [_snapshot(s) for s in self.snapshots(capture) if start <= s.end_offset <= end]
+        snapshots = [engine_snapshot(s) for s in self.snapshots(capture) if start <= s.end_offset <= end]
         return ReplicaLog(
             start_offset=start,
             end_offset=end,
@@ -148,7 +148,8 @@ def leader_change(value: dict[str, Any]) -> LeaderChange:
     )
 
 
-def _snapshot(facts: SnapshotFacts) -> Snapshot:
+def engine_snapshot(facts: SnapshotFacts) -> Snapshot:
+    """A checkpoint as the engine knows it."""
     voters = VoterSet.from_record({"voters": facts.voters}) if facts.voters else None
     return Snapshot(facts.end_offset, facts.leader_epoch, facts.kraft_version, voters)
 

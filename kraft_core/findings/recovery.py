@@ -8,11 +8,13 @@ log end (KIP-595, Vote); then, among equals, the leader of that epoch and the lo
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.facts import Capture, Run
 from kraft_core.evidence.holdings import Holdings
 from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
@@ -144,7 +146,7 @@ def _is_captured(voter: Voter, holdings: Holdings) -> bool:
 
 def _is_whole(capture: Capture) -> bool:
     follows = all(one.end_offset == other.first_offset for one, other in pairwise(capture.runs))
-    return follows and not capture.tail_damaged and capture.log_end_offset is not None
+    return follows and capture.known_end is not None
 
 
 def _candidate(
@@ -157,6 +159,9 @@ def _candidate(
     epoch, end = _last_epoch(known, capture), capture.log_end_offset or 0
     voters = known.in_force.voters_at(epoch, end - 1)
     election = known.elections.get(epoch)
+    of_epoch: defaultdict[int, list[Run]] = defaultdict(list)
+    for run in capture.runs:
+        of_epoch[run.leader_epoch].append(run)
     return Candidate(
         capture.node_id,
         capture.directory_id or ZERO_UUID,
@@ -169,8 +174,8 @@ def _candidate(
         voters.words if voters else None,
         voters.offset if voters else None,
         statuses.get((voters.offset, voters.leader_epoch, voters.source)) if voters else None,
-        _told(_missing(capture, ranges)),
-        _told(_unproven(capture, ranges)),
+        _told(_missing(of_epoch, capture.log_start_offset or 0, ranges)),
+        _told(_unproven(of_epoch, ranges)),
     )
 
 
@@ -205,18 +210,19 @@ def _log(candidate: Candidate) -> tuple[int, int]:
     return candidate.last_leader_epoch, candidate.log_end_offset
 
 
-def _missing(capture: Capture, ranges: list[LogRange]) -> list[tuple[str, int, int, int]]:
-    """(status, epoch, first, end) of what some capture holds, and this one neither in log nor checkpoint."""
+def _missing(
+    of_epoch: Mapping[int, list[Run]], log_start: int, ranges: list[LogRange]
+) -> list[tuple[str, int, int, int]]:
+    """(status, epoch, first, end) of what some capture holds, and this one neither in log nor checkpoint.
+
+    of_epoch: the capture's runs.
+    """
     found: list[tuple[str, int, int, int]] = []
     for held in ranges:
         if held.commit_status == "truncated":
             continue
-        first = max(held.first_offset, capture.log_start_offset or 0)
-        mine = sorted(
-            (run.first_offset, run.end_offset)
-            for run in capture.runs
-            if run.leader_epoch == held.leader_epoch
-        )
+        first = max(held.first_offset, log_start)
+        mine = sorted((run.first_offset, run.end_offset) for run in of_epoch.get(held.leader_epoch, ()))
         for run_first, run_end in [*mine, (held.end_offset, held.end_offset)]:
             if first < min(run_first, held.end_offset):
                 found.append((held.commit_status, held.leader_epoch, first, min(run_first, held.end_offset)))
@@ -224,14 +230,13 @@ def _missing(capture: Capture, ranges: list[LogRange]) -> list[tuple[str, int, i
     return found
 
 
-def _unproven(capture: Capture, ranges: list[LogRange]) -> list[tuple[str, int, int, int]]:
+def _unproven(of_epoch: Mapping[int, list[Run]], ranges: list[LogRange]) -> list[tuple[str, int, int, int]]:
     """(status, epoch, first, end) of what the capture holds and is not known to be committed."""
     return [
         (held.commit_status, held.leader_epoch, first, end)
         for held in ranges
         if held.commit_status != "committed"
-        for run in capture.runs
-        if run.leader_epoch == held.leader_epoch
+        for run in of_epoch.get(held.leader_epoch, ())
         for first, end in ((max(run.first_offset, held.first_offset), min(run.end_offset, held.end_offset)),)
         if first < end
     ]

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from kraft_core.evidence.facts import Capture, SnapshotFacts, labels
 from kraft_core.findings.facts import SnapshotDeviation
 from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.findings.logs import engine_snapshot
 from kraft_core.findings.view import ClusterView
 from kraft_core.raft import invariants
 from kraft_core.raft.batches import Batch, Batches, ControlRecord, KRaftVersion
-from kraft_core.raft.log import ReplicaLog, Snapshot
+from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 
@@ -40,7 +41,7 @@ def _log_below(view: ClusterView, snapshot: SnapshotFacts) -> ReplicaLog:
             values.append(KRaftVersion(state.kraft_version))
     records = tuple(ControlRecord(last, value) for value in values)
     batch = Batch(last, last, snapshot.leader_epoch, control_records=records)
-    return ReplicaLog(batches=Batches((batch,)), snapshots=(_engine(snapshot),))
+    return ReplicaLog(batches=Batches((batch,)), snapshots=(engine_snapshot(snapshot),))
 
 
 def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
@@ -72,7 +73,7 @@ def _log_around(snapshot: SnapshotFacts, bound: int | None) -> ReplicaLog:
         high_watermark=0 if bound is None else bound,
         known_high_watermark=bound,
         batches=Batches((Batch(last, end - 1, snapshot.leader_epoch),)),
-        snapshots=(_engine(snapshot),),
+        snapshots=(engine_snapshot(snapshot),),
     )
 
 
@@ -103,11 +104,6 @@ def _deviates(
 def _difference(told: SnapshotDeviation) -> str:
     verb = "lacks" if told.is_missing else "has, and the log has not," if told.is_extra else "differs in"
     return f"{verb} {told.kind} {told.thing}"
-
-
-def _engine(snapshot: SnapshotFacts) -> Snapshot:
-    voters = VoterSet.from_record({"voters": snapshot.voters}) if snapshot.voters else None
-    return Snapshot(snapshot.end_offset, snapshot.leader_epoch, snapshot.kraft_version, voters)
 
 
 def _name(snapshot: SnapshotFacts) -> str:

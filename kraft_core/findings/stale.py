@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from kraft_core.evidence.commit import Verdict
 from kraft_core.evidence.elections import Election
 from kraft_core.evidence.facts import Capture
-from kraft_core.evidence.set_history import SetNode
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.truncations import TruncationRow
-from kraft_core.findings.view import ClusterView
+from kraft_core.findings.view import ClusterView, holds
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.emulation import ControlReaderError, EmulatedReplica, emulate, is_stale, start
 from kraft_core.raft.log import ReplicaLog, voters_of_log
@@ -65,7 +64,7 @@ def stale_leaders(view: ClusterView) -> Iterator[StaleLeader]:
         line = known.lineage.lines.get(epoch)
         if in_force is None or line is None or not known.in_force.is_unlawful(epoch):
             continue
-        history = _history(view, in_force)
+        history = view.history_of(in_force)
         believed = next((s for s in history if s.voters.ids == election.voters), None)
         if believed is None or believed == in_force:
             continue
@@ -91,18 +90,6 @@ def stale_leaders(view: ClusterView) -> Iterator[StaleLeader]:
             max([election.offset, *told]),
             known.commit.of_batch(epoch, election.offset, election.batch_end_offset),
         )
-
-
-def _history(view: ClusterView, voters: SetInForce) -> list[SetInForce]:
-    """The set and those it took the place of, newest first."""
-    nodes = {node.key: node for node in view.sets}
-    node: SetNode | None = nodes.get((voters.offset, voters.leader_epoch, voters.source))
-    history = [voters]
-    while node is not None and node.before is not None:
-        node = nodes.get(node.before)
-        if node is not None:
-            history.append(node.voters)
-    return history
 
 
 def _truncation(view: ClusterView, replica: ReplicaKey, missed: int, before: int) -> TruncationRow | None:
@@ -132,7 +119,7 @@ def stale_after_truncation(view: ClusterView) -> Iterator[StaleAfterTruncation]:
             for record in view.known.facts.control_records
             if record.type == "KRaftVoters"
             and row.truncated_to <= record.offset < row.end_offset
-            and after in view.holding(record.leader_epoch, record.offset)
+            and holds(after, record.leader_epoch, record.offset)
         )
         captures = view.known.holdings.captures[after.replica]
         yield StaleAfterTruncation(

@@ -9,7 +9,8 @@ from functools import cached_property
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.rows import HighWatermarkRow
-from kraft_core.evidence.set_history import SetNode, set_nodes
+from kraft_core.evidence.set_history import Key, SetNode, set_nodes
+from kraft_core.evidence.states import SetInForce
 from kraft_core.evidence.watermarks import high_watermarks
 from kraft_core.findings.facts import RuleFacts, distinct
 from kraft_core.findings.logs import CapturedLogs
@@ -30,6 +31,20 @@ class ClusterView:
     def sets(self) -> list[SetNode]:
         """The history of voter sets."""
         return set_nodes(self.known)
+
+    @cached_property
+    def _sets_by_key(self) -> dict[Key, SetNode]:
+        return {node.key: node for node in self.sets}
+
+    def history_of(self, voters: SetInForce) -> list[SetInForce]:
+        """The set and those it took the place of, newest first."""
+        node = self._sets_by_key.get((voters.offset, voters.leader_epoch, voters.source))
+        history = [voters]
+        while node is not None and node.before is not None:
+            node = self._sets_by_key.get(node.before)
+            if node is not None:
+                history.append(node.voters)
+        return history
 
     @cached_property
     def truncations(self) -> list[TruncationRow]:

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from kraft_core.evidence.holdings import lacks
-from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.facts import Observation
 from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.findings.told import of_leader, told_watermarks
@@ -50,7 +49,7 @@ def _unheld(view: ClusterView, seen: Observation, high_watermark: int, epoch: in
     line = view.known.lineage.lines.get(epoch)
     if voters is None or line is None or not line.covers(last.base_offset):
         return
-    sets = [voters, *_before(view, voters)]
+    sets = [voters, *view.history_of(voters)[1:2]]
     holding, empty = ReplicaLog(batches=Batches((last,))), ReplicaLog()
     logs: dict[ReplicaKey, ReplicaLog] = {}
     for voter in (voter for counted in sets for voter in counted.voters):
@@ -69,13 +68,6 @@ def _lacked(view: ClusterView, replica: ReplicaKey, seen: Observation, last: Bat
     captures = view.known.holdings.captures[replica]
     count = bisect_left(captures, seen.observed_to, key=lambda capture: capture.captured_at)
     return any(lacks(capture, last.leader_epoch, last.base_offset) for capture in captures[count:])
-
-
-def _before(view: ClusterView, voters: SetInForce) -> list[SetInForce]:
-    nodes = {node.key: node for node in view.sets}
-    node = nodes.get((voters.offset, voters.leader_epoch, voters.source))
-    before = nodes.get(node.before) if node is not None and node.before is not None else None
-    return [before.voters] if before is not None else []
 
 
 def _above_bound(view: ClusterView, seen: Observation, high_watermark: int, epoch: int) -> Iterator[str]:

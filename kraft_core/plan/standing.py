@@ -6,7 +6,7 @@ have moved since, so nothing is said of it now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -239,7 +239,3 @@ def _has_diverged(quorum: Quorum, capture: Capture) -> bool:
     last = capture.runs[-1]
     end = quorum.log_epochs.end_offset_for(last.leader_epoch, quorum.log_end)
     return end is not None and (end.leader_epoch != last.leader_epoch or end.end_offset < last.end_offset)
-
-
-def voters_of(quorum: Quorum) -> Iterator[Member]:
-    return (member for member in quorum.members if member.is_voter)

@@ -8,7 +8,7 @@ from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.evidence.set_history import set_nodes
 from kraft_core.evidence.watermarks import high_watermarks
 from kraft_core.findings.describe import observed_watermarks
-from kraft_core.findings.finding import Finding, to_json
+from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.raft.rules import RULES
 from tests.kraft_core.evidence.golden import CLUSTERS
@@ -143,7 +143,7 @@ def test_findings_are_complete(name: str) -> None:
         assert finding.sentence.endswith(".")
         assert finding.evidence
         assert 0 < finding.first_seen_at <= finding.last_seen_at
-        assert to_json(finding)["cluster_id"] == known(name).facts.cluster_id
+        assert finding.cluster_id == known(name).facts.cluster_id
 
 
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s != "stale-split"])
