@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jobs.planning import Selection
+if TYPE_CHECKING:
+    from jobs.planning import Selection
+
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def add_lake(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +66,8 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
 
 def selection_of(args: argparse.Namespace, roots: Iterable[Path]) -> Selection:
     """The selection that add_captures' arguments make; roots: where the captures lie on this machine."""
+    from jobs.planning import Selection
+
     return Selection(
         paths=tuple(roots),
         clusters=frozenset(args.cluster),
@@ -70,6 +76,11 @@ def selection_of(args: argparse.Namespace, roots: Iterable[Path]) -> Selection:
         captured_at=args.captured_at,
         verify=args.verify,
     )
+
+
+def now_of(args: argparse.Namespace) -> datetime:
+    """The time that --now names; the clock's without it."""
+    return datetime.now(UTC) if args.now is None else EPOCH + timedelta(milliseconds=args.now)
 
 
 def moment_ms(text: str) -> int:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jobs.outcome import ExitCode, Failure
+from jobs.lakes import must_be_lake
+from jobs.outcome import ExitCode
 from jobs.settings import NamedCluster, Settings
 from jobs.sql import FORMATS
 
@@ -38,12 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Writes the names and prints the clusters. Raises Failure."""
-    from transforms.lake_files import NoLakeError, check_lake
-
-    try:
-        check_lake(args.lake)
-    except NoLakeError as error:
-        raise Failure(str(error)) from None
+    must_be_lake(args.lake)
     settings: Settings = args.settings
     if settings.clusters:
         write_names(args.lake, settings.clusters)

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs.arguments import add_wait
+from jobs.lakes import must_be_lake
 from jobs.lease import process_name, take_lease
 from jobs.outcome import ExitCode, Failure
 from jobs.progress import Progress
 from jobs.record import Record
 from jobs.telling import as_json, finding_lines
 from transforms.delta_rs import Row, append_row, exists, replace_row, rows_with
-from transforms.lake_files import NoLakeError, check_lake
 from transforms.tables import ACKNOWLEDGEMENTS, FINDINGS
 
 EXAMPLES = """examples:
@@ -53,10 +53,7 @@ def add_lake(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    try:
-        check_lake(args.lake)
-    except NoLakeError as error:
-        raise Failure(str(error)) from None
+    must_be_lake(args.lake)
     if not exists(args.lake, FINDINGS):
         raise Failure(f"{args.lake} has not been judged yet: kraftlake validate --lake {args.lake}")
     return list_findings(args) if args.what == "list" else acknowledge(args)

@@ -61,17 +61,11 @@ def kept_versions(lake: Lake, todo: Sequence[Replay]) -> dict[str, DataFrame]:
 
 def write_history(lake: Lake, table: Table, made: Histories, todo: Sequence[Replay]) -> None:
     """Replace the versions that stand at the starts of the replays, and all later ones."""
-    fresh = not lake.exists(table)
-    lake.create(table)
-    writer = made.rows(table).write.format("delta")
-    if fresh:
-        writer.mode("append").save(lake.location(table))
-        return
     standing = "valid_to_offset IS NULL OR valid_to_offset >="
     replaced = " OR ".join(
         f"(cluster_id = '{escape(r.cluster_id)}' AND ({standing} {r.start}))" for r in todo
     )
-    writer.mode("overwrite").option("replaceWhere", replaced).save(lake.location(table))
+    lake.replace_where(table, made.rows(table), replaced)
 
 
 def write_transactions(lake: Lake, todo: Sequence[Replay]) -> None:

@@ -75,11 +75,9 @@ class Job:
 
     def clusters(self) -> list[str]:
         """Every cluster of the lake."""
-        from transforms.tables import CAPTURES
+        from transforms.delta_rs import cluster_ids
 
-        return sorted(
-            r.cluster_id for r in self.lake.read(CAPTURES).select("cluster_id").distinct().collect()
-        )
+        return cluster_ids(self.lake.path)
 
     def read(self, planned: Plan, fetch: Callable[[Iterable[Path]], None]) -> None:
         """Read what is new; `fetch` is called with the files that will be opened."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
 
 from jobs.outcome import Failure
 from jobs.shell_quorum import Epoch, SetOfVoters
@@ -20,12 +19,11 @@ from kraft_core.image.image import Image
 from kraft_core.image.line import Step
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
-from transforms.delta_rs import dataset, exists, rows_with
+from transforms.delta_rs import arrow_with, cluster_ids, exists, rows_with
 from transforms.derived import voter_value
 from transforms.frames import milliseconds
 from transforms.replays import Clock, Replay, clocks, known_lines
 from transforms.tables import (
-    CAPTURES,
     CLUSTER_NAMES,
     EPOCHS,
     HISTORIES,
@@ -54,7 +52,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 
 def open_cluster(lake: Path, wanted: str | None) -> Cluster:
     """The cluster of that id or name, the only one if none is named. Raises Failure."""
-    known = sorted({row["cluster_id"] for row in rows_with(lake, CAPTURES, ["cluster_id"])})
+    known = cluster_ids(lake)
     names = {row["name"]: row["cluster_id"] for row in rows_with(lake, CLUSTER_NAMES)}
     if wanted is None and len(known) != 1:
         raise Failure(f"{lake} holds {len(known)} clusters: name one with --cluster ({', '.join(known[:5])})")
@@ -174,9 +172,8 @@ class Cluster:
     def _versions(self, table: Table, condition: ds.Expression) -> list[Row]:
         if not exists(self._lake, table):
             return []
-        path = self._lake / table.name
-        ours = ds.field("cluster_id") == self._id
-        return dataset(path, DeltaTable(path)).to_table(table.names, filter=ours & condition).to_pylist()
+        found = arrow_with(self._lake, table, table.names, where=condition, cluster_id=[self._id])
+        return found.to_pylist()
 
     def _note(self, note: str) -> None:
         if note not in self.notes:

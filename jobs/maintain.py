@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from jobs import arguments
 from jobs.compaction import compact
@@ -56,8 +56,7 @@ def expire_old(job: Job, args: argparse.Namespace) -> tuple[int, list[str]]:
         return 0, []
     from jobs.retention import expire
 
-    now = datetime.now(UTC) if args.now is None else datetime.fromtimestamp(args.now / 1000, UTC)
-    return expire(job, now - timedelta(days=args.keep_days))
+    return expire(job, arguments.now_of(args) - timedelta(days=args.keep_days))
 
 
 def vacuum(job: Job) -> int:

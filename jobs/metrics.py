@@ -11,14 +11,14 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-from jobs.arguments import moment_ms
+from jobs.arguments import moment_ms, now_of
+from jobs.lakes import must_be_lake
 from jobs.outcome import ExitCode, Failure
 from jobs.quorum_samples import Sample, cluster_samples
 from transforms.delta_rs import rows_with
-from transforms.lake_files import NoLakeError, check_lake
 from transforms.tables import FINDINGS, QUARANTINE, RUNS
 
 EXAMPLES = """examples:
@@ -69,12 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the metrics. Raises Failure."""
-    try:
-        check_lake(args.lake)
-    except NoLakeError as error:
-        raise Failure(str(error)) from None
-    now = datetime.now(UTC) if args.now is None else datetime.fromtimestamp(args.now / 1000, UTC)
-    text = "".join(f"{line}\n" for line in lines(samples(args.lake.resolve(), now)))
+    must_be_lake(args.lake)
+    text = "".join(f"{line}\n" for line in lines(samples(args.lake.resolve(), now_of(args))))
     if args.out is None:
         sys.stdout.write(text)
     else:

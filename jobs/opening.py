@@ -33,14 +33,13 @@ NOTHING = Known()
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment of a captured copy. copy: its number in the reading; digests: None if it was unreadable."""
+class CapturedFile:
+    """A file of a captured copy. copy: its number in the reading; digests: None if it was unreadable."""
 
     copy: int
     capture: PlannedCapture
-    file: SegmentFile
+    file: SegmentFile | CheckpointFile
     digests: FileIdentity | None
-    known: Known = NOTHING
 
     @property
     def name(self) -> str:
@@ -49,6 +48,14 @@ class Segment:
     @property
     def path(self) -> Path:
         return self.file.path
+
+
+@dataclass(frozen=True, slots=True)
+class Segment(CapturedFile):
+    """A segment of a captured copy."""
+
+    file: SegmentFile
+    known: Known = NOTHING
 
     @property
     def size_bytes(self) -> int:
@@ -67,21 +74,10 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(CapturedFile):
     """A checkpoint of a captured copy."""
 
-    copy: int
-    capture: PlannedCapture
     file: CheckpointFile
-    digests: FileIdentity | None
-
-    @property
-    def name(self) -> str:
-        return self.capture.directory.relative(self.file.path)
-
-    @property
-    def path(self) -> Path:
-        return self.file.path
 
     @property
     def size_bytes(self) -> int:
@@ -107,8 +103,9 @@ class Checkpoint:
 def segments_of(copies: Sequence[PlannedCapture]) -> list[Segment]:
     """Every segment of the copies."""
     return [
-        Segment(number, copy, file, digests_of(copy).get(file.path.name))
+        Segment(number, copy, file, digests.get(file.path.name))
         for number, copy in enumerate(copies)
+        for digests in [digests_of(copy)]
         for file in copy.directory.segments
     ]
 

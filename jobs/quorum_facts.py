@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
 
-from jobs.outcome import Failure
+from jobs.lakes import must_be_lake
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.plan.registrations import TYPE, Registration, Registrations, registration
 from transforms.cluster_facts import CONTROL_COLUMNS, CONTROL_TYPES, SNAPSHOT_KEY
-from transforms.delta_rs import dataset, exists, rows_with
+from transforms.delta_rs import arrow_with, cluster_ids, exists, rows_with
 from transforms.derived import cluster_facts
-from transforms.lake_files import NoLakeError, check_lake
 from transforms.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 Row = dict[str, Any]
@@ -44,11 +42,8 @@ _METADATA_VERSION = "metadata.version"
 
 def clusters_of(lake: Path) -> list[str]:
     """The clusters of a lake. Raises Failure where there is none."""
-    try:
-        check_lake(lake)
-    except NoLakeError as error:
-        raise Failure(str(error)) from None
-    return sorted({row["cluster_id"] for row in rows_with(lake, CAPTURES, ["cluster_id"])})
+    must_be_lake(lake)
+    return cluster_ids(lake)
 
 
 def facts_of(lake: Path, cluster: str) -> ClusterFacts:
@@ -75,11 +70,10 @@ def _batch_ends(lake: Path, cluster: str, snapshots: list[Row]) -> Iterator[Row]
     ends = sorted({(row["leader_epoch"], row["end_offset"]) for row in snapshots if row["end_offset"] > 0})
     if not exists(lake, BATCHES):
         return
-    batches = dataset(lake / BATCHES.name, DeltaTable(lake / BATCHES.name))
     columns = ["leader_epoch", "base_offset", "last_offset"]
     for some in _batched(ends, _ASKED_AT_ONCE):
         holding = reduce(or_, (_holds(epoch, end - 1) for epoch, end in some))
-        found = batches.to_table(columns, filter=(ds.field("cluster_id") == cluster) & holding)
+        found = arrow_with(lake, BATCHES, columns, where=holding, cluster_id=[cluster])
         for row in found.to_pylist():
             for epoch, end in some:
                 if epoch == row["leader_epoch"] and row["base_offset"] < end <= row["last_offset"] + 1:

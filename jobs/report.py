@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs import arguments
+from jobs.lakes import must_be_lake
 from jobs.outcome import ExitCode, Failure
 
 EXAMPLES = """examples:
@@ -54,12 +55,7 @@ def add_now(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page and print one JSON line. Raises Failure."""
     began = time.monotonic()
-    from transforms.lake_files import NoLakeError, check_lake
-
-    try:
-        check_lake(args.lake)
-    except NoLakeError as error:
-        raise Failure(str(error)) from None
+    must_be_lake(args.lake)
     written = write_page(args.lake, args.out, args.cluster, args.now)
     print(json.dumps({"job": "report", **written, "seconds": round(time.monotonic() - began, 1)}))
     return ExitCode.FINE

@@ -63,7 +63,8 @@ def expired(captures: Iterable[Row], before: datetime) -> list[Row]:
     """Of rows of captures those made before a time, but for the newest of each replica."""
     ordered = sorted(captures, key=lambda c: (c["captured_at"], c["capture_id"]))
     newest = {(c["cluster_id"], c["node_id"], c["directory_id"]): c["capture_id"] for c in ordered}
-    return [c for c in ordered if c["captured_at"] < before and c["capture_id"] not in newest.values()]
+    staying = set(newest.values())
+    return [c for c in ordered if c["captured_at"] < before and c["capture_id"] not in staying]
 
 
 def interrupted(lake: Lake) -> set[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from jobs import shell_quorum
-from jobs.outcome import Failure
+from jobs.lakes import must_be_lake
 from jobs.replica_files import open_replica
 from jobs.shell_quorum import Epoch, SetOfVoters
 from kraft_core.image import tree
@@ -89,10 +89,6 @@ def open_captured(path: Path) -> Source:
 def open_lake(path: Path, cluster: str | None) -> Source:
     """Raises Failure where there is no lake, no such cluster, or no history of it."""
     from jobs.lake_source import open_cluster
-    from transforms.lake_files import NoLakeError, check_lake
 
-    try:
-        check_lake(path)
-    except NoLakeError as error:
-        raise Failure(str(error)) from None
+    must_be_lake(path)
     return open_cluster(path, cluster)

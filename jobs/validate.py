@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs import arguments
@@ -16,7 +15,6 @@ from jobs.progress import Progress
 from jobs.telling import counted, recovery_headline
 from jobs.verdict import add_fail_on
 from transforms.delta_rs import rows_with
-from transforms.frames import moment
 from transforms.tables import FINDINGS, RECOVERIES
 
 EXAMPLES = """examples:
@@ -61,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         chosen = chosen_clusters(job, args)
         limit = chosen if args.cluster else None
-        now = datetime.now(UTC) if args.now is None else moment(args.now)
+        now = arguments.now_of(args)
         if args.failing:
             show_failing(job, args.failing, limit, now, args.settings.expectations)
             return job.end(chosen, [], 0)

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from transforms.delta_rs import rows_with
-from transforms.tables import FINDINGS, RUNS
-
 Row = dict[str, Any]
 FailOn = Literal["new", "open", "never"]
 OPEN, RESOLVED, ERROR = "open", "resolved", "error"
@@ -42,6 +39,9 @@ def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> Verdict:
     """What the errors of the clusters mean, but acknowledged ones. A run never to fail reports nothing."""
     if fail_on == "never":
         return Verdict(False, ())
+    from transforms.delta_rs import rows_with
+    from transforms.tables import FINDINGS
+
     wanted = {"cluster_id": clusters, "state": [OPEN, RESOLVED], "severity": [ERROR]}
     rows = rows_with(lake, FINDINGS, ["cluster_id", "finding_id", "state"], **wanted)
     found = {(r["cluster_id"], r["finding_id"]) for r in rows}
@@ -52,5 +52,8 @@ def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> Verdict:
 
 def known(lake: Path) -> set[tuple[str, str]]:
     """The findings that runs have reported."""
+    from transforms.delta_rs import rows_with
+    from transforms.tables import RUNS
+
     told = rows_with(lake, RUNS, ["reported_findings"])
     return {(f["cluster_id"], f["finding_id"]) for row in told for f in row["reported_findings"] or ()}

@@ -18,7 +18,7 @@ import pyarrow.fs as fs
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transforms.tables import Table
+from transforms.tables import CAPTURES, Table
 
 Row = dict[str, Any]
 # A commit that must be the next version, and how often one is tried that need not.
@@ -42,6 +42,11 @@ def rows_with(
     if not exists(lake, table):
         return []
     return arrow_with(lake, table, columns or table.names, **wanted).to_pylist()
+
+
+def cluster_ids(lake: Path) -> list[str]:
+    """Every cluster of which the lake holds a capture."""
+    return sorted({row["cluster_id"] for row in rows_with(lake, CAPTURES, ["cluster_id"])})
 
 
 def arrow_with(

@@ -24,6 +24,8 @@ from transforms.tables import (
     CONTROLLERS,
     DELEGATION_TOKENS,
     FEATURES,
+    HISTORIES,
+    PARTITIONS,
     PRODUCER_IDS,
     SCRAM_USERS,
     TOPICS,
@@ -266,18 +268,7 @@ def said() -> dict[str, Said]:
 
 
 # Kinds of which every record tells all there is.
-WHOLE: tuple[Table, ...] = (
-    TOPICS,
-    CONTROLLERS,
-    CONFIGS,
-    ACLS,
-    CLIENT_QUOTAS,
-    SCRAM_USERS,
-    DELEGATION_TOKENS,
-    FEATURES,
-    PRODUCER_IDS,
-    ZK_MIGRATION_STATES,
-)
+WHOLE: tuple[Table, ...] = tuple(table for table in HISTORIES if table not in (PARTITIONS, BROKERS))
 # Kinds that go together through one frame of events.
 SMALL: tuple[Table, ...] = (*WHOLE, BROKERS)
 

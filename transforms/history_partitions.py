@@ -6,7 +6,7 @@ change names as many directories as there are replicas is taken for granted: Kaf
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraft_core.image import names
@@ -148,7 +148,7 @@ def merged(owned: DataFrame, with_clears: bool, with_gone: bool) -> DataFrame:
         return F.last(name, ignorenulls=True).over(order)
 
     if with_clears:
-        before = order.rowsBetween(-(1 << 31), -1)
+        before = order.rowsBetween(Window.unboundedPreceding, -1)
         had = [
             F.size(F.last(name, ignorenulls=True).over(before)) > 0
             for name in ("eligible_leader_replicas", "last_known_elr")

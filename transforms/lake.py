@@ -96,14 +96,18 @@ class Lake:
 
     def replace(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:
         """Replace all rows of the named clusters."""
+        names = ", ".join(f"'{escape(c)}'" for c in sorted(clusters))
+        self.replace_where(table, rows, f"cluster_id IN ({names})")
+
+    def replace_where(self, table: Table, rows: DataFrame, condition: str) -> None:
+        """Replace all rows of which a condition in SQL holds; it must hold of the new ones."""
         fresh = not self.exists(table)
         self.create(table)
         writer = rows.select(table.names).write.format("delta")
         if fresh:
             writer.mode("append").save(self.location(table))
             return
-        names = ", ".join(f"'{escape(c)}'" for c in sorted(clusters))
-        writer.mode("overwrite").option("replaceWhere", f"cluster_id IN ({names})").save(self.location(table))
+        writer.mode("overwrite").option("replaceWhere", condition).save(self.location(table))
 
     def delete(self, table: Table, rows: DataFrame, key: Sequence[str]) -> None:
         """Delete the rows of the table that agree with one of `rows`, all different, in the columns `key`."""
@@ -114,13 +118,6 @@ class Lake:
     def delete_where(self, table: Table, condition: Column) -> None:
         """Delete the rows of which a condition holds."""
         DeltaTable.forPath(self.spark, self.location(table)).delete(condition)
-
-    def without_known(self, table: Table, rows: DataFrame, clusters: Iterable[str]) -> DataFrame:
-        """The rows whose key the table does not hold yet; `clusters` limits what is looked at."""
-        if not self.exists(table):
-            return rows
-        known = self.read(table).where(in_clusters(clusters)).select(*table.key)
-        return rows.join(known, list(table.key), "left_anti")
 
 
 def in_clusters(clusters: Iterable[str]) -> Column:

@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
-from deltalake import DeltaTable
 
 from kraft_core.image.line import COMMITTED, Checkpoint, Step, Stretch, first_difference, line
-from transforms.delta_rs import dataset, exists, rows_with
+from transforms.delta_rs import arrow_with, exists, rows_with
 from transforms.frames import milliseconds, moment
 from transforms.tables import BATCHES, LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
 
@@ -85,13 +83,6 @@ class Replay:
     def checkpoints(self) -> list[Checkpoint]:
         """Those to be loaded."""
         return [s for s in self.steps if isinstance(s, Checkpoint) and s.first_offset >= self.start]
-
-    @property
-    def jumps(self) -> bool:
-        """Whether a checkpoint takes the place of a state known before it."""
-        return any(
-            isinstance(after, Checkpoint) and after.first_offset >= self.start for after in self.steps[1:]
-        )
 
 
 def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[Replay]:
@@ -207,9 +198,7 @@ def clocks(lake: Path, replays: Iterable[Replay]) -> dict[str, Clock]:
     if not exists(lake, BATCHES):
         return found
     columns = ["cluster_id", "base_offset", "last_offset", "leader_epoch", "appended_at"]
-    path = lake / BATCHES.name
-    ours = ds.field("cluster_id").isin(sorted(by_cluster))
-    batches = dataset(path, DeltaTable(path)).to_table(columns, filter=ours)
+    batches = arrow_with(lake, BATCHES, columns, cluster_id=by_cluster)
     owners = batches["cluster_id"].combine_chunks().dictionary_encode()
     owner = owners.indices.to_numpy(zero_copy_only=False)
     first = batches["base_offset"].to_numpy()

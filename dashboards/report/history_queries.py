@@ -66,11 +66,12 @@ def ask_histories(lake: Path, clusters: Sequence[str], thin: Iterable[Row]) -> d
     for cluster in clusters:
         spans = thin_ones.get(cluster, [])
         of_one = {name: rows.get(cluster, []) for name, rows in versions.items()}
+        stretches = thin_partitions.together(sorted(spans, key=thinnest))
         found[cluster] = {
             "under_min_isr": thin_partitions.steps(spans),
-            "thin_partitions": thin_partitions.together(sorted(spans, key=thinnest))[:NEWEST],
+            "thin_partitions": stretches[:NEWEST],
             "admin_events": admin_events.events(of_one, NEWEST),
-            "thin_counts": [{"stretches": len(thin_partitions.together(spans))}],
+            "thin_counts": [{"stretches": len(stretches)}],
         }
     return found
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboards.report.timescale import TimeScale, time_scale
+from kraft_core.uuid_text import ZERO_UUID
 
 Row = dict[str, Any]
-UNKNOWN_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
+UNKNOWN_DIRECTORY = ZERO_UUID
 # Statuses of a voter set that was in force for every replica: null is static or bootstrap.
 SETTLED = ("committed", None)
 # The rule that a LEADER_CHANGE names the voters in force and was granted by a majority of them.

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
 
 from dashboards.report import aggregates
-from transforms.delta_rs import dataset, exists
+from transforms.delta_rs import arrow_with, exists
+from transforms.expectation_suites import WHOLE_LAKE
 from transforms.frames import milliseconds
 from transforms.tables import (
     CAPTURES,
@@ -42,8 +42,6 @@ Rows = list[Row]
 # The newest rows that a table of the page holds.
 NEWEST = 60
 NEWEST_SETS = 200
-# Stands for the lake as a whole among the cluster ids of expectation_results.
-WHOLE_LAKE = "*"
 
 
 class Tables:
@@ -51,18 +49,13 @@ class Tables:
 
     def __init__(self, lake: Path, clusters: Sequence[str] = ()) -> None:
         self._lake = lake
-        self._chosen = ds.field("cluster_id").isin(sorted(clusters)) if clusters else None
+        self._chosen = {"cluster_id": clusters} if clusters else {}
 
     def columns(self, table: Table, *names: str, where: Any = None) -> pa.Table | None:
         """Columns of the rows; None where no run has written the table."""
         if not exists(self._lake, table):
             return None
-        conditions = [c for c in (self._chosen, where) if c is not None]
-        condition = conditions[0] if conditions else None
-        for another in conditions[1:]:
-            condition = condition & another
-        rows = dataset(self._lake / table.name, DeltaTable(self._lake / table.name))
-        return rows.to_table(["cluster_id", *names], filter=condition)
+        return arrow_with(self._lake, table, ["cluster_id", *names], where=where, **self._chosen)
 
     def rows(self, table: Table, *names: str, where: Any = None) -> Rows:
         """The same as dicts."""

@@ -74,12 +74,12 @@ def size(value: int | None) -> str:
     return f"{value} B" if unit == "B" else f"{amount:.1f} {unit}"
 
 
-def listed(words: Iterable[object], last: str = "and") -> str:
+def listed(words: Iterable[object]) -> str:
     """1, 2 and 3."""
     items = [str(w) for w in words]
     if len(items) < 2:
         return "".join(items)
-    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+    return f"{', '.join(items[:-1])} and {items[-1]}"
 
 
 def ranges(numbers: Sequence[int]) -> str:

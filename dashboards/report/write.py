@@ -42,8 +42,9 @@ def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ())
     histories = ask_histories(lake, told, thin)
     rows = {cluster: found | histories[cluster] for cluster, found in ask_detail(lake, told).items()}
     made = page(states, rows, now, lake.resolve().name, ask_lake(lake))
-    replace(file, made.text.encode())
-    return Written(len(made.text.encode()), len(states), made.told)
+    data = made.text.encode()
+    replace(file, data)
+    return Written(len(data), len(states), made.told)
 
 
 def replace(file: Path, data: bytes) -> None:
