@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dashboards.catalog import open_lake
 from tests.jobs.lakes import opened, run
 
 SCENARIOS = (
@@ -26,6 +27,12 @@ SCENARIOS = (
 def golden_captures(golden: Path) -> list[Path]:
     """The folders that the golden lake was read from."""
     return [golden / scenario for scenario in SCENARIOS]
+
+
+@pytest.fixture(scope="session")
+def catalog_lake(lake: Any) -> Any:
+    """The golden lake with its tables, views and functions in the session's catalog."""
+    return open_lake(lake.spark, lake.path)
 
 
 @pytest.fixture(scope="session")

@@ -96,8 +96,8 @@ def test_wrong_words(words: tuple[str, ...]) -> None:
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("verb", ["run", "ingest", "derive", "sql", "plan", "dump"])
-def test_every_verb_has_examples(verb: str) -> None:
-    result = kraftlake(verb, "--help")
+def test_help_has_examples() -> None:
+    """As a process; test_settings asks every verb."""
+    result = kraftlake("run", "--help")
     assert result.returncode == 0
-    assert f"kraftlake {verb}" in result.stdout.split("examples:")[1]
+    assert "kraftlake run" in result.stdout.split("examples:")[1]

@@ -9,17 +9,11 @@ from typing import Any
 
 import pytest
 
-from dashboards.catalog import open_lake
 from jobs.sql import show_table
 
 COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
 RECIPE = re.compile(r"^## \d+\. ([^\n]+)\n\n```sql\n(.*?)```\n\n```\n(.*?)```", re.DOTALL | re.MULTILINE)
 RECIPES = RECIPE.findall(COOKBOOK.read_text())
-
-
-@pytest.fixture(scope="module")
-def opened_lake(lake: Any) -> Any:
-    return open_lake(lake.spark, lake.path)
 
 
 def test_there_are_enough() -> None:
@@ -28,8 +22,8 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.parametrize(("sql", "answer"), [r[1:] for r in RECIPES], ids=[r[0] for r in RECIPES])
-def test_the_query_gives_the_answer_shown(opened_lake: Any, sql: str, answer: str) -> None:
-    frame = opened_lake.spark.sql(sql)
+def test_the_query_gives_the_answer_shown(catalog_lake: Any, sql: str, answer: str) -> None:
+    frame = catalog_lake.spark.sql(sql)
     out = io.StringIO()
     show_table(frame.columns, [tuple(row) for row in frame.collect()], out)
     assert out.getvalue() == answer

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dashboards.catalog import open_lake
 from jobs.replica_files import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
@@ -88,13 +87,13 @@ def test_the_bootstrap_transaction(lake: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def sql(lake: Any) -> Any:
+def sql(catalog_lake: Any) -> Any:
     """Asks the lake's views about dynamic-membership."""
-    open_lake(lake.spark, lake.path)
 
     def ask(query: str) -> list[tuple[Any, ...]]:
         return [
-            tuple(row) for row in lake.spark.sql(query.replace("OURS", f"cluster_id = '{DYNAMIC}'")).collect()
+            tuple(row)
+            for row in catalog_lake.spark.sql(query.replace("OURS", f"cluster_id = '{DYNAMIC}'")).collect()
         ]
 
     return ask

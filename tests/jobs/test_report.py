@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from dashboards.catalog import open_lake
 from dashboards.report.history_queries import thin_spans
 from dashboards.report.queries import Tables, plain
 from jobs.cli import main
@@ -78,10 +77,9 @@ def made(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ask(lake: Any) -> Any:
+def ask(catalog_lake: Any) -> Any:
     """Answers of SQL over the golden lake."""
-    open_lake(lake.spark, lake.path)
-    return lambda statement: to_rows(lake.spark.sql(statement))
+    return lambda statement: to_rows(catalog_lake.spark.sql(statement))
 
 
 def test_the_fleet_equals_sql(made: Path, ask: Any) -> None:

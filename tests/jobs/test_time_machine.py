@@ -38,6 +38,6 @@ def test_the_page_shows_every_view() -> None:
 
 
 def test_its_query(lake: Any) -> None:
-    catalog.open_lake(lake.spark, lake.path)
     (query,) = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
+    catalog.open_lake(lake.spark, lake.path, query)
     assert [tuple(row) for row in lake.spark.sql(query).collect()] == [(0, -1, []), (1, 11, [11])]
