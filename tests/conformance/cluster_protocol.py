@@ -9,9 +9,8 @@ which message came when, which offset the controller chose for its snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import groupby, takewhile
 from typing import Any
 
 from kraft_core.protocol import messages
@@ -31,16 +30,26 @@ from kraft_core.protocol.replica import (
     Sent,
     Settings,
     Step,
-    Unattached,
 )
 from kraft_core.protocol.step import AppendRecords, Event, Received, TakeSnapshot, Tick, step
 from kraft_core.raft import replay
-from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
+from kraft_core.raft.batches import Batch, KRaftVersion
 from kraft_core.raft.emulation import EmulatedReplica
 from kraft_core.raft.epochs import EpochEnd
-from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.voters import Endpoint, ReplicaKey, VoterSet, change_between
 from tests.conformance.cluster import SimulatedQuorum
+from tests.conformance.recorded import (
+    alone,
+    cases,
+    deadline,
+    epoch_below,
+    granting_voters,
+    is_at,
+    known_high_watermark,
+    leads,
+    told,
+    update_request,
+)
 from tests.conformance.tally import Tally
 from tests.conformance.trace import Line
 
@@ -65,7 +74,7 @@ class ProtocolFollower:
         self.replicas: dict[str, Replica] = {}
         self.pending: dict[str, list[replay.Operation]] = {}
         self.leaders: dict[int, int] = {}
-        self.granting = _granting_voters(lines)
+        self.granting = granting_voters(lines)
         self.reach: dict[str, int] = {}
         self.place = ""
         self.target: Line = {}
@@ -79,13 +88,13 @@ class ProtocolFollower:
         if "new_port" in line:
             self.ports[line["node"]] = line["new_port"]
         self._look_ahead(nodes)
-        order = sorted(nodes, key=lambda node: (not _leads(nodes[node]), node))
+        order = sorted(nodes, key=lambda node: (not leads(nodes[node]), node))
         for node in order:
             self.place = f"case {line['case']} event {line['i']} {node}"
             self.target = nodes[node].get("state", {})
             self.pending.setdefault(node, [])
             self.logs.event(
-                line | {"nodes": {node: nodes[node]}} if node == order[0] else _alone(line, nodes, node)
+                line | {"nodes": {node: nodes[node]}} if node == order[0] else alone(line, nodes, node)
             )
             self._compare(node)
 
@@ -120,8 +129,8 @@ class ProtocolFollower:
         if not owed:
             replica = self._explain(node, replica, operation)
         found = owed.pop(0) if owed else None
-        self.tally.compare(self.place, "operation", _told(found, before.log), _told(operation, before.log))
-        log = replace(after.log, known_high_watermark=_known(replica, operation))
+        self.tally.compare(self.place, "operation", told(found, before.log), told(operation, before.log))
+        log = replace(after.log, known_high_watermark=known_high_watermark(replica, operation))
         self.replicas[node] = replace(replica, store=EmulatedReplica(log, after.reader))
         self._resign(node)
 
@@ -205,7 +214,7 @@ class ProtocolFollower:
         if isinstance(state, Follower) and (state.epoch, state.leader_id) == (epoch, leader.leader_id):
             return replica
         if isinstance(state, Prospective) and (state.epoch, state.leader_id) == (epoch, leader.leader_id):
-            return self._take(node, replica, Tick(_deadline(state)))  # the pre-vote is lost
+            return self._take(node, replica, Tick(deadline(state)))  # the pre-vote is lost
         replica = self._voted(node, replica, epoch)
         request = messages.BeginQuorumEpochRequest(
             self.cluster_id, None, leader.leader_id, epoch, leader.endpoints
@@ -285,7 +294,7 @@ class ProtocolFollower:
                 replica = replace(replica, state=replace(replica.state, resign_requested=False))
                 continue
             request = messages.FetchRequest(
-                self.cluster_id, key, replica.epoch, offset, _epoch_below(replica.log, offset)
+                self.cluster_id, key, replica.epoch, offset, epoch_below(replica.log, offset)
             )
             replica = self._receive(node, replica, key.id, request)
         return replica
@@ -346,7 +355,7 @@ class ProtocolFollower:
                 case _ if state.epoch >= epoch:
                     return replica
                 case _:
-                    replica = self._take(node, replica, Tick(_deadline(state)))
+                    replica = self._take(node, replica, Tick(deadline(state)))
         return replica
 
     def _granted(self, node: str, replica: Replica, granting: Iterable[int]) -> Replica:
@@ -391,7 +400,7 @@ class ProtocolFollower:
             assert isinstance(state, Leader)
             for voter in voters:
                 if state.volatile_voters is None or voter not in state.volatile_voters.voters:
-                    replica = self._receive(node, replica, voter.key.id, _update(replica, voter))
+                    replica = self._receive(node, replica, voter.key.id, update_request(replica, voter))
         return self._receive(node, replica, ADMIN, messages.UpdateFeaturesRequest(level))
 
     def _changed(self, node: str, replica: Replica, voters: VoterSet) -> Replica:
@@ -401,7 +410,7 @@ class ProtocolFollower:
                 node, replica, ADMIN, messages.RemoveVoterRequest(self.cluster_id, voter.key)
             )
         for voter in change.updated:
-            replica = self._receive(node, replica, voter.key.id, _update(replica, voter))
+            replica = self._receive(node, replica, voter.key.id, update_request(replica, voter))
         for voter in change.added:
             state = replica.state
             assert isinstance(state, Leader)
@@ -450,7 +459,7 @@ class ProtocolFollower:
             self.tally.leave_out("a new leader's first records, written in a later event")
             return replica
         for operation in owed:
-            self.tally.compare(self.place, "operation", _told(operation), None)
+            self.tally.compare(self.place, "operation", told(operation), None)
         owed.clear()
         return replica
 
@@ -458,8 +467,8 @@ class ProtocolFollower:
         """The tick or message that brings a replica to a role without an operation of its log."""
         epoch, role = target["epoch"], target["role"]
         if isinstance(replica.state, Leader) and role != "leader" and target["hwm"] is None:
-            replica = self._take(node, replica, Tick(_deadline(replica.state)))  # it resigned, and forgot
-        if _is(replica, target):
+            replica = self._take(node, replica, Tick(deadline(replica.state)))  # it resigned, and forgot
+        if is_at(replica, target):
             return replica
         match role:
             case "follower" | "observer":
@@ -478,13 +487,13 @@ class ProtocolFollower:
         if target.get("leader") is not None:
             replica = self._following(node, replica, epoch)
         elif replica.epoch < epoch and isinstance(replica.state, Resigned) and replica.epoch == epoch - 1:
-            replica = self._take(node, replica, Tick(_deadline(replica.state)))
+            replica = self._take(node, replica, Tick(deadline(replica.state)))
         elif replica.epoch < epoch:
             replica = self._voting(node, replica, target)
         for _ in range(ROUNDS):
             if isinstance(replica.state, Prospective) and replica.epoch == epoch:
                 break
-            replica = self._take(node, replica, Tick(_deadline(replica.state)))
+            replica = self._take(node, replica, Tick(deadline(replica.state)))
         return replica
 
     def _voting(self, node: str, replica: Replica, target: Line) -> Replica:
@@ -497,119 +506,18 @@ class ProtocolFollower:
         epoch = target["epoch"]
         if target.get("leader") is not None:
             replica = self._following(node, replica, epoch)
-            return self._take(node, replica, Tick(_deadline(replica.state)))
+            return self._take(node, replica, Tick(deadline(replica.state)))
         lost = isinstance(replica.state, Prospective) and replica.epoch == epoch
         ended = isinstance(replica.state, Resigned) and replica.epoch == epoch - 1
         if (lost or ended) and target.get("voted") is None:
-            return self._take(node, replica, Tick(_deadline(replica.state)))
+            return self._take(node, replica, Tick(deadline(replica.state)))
         return self._voting(node, replica, target)
 
 
 def compare(lines: Iterable[Line], tally: Tally, *, rewinds: bool) -> Tally:
     """Every operation and every state of every node, up to the line that aborted a case."""
-    for head, *events in _cases(lines):
+    for head, *events in cases(lines):
         quorum = ProtocolFollower(head, events, tally, rewinds=rewinds)
         for line in events:
             quorum.event(line)
     return tally
-
-
-def _cases(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """The lines of each case up to the one that aborted it."""
-    for _, of_case in groupby(lines, key=lambda line: line["case"]):
-        yield list(takewhile(lambda line: line.get("ev") != "aborted", of_case))
-
-
-def _granting_voters(lines: Iterable[Line]) -> dict[int, list[int]]:
-    """By epoch, from LEADER_CHANGE, which the leader may write in a later event."""
-    return {
-        batch["e"]: [voter["voterId"] for voter in record["d"]["grantingVoters"]]
-        for line in lines
-        for change in line.get("nodes", {}).values()
-        for operation in change.get("ops", ())
-        for batch in operation.get("batches", ())
-        for record in batch.get("c", ())
-        if record["t"] == "LEADER_CHANGE"
-    }
-
-
-def _leads(change: Line) -> bool:
-    return any(operation["op"] == "leader_epoch" for operation in change.get("ops", ()))
-
-
-def _alone(line: Line, nodes: dict[str, Line], node: str) -> Line:
-    """The line of one node, without what was done once already."""
-    return {key: value for key, value in line.items() if key != "new_directory"} | {
-        "nodes": {node: nodes[node]}
-    }
-
-
-def _is(replica: Replica, target: Line) -> bool:
-    voted = replica.voted.id if replica.voted else None
-    found = (replica.role.value, replica.epoch, replica.leader.leader_id, voted)
-    return found == (target["role"], target["epoch"], target.get("leader"), target.get("voted"))
-
-
-def _deadline(state: Any) -> int:
-    """When the state's own patience ends."""
-    match state:
-        case Follower():
-            return state.fetch_deadline
-        case Leader():
-            return state.check_quorum_deadline
-        case Unattached() | Prospective() | Candidate() | Resigned():
-            return state.election_deadline
-    raise AssertionError(state)
-
-
-def _known(replica: Replica, operation: replay.Operation) -> int | None:
-    """What the replica knows of the high watermark after an operation."""
-    match operation:
-        case replay.UpdateHighWatermark():
-            return operation.offset
-        case replay.BeginEpoch() | replay.Restart():
-            return None
-        case replay.InstallSnapshot():
-            return operation.snapshot.end_offset
-        case _:
-            return replica.log.known_high_watermark
-
-
-def _epoch_below(log: ReplicaLog, offset: int) -> int:
-    batch = log.batches.holding(offset - 1)
-    if batch is not None:
-        return batch.leader_epoch
-    return next((one.leader_epoch for one in log.snapshots if one.end_offset == offset), log.last_epoch)
-
-
-def _update(replica: Replica, voter: Any) -> messages.UpdateVoterRequest:
-    low, high = voter.min_supported_version, voter.max_supported_version
-    return messages.UpdateVoterRequest(
-        replica.cluster_id, replica.epoch, voter.key, voter.endpoints, low, high
-    )
-
-
-def _told(operation: replay.Operation | None, log: ReplicaLog | None = None) -> Any:
-    """An operation as both sides must agree on it: batches by bounds and control records, not by bytes."""
-    match operation:
-        case replay.AppendAsLeader() | replay.AppendAsFollower():
-            batches = [(b.base_offset, b.last_offset, b.leader_epoch, _values(b)) for b in operation.batches]
-            return type(operation).__name__, operation.leader_epoch, batches
-        case replay.TruncateToDivergence() if log is not None:
-            end = EpochEnd(operation.end_offset, operation.leader_epoch)
-            return "TruncateTo", log.truncation_offset(end)
-        case replay.TruncateTo():
-            return "TruncateTo", operation.offset
-        case _:
-            return operation
-
-
-def _values(batch: Batch) -> list[Any]:
-    """Control records; the voters that granted as a set, whatever their order."""
-    return [(record.offset, _sorted(record.value)) for record in batch.control_records]
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, LeaderChange):
-        return value.leader_id, {key.id for key in value.voters}, {key.id for key in value.granting_voters}
-    return value
