@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dashboards.report.cluster_view import badge, leader, voters, watermark
-from dashboards.report.draw_lanes import SIGNS
+from dashboards.report.draw_lanes import VERBS
 from dashboards.report.markup import Markup, el
 from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.tables import status_badge
@@ -123,5 +123,5 @@ def last_change(state: ClusterState) -> list[Markup]:
     change = state.change
     if change is None:
         return [el("span", "–", class_="none")]
-    what = f"{SIGNS[change.kind]} node {change.voter_id}"
+    what = f"{VERBS[change.kind]} node {change.voter_id}"
     return [el("span", what), status_badge(change.commit_status), el("small", time_of(change.changed_at))]

@@ -88,6 +88,14 @@
   addEventListener("hashchange", unfold);
   unfold();
 
+  // On paper nothing can be unfolded: what an open cluster folds is shown for as long as it is printed.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll(".lake details:not([open]), .cluster[open] details:not([open])")];
+    for (const part of folded) part.open = true;
+  });
+  addEventListener("afterprint", () => { for (const part of folded) part.open = false; });
+
   const find = document.getElementById("find");
   if (find) {
     const rows = [...document.querySelectorAll(".fleet tbody tr")];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from dashboards.report.markup import Markup, el
@@ -14,9 +15,27 @@ def findings(view: View) -> Markup | None:
     rows = view.of("findings")
     if not rows:
         return el("p", "No rule of KRaft is broken, as far as the captures show.", class_="fine")
-    items = [el("li", finding(row), class_=f"{row['severity']} {row['state']}") for row in rows]
+    is_open = [row for row in rows if row["state"] == "open"]
+    past = [row for row in rows if row["state"] != "open"]
     more = newest(len(rows), view.count("findings"), "findings")
-    return el("div", el("ol", items, class_="findings"), el("p", more, class_="more") if more else None)
+    return el(
+        "div",
+        listing(is_open) if is_open else el("p", "Nothing is open.", class_="fine"),
+        el("details", el("summary", told_before(past)), listing(past), class_="past") if past else None,
+        el("p", more, class_="more") if more else None,
+    )
+
+
+def listing(rows: Sequence[Row]) -> Markup:
+    items = [el("li", finding(row), class_=f"{row['severity']} {row['state']}") for row in rows]
+    return el("ol", items, class_="findings")
+
+
+def told_before(rows: Sequence[Row]) -> str:
+    """What needs nobody any more, counted."""
+    counts = Counter(row["state"] for row in rows)
+    words = {"acknowledged": "acknowledged", "resolved": "that newer captures show no more"}
+    return ", ".join(f"{count(counts[s], 'finding')} {what}" for s, what in words.items() if counts[s])
 
 
 def finding(row: Row) -> list[Markup]:
@@ -24,8 +43,9 @@ def finding(row: Row) -> list[Markup]:
     where = []
     if row["first_offset"] is not None:
         end = row["end_offset"]
-        last = f" to {number(end - 1)}" if end is not None and end - 1 > row["first_offset"] else ""
-        where.append(f"offset {number(row['first_offset'])}{last}")
+        many = end is not None and end - 1 > row["first_offset"]
+        last = f" to {number(end - 1)}" if many else ""
+        where.append(f"{'offsets' if many else 'offset'} {number(row['first_offset'])}{last}")
     if row["leader_epochs"]:
         where.append(
             f"{'epoch' if len(row['leader_epochs']) == 1 else 'epochs'} {listed(row['leader_epochs'])}"
@@ -36,12 +56,16 @@ def finding(row: Row) -> list[Markup]:
     return [
         el("p", el("span", el("span", sign, aria_hidden="true"), f" {row['severity']}", class_="badge"), " ",
            el("b", row["sentence"])),
-        el("p", f"Rule {row['rule']}, {row['name']} · {row['state']} · ", " · ".join(where), " · seen ",
+        el("p", f"Rule {row['rule']}, {row['name']} · {state_words(row)} · ", " · ".join(where), " · seen ",
            time_of(row["first_seen_at"]), " to ", time_of(row["last_seen_at"]), class_="where"),
         el("details", el("summary", "Evidence"), el("p", row["evidence"]),
            el("p", "Source of the rule: ", row["source"]),
            el("p", "Finding ", el("code", row["finding_id"]))),
     ]  # fmt: skip
+
+
+def state_words(row: Row) -> str:
+    return f"acknowledged: {row['reason']}" if row["state"] == "acknowledged" else row["state"]
 
 
 def replica_words(replica: str) -> str:

@@ -39,7 +39,7 @@ def voting(view: View) -> Markup | None:
 
 
 def voter_ids(row: Row) -> str:
-    return f"{{{', '.join(str(v['voter_id']) for v in row.get('voters') or ())}}}" if row else ""
+    return f"{{{','.join(str(v['voter_id']) for v in row.get('voters') or ())}}}" if row else ""
 
 
 def epochs(view: View) -> Markup | None:

@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from dashboards.report.page import page
+from tests.dashboards.browser import Visit, launched
 from tests.dashboards.test_lanes import storm
 from tests.dashboards.worlds import NOW, capture, few_of, states, told
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# No sandbox: tests run as root in containers. The page under test is ours.
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 HOSTILE = "<img src=x onerror=document.title='hacked'><script>document.title='hacked'</script>"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The machine's Chromium, or the one that `playwright install chromium` brought.
-
-    Without either the tests are skipped with that advice; under CI they fail.
-    """
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    with sync_playwright() as driver:
-        try:
-            started = driver.chromium.launch(executable_path=found, args=FLAGS)
-        except Error as error:
-            if os.environ.get("CI"):
-                raise
-            pytest.skip(f"no Chromium (playwright install chromium): {str(error).splitlines()[0]}")
+    with launched() as started:
         yield started
-        started.close()
-
-
-class Visit:
-    """A page opened in the browser, with what went wrong in it."""
-
-    def __init__(self, browser: Browser, file: Path, **context: Any) -> None:
-        self.context = browser.new_context(offline=True, **context)
-        self.page: Page = self.context.new_page()
-        self.troubles: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.troubles.append(message.text))
-        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(file.as_uri())
 
 
 @pytest.fixture
@@ -66,9 +36,7 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Any]:
 
     yield opened
     for each in visits:
-        assert each.troubles == []
-        assert len(each.requests) == 1
-        each.context.close()
+        each.end()
 
 
 def one_cluster(text: str = "a majority stored it") -> str:
@@ -167,6 +135,12 @@ def test_on_paper_tables_are_whole_and_navigation_is_gone(visit: Any) -> None:
     assert brightness(shown, "body", "backgroundColor") > 230
     for place in shown.locator(".scroll").all():
         assert place.evaluate("e => e.scrollHeight - e.clientHeight") <= 1
+    folded = shown.locator(".cluster details:not([open])")
+    assert folded.count() > 0
+    shown.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert folded.count() == 0
+    shown.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert folded.count() > 0
 
 
 def test_a_link_of_the_fleet_unfolds_its_cluster(visit: Any) -> None:

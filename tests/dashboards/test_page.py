@@ -11,7 +11,7 @@ import pytest
 from dashboards.report.page import MOST_BYTES, page
 from tests.dashboards.test_lanes import storm
 from tests.dashboards.test_markup import read
-from tests.dashboards.worlds import NOW, at, capture, change, few_of, states, story, told
+from tests.dashboards.worlds import NOW, at, capture, change, few_of, finding, states, story, told
 
 HOSTILE = "</script></svg></td><script>parent.alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\u202e"
 
@@ -66,6 +66,20 @@ def test_sections_say_what_there_is() -> None:
     ]  # fmt: skip
     assert "added node 4" in text
     assert "truncated by epoch 3" in text
+
+
+def test_what_needs_nobody_any_more_is_folded() -> None:
+    """Open findings stand on the page; acknowledged ones, with the reason, and resolved ones are unfolded."""
+    noted = finding("warning", "acknowledged", "the lab again") | {"reason": "known since May"}
+    rows = few_of(story() | {"findings": [*story()["findings"], noted]})
+    text = page(states("a"), {"a": rows}, NOW, "lake").text
+    is_open, past = text.split('<details class="past">')
+    assert 'class="error open"' in is_open
+    assert past.startswith(
+        "<summary>1 finding acknowledged, 1 finding that newer captures show no more</summary>"
+    )
+    assert "acknowledged: known since May" in past
+    assert 'class="warning resolved"' in past
 
 
 def test_what_was_updated_of_a_voter_is_told() -> None:
