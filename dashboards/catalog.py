@@ -1,4 +1,7 @@
-"""open_lake: the lake's tables and views registered in the session's own catalog, as database `kraft`."""
+"""open_lake: the lake's tables and views registered in the session's own catalog, as database `kraft`.
+
+dashboards.published registers them in a catalog that lasts.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dashboards import history_views
-from transforms.lake import Lake, existing_lake
+from dashboards.databases import KRAFT
+from transforms.lake import Lake, escape, existing_lake
 from transforms.tables import TABLES, Table
 
-DATABASE = "kraft"
 # Views over tables and over what history_views makes, in the order in which they build on each other.
 FILES = ("views.sql", "histories.sql")
 # Statements that ask nothing but what they name.
@@ -28,18 +31,36 @@ def open_lake(spark: SparkSession, path: Path, asked: str | None = None) -> Lake
     has written yet are created empty. Raises NoLakeError.
     """
     lake = existing_lake(spark, path)
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
-    spark.sql(f"USE {DATABASE}")
     names = None if asked is None else needed(asked)
+    create_tables(lake, names)
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {KRAFT}")
+    spark.sql(f"USE {KRAFT}")
+    define(lake, names)
+    return lake
+
+
+def create_tables(lake: Lake, names: set[str] | None = None) -> None:
+    """Those of the named tables that no run has written yet, empty; of all, if None."""
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lake.create, tables_among(names)))
+
+
+def tables_among(names: set[str] | None) -> list[Table]:
+    return [table for table in TABLES if names is None or table.name in names]
+
+
+def define(lake: Lake, names: set[str] | None = None, moved: bool = True) -> None:
+    """Register tables, views and functions in the current database: those named, all if None.
+
+    moved: whether tables registered there may show another folder.
+    """
     of_histories = chosen(history_views.statements(), names)
     with ThreadPoolExecutor(4) as threads:
-        tables = [table for table in TABLES if names is None or table.name in names]
-        list(threads.map(lambda table: register(lake, table), tables))
-        list(threads.map(spark.sql, of_histories))
+        list(threads.map(lambda table: register(lake, table, moved), tables_among(names)))
+        list(threads.map(lake.spark.sql, of_histories))
     for file in FILES:
         for statement in chosen(statements(file), names):
-            spark.sql(statement)
-    return lake
+            lake.spark.sql(statement)
 
 
 def needed(asked: str) -> set[str] | None:
@@ -50,8 +71,7 @@ def needed(asked: str) -> set[str] | None:
     queries = re.findall(r"(?:^|;)\s*(\w+)", asked)
     if not queries or {word.lower() for word in queries} - QUERIES:
         return None
-    every = [*history_views.statements(), *(s for file in FILES for s in statements(file))]
-    definitions = {defined(statement): statement for statement in every}
+    definitions = {defined(statement): statement for statement in every_definition()}
     found: set[str] = set()
     mentioned = words(asked)
     while mentioned:
@@ -59,6 +79,11 @@ def needed(asked: str) -> set[str] | None:
         found.add(name)
         mentioned |= words(definitions.get(name, "")) - found
     return found
+
+
+def every_definition() -> list[str]:
+    """The definitions of all views and functions."""
+    return [*history_views.statements(), *(s for file in FILES for s in statements(file))]
 
 
 def chosen(definitions: Iterable[str], names: set[str] | None) -> list[str]:
@@ -75,11 +100,12 @@ def words(sql: str) -> set[str]:
     return set(re.findall(r"\w+", sql.lower()))
 
 
-def register(lake: Lake, table: Table) -> None:
-    """One external table of the session's catalog."""
-    lake.create(table)
-    lake.spark.sql(f"DROP TABLE IF EXISTS {DATABASE}.{table.name}")
-    lake.spark.sql(f"CREATE TABLE {DATABASE}.{table.name} USING DELTA LOCATION '{lake.location(table)}'")
+def register(lake: Lake, table: Table, moved: bool) -> None:
+    """One external table of the current database."""
+    if moved:
+        lake.spark.sql(f"DROP TABLE IF EXISTS {table.name}")
+    location = escape(lake.location(table))
+    lake.spark.sql(f"CREATE TABLE IF NOT EXISTS {table.name} USING DELTA LOCATION '{location}'")
 
 
 def statements(file: str) -> Iterator[str]:

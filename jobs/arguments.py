@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.publishing import add_catalog
+
 if TYPE_CHECKING:
     from jobs.planning import Selection
 
@@ -15,8 +17,10 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def add_lake(parser: argparse.ArgumentParser) -> None:
-    """--lake and --master. A verb that fails by findings adds --fail-on (jobs.verdict)."""
-    parser.set_defaults(fail_on="never", wait=0.0)
+    """--lake and --master. A verb that fails by findings adds --fail-on (jobs.verdict), one that registers
+    the lake in a catalog --catalog (jobs.publishing).
+    """
+    parser.set_defaults(fail_on="never", wait=0.0, catalog=None, database=None)
     parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
     parser.add_argument("--master", metavar="URL", help="Spark master; by default all cores of this machine")
 
@@ -51,6 +55,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     )
     add_lake(parser)
     add_wait(parser)
+    add_catalog(parser)
     parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="read only this cluster")
     parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that state none")
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that state none")

@@ -37,6 +37,10 @@ def run(args: argparse.Namespace) -> int:
         for key in ("id", "environment", "owner"):
             if (value := getattr(cluster, key)) is not None:
                 print(f"{key} = {json.dumps(value)}")
+    if settings.spark:
+        print("[spark]")
+        for name, value in settings.spark.items():
+            print(f"{json.dumps(name)} = {json.dumps(value)}")
     for suite, expectations in settings.expectations.items():
         for name, changes in expectations.items():
             print(f"[expectations.{suite}.{name}]")

@@ -8,6 +8,7 @@ from jobs import arguments
 from jobs.job import Job, opened_job
 from jobs.outcome import Failure
 from jobs.progress import Progress
+from jobs.publishing import add_catalog
 from jobs.verdict import add_fail_on
 
 EXAMPLES = """examples:
@@ -18,6 +19,7 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
+    add_catalog(parser)
     parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
     add_fail_on(parser)
 
@@ -27,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         chosen = chosen_clusters(job, args)
         job.derive(chosen)
+        job.publish()
         return job.finish(chosen)
 
 

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dashboards.databases import Database
 from jobs.outcome import ExitCode, Failure
 from jobs.planning import Plan
 from jobs.progress import Progress
+from jobs.publishing import check_database, database_of, publish
 from jobs.record import Record
 from jobs.verdict import verdict
 from transforms.lake_files import NoLakeError, check_lake, prepare_lake
@@ -34,6 +36,7 @@ def opened_job(
         missing = missing_columns(args.lake)
     except NoLakeError as error:
         raise Failure(str(error)) from None
+    database = database_of(args)
     from jobs.lease import await_free, driver_process, take_lease
     from jobs.session import open_session
     from transforms.lake import existing_lake
@@ -42,14 +45,16 @@ def opened_job(
     give_up = time.monotonic() + args.wait
     await_free(args.lake, give_up, progress.say)
     with progress.stage("session"):
-        spark = open_session(args.master, say=progress.say, quick=quick)
+        spark = open_session(args.master, say=progress.say, quick=quick, own=args.settings.spark)
     lake = existing_lake(spark, args.lake)
+    if database is not None:
+        check_database(lake, database)
     lake.create(RUNS)
     record = Record(args.verb, progress, args.fail_on)
     lease = take_lease(lake.path, record, driver_process(spark), give_up, progress.say)
     try:
         add_columns(lake, missing)
-        yield Job(lake, record, lease)
+        yield Job(lake, record, lease, database)
     finally:
         lease.end(None)
 
@@ -57,7 +62,7 @@ def opened_job(
 class Job:
     """One run of a verb."""
 
-    def __init__(self, lake: Any, record: Record, lease: Any) -> None:
+    def __init__(self, lake: Any, record: Record, lease: Any, database: Database | None) -> None:
         from jobs.ingesting import Ingested
         from jobs.reading import Run
 
@@ -65,6 +70,7 @@ class Job:
         self.progress = record.progress
         self.record = record
         self.lease = lease
+        self.database = database
         self.run = Run(self.record.run_id, self.record.started_at)
         self.ingested = Ingested()
 
@@ -99,6 +105,12 @@ class Job:
         self.lease.check()
         with self.progress.stage("commit"):
             commit(self.lake, self.ingested, self.run)
+
+    def publish(self) -> None:
+        """Register the lake in the catalog that was asked for, if any."""
+        if self.database is not None:
+            with self.progress.stage("register", str(self.database)):
+                publish(self.lake, self.database)
 
     def finish(self, clusters: Sequence[str]) -> int:
         """Print the summary of the clusters and one JSON line, note the run, and return the exit code."""

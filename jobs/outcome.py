@@ -15,6 +15,12 @@ class ExitCode(IntEnum):
     LAKE_BUSY = 4
 
 
+def one_line(error: Exception) -> str:
+    """Spark's message without the plan that follows it."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next(filter(None, lines), type(error).__name__).split(" SQLSTATE:")[0]
+
+
 class Failure(Exception):
     """A job that cannot go on: the message says what is wrong, where, and what to do next."""
 

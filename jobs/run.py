@@ -12,6 +12,7 @@ from jobs.job import opened_job
 from jobs.outcome import ExitCode
 from jobs.planning import Plan, plan
 from jobs.progress import Progress
+from jobs.publishing import publish_known
 from jobs.record import Record
 from jobs.report import add_report, write_page
 from jobs.unchanged import end_if_unchanged
@@ -53,7 +54,8 @@ def read_captures(args: argparse.Namespace, derive: bool) -> int:
         if args.dry_run:
             print_plan(planned, inputs)
             return ExitCode.FINE
-        unchanged = end_if_unchanged(args.lake, planned, Record(args.verb, progress, args.fail_on))
+        record = Record(args.verb, progress, args.fail_on)
+        unchanged = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
         if unchanged is not None:
             return unchanged
         with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
@@ -61,6 +63,7 @@ def read_captures(args: argparse.Namespace, derive: bool) -> int:
             if derive:
                 job.derive(sorted(job.touched))
             job.commit()
+            job.publish()
             return job.finish(sorted(planned.clusters))
 
 

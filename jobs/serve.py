@@ -10,9 +10,11 @@ import socket
 import threading
 from typing import Any
 
+from dashboards.databases import KRAFT
 from jobs import arguments
 from jobs.outcome import ExitCode, Failure
 from jobs.progress import Progress
+from jobs.publishing import add_catalog, database_of, open_lake
 from jobs.sql import check_is_lake
 
 HOST = "127.0.0.1"
@@ -27,6 +29,7 @@ it by Ctrl-C or SIGTERM."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
+    add_catalog(parser)
     parser.add_argument("--port", type=int, default=10000, help="port on loopback; default: 10000")
 
 
@@ -34,16 +37,16 @@ def run(args: argparse.Namespace) -> int:
     """Serves until it is told to stop. Raises Failure."""
     check_is_lake(args.lake)
     check_port(args.port)
-    from dashboards.catalog import DATABASE, open_lake
+    database = database_of(args)
     from jobs.session import open_session
 
     progress = Progress(args.log)
     with progress.stage("session"):
-        spark = open_session(args.master, say=progress.say)
-        open_lake(spark, args.lake)
+        spark = open_session(args.master, say=progress.say, own=args.settings.spark)
+        open_lake(spark, args.lake, None, database)
     server = start(spark, args.port)
     progress.done()
-    print(json.dumps({"url": f"jdbc:hive2://{HOST}:{args.port}/{DATABASE}"}), flush=True)
+    print(json.dumps({"url": f"jdbc:hive2://{HOST}:{args.port}/{args.database or KRAFT}"}), flush=True)
     wait_for_signal()
     server.stop()
     spark.stop()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -17,6 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 PACKAGE = Path(__file__).resolve().parent
+NOTHING: Mapping[str, str] = {}
 
 
 def packaged(name: str) -> str:
@@ -58,22 +59,40 @@ def jar_settings(settings: dict[str, str], ivy: Path | None) -> dict[str, str]:
     return {"spark.jars.ivy": str(ivy)}
 
 
+def is_submitted() -> bool:
+    """Whether spark-submit started this program, and its JVM."""
+    return "SPARK_ENV_LOADED" in os.environ
+
+
+def settings_in_force(own: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the session to come: above those of spark-defaults.conf a person's own, above all what
+    spark-submit was given.
+    """
+    settings = read_defaults() | dict(own)
+    if is_submitted():
+        SparkContext._ensure_initialized()
+        settings |= dict(SparkConf().getAll())
+    return settings
+
+
 def open_session(
     master: str | None = None,
     say: Callable[[str], None] | None = None,
     quick: bool = False,
+    own: Mapping[str, str] = NOTHING,
 ) -> SparkSession:
     """A session by spark-defaults.conf; local[*] unless a master is named or spark-submit set one.
 
     Under spark-submit what it was given wins, and its jars are there already.
 
     Parameters: `master` as Spark takes it; `say` is told about long waits; `quick` is for jobs that read
-    little, where the start counts for more than the speed reached later.
+    little, where the start counts for more than the speed reached later; `own` settings win over the file's.
     """
     settings = read_defaults()
     if quick:
         settings["spark.driver.extraJavaOptions"] = settings["spark.kraftlake.quickJavaOptions"]
-    if "SPARK_ENV_LOADED" in os.environ:
+    settings |= own
+    if is_submitted():
         return submitted_session(settings, master)
     ivy = ivy_folder()
     jars = jar_settings(settings, ivy)

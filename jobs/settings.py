@@ -18,9 +18,9 @@ from jobs.outcome import Failure
 VARIABLE = "KRAFTLAKE_CONFIG"
 FILE = Path("kraftlake.toml")
 # The flags that the file may give defaults for.
-NAMED = ("lake", "captures", "master", "fail_on", "wait", "log")
+NAMED = ("lake", "captures", "master", "catalog", "database", "fail_on", "wait", "log")
 SOURCES = ("lake", "captures")
-TABLES = ("clusters", "expectations")
+TABLES = ("clusters", "expectations", "spark")
 CLUSTER_KEYS = {"id", "environment", "owner"}
 
 
@@ -52,6 +52,11 @@ class Settings:
     @property
     def expectations(self) -> Mapping[str, Any]:
         return self.content.get("expectations", {})
+
+    @property
+    def spark(self) -> Mapping[str, str]:
+        """Settings of Spark's, which win over spark-defaults.conf."""
+        return self.content.get("spark", {})
 
     def cluster_id(self, word: str) -> str:
         """The id of the cluster that the word names; the word itself where it names none."""
@@ -92,6 +97,9 @@ def check(file: Path, content: Mapping[str, Any]) -> None:
         if facts["id"] in ids:
             raise Failure(f"{file}: {name} and {ids[facts['id']]} are names of one cluster")
         ids[facts["id"]] = name
+    for name, value in content.get("spark", {}).items():
+        if not isinstance(value, str):
+            raise Failure(f'{file}: a setting of [spark] is text, its name in quotes: "spark.{name}" = "..."')
 
 
 def apply(parser: argparse.ArgumentParser, settings: Settings) -> None:

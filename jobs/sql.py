@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from jobs.outcome import ExitCode, Failure
+from jobs.outcome import ExitCode, Failure, one_line
 from jobs.prompt import prompt
+from jobs.publishing import add_catalog, database_of, open_lake
 
 EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake .lake
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="?", help="one SQL statement; tables and views by their plain names")
     parser.add_argument("--file", type=Path, help="read statements from a file, separated by ;")
     parser.add_argument("--lake", type=Path, required=True, help="folder of the lake")
+    add_catalog(parser)
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="form of the answer"
     )
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the answer of each statement. Raises Failure for a wrong query or lake."""
     check_is_lake(args.lake)
     statements = read_statements(args)
-    spark, error_type = open_catalog(args.lake, statements)
+    spark, error_type = open_catalog(args, statements)
     show = FORMATS[args.format]
 
     def answer(statement: str) -> None:
@@ -112,24 +114,18 @@ def check_is_lake(path: Path) -> None:
         raise Failure(str(error)) from None
 
 
-def open_catalog(path: Path, statements: list[str] | None) -> tuple[Any, type[Exception]]:
+def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tuple[Any, type[Exception]]:
     """A session over what the statements need of the lake, all of it if None; and the class of its errors."""
+    database = database_of(args)
     from pyspark.errors import PySparkException
 
-    from dashboards.catalog import open_lake
     from jobs.session import open_session
 
     # It prints a page of JSON for every wrong query; the one line below says what is wrong.
     logging.getLogger("SQLQueryContextLogger").disabled = True
-    spark = open_session(quick=True)
-    open_lake(spark, path, None if statements is None else ";".join(statements))
+    spark = open_session(quick=True, own=args.settings.spark)
+    open_lake(spark, args.lake, None if statements is None else ";".join(statements), database)
     return spark, PySparkException
-
-
-def one_line(error: Exception) -> str:
-    """Spark's message without the plan that follows it."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    return next(filter(None, lines), type(error).__name__).split(" SQLSTATE:")[0]
 
 
 def plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from jobs.compaction import compact_plain
@@ -14,10 +15,11 @@ from transforms.lake_files import NoLakeError, check_lake
 from transforms.tables import RUNS
 
 
-def end_if_unchanged(lake: Path, planned: Plan, record: Record) -> int | None:
+def end_if_unchanged(lake: Path, planned: Plan, record: Record, before: Callable[[], None]) -> int | None:
     """Note the run and return its exit code, if the lake knows all of the planned captures; else None.
 
-    Also None where there is no lake that can be read: whoever opens it says so.
+    `before` is called first by a run that ends here. Also None where there is no lake that can be read:
+    whoever opens it says so.
     """
     try:
         check_lake(lake)
@@ -27,6 +29,7 @@ def end_if_unchanged(lake: Path, planned: Plan, record: Record) -> int | None:
     looked_at = from_known(planned, found)
     if found.unread or looked_at.clusters or not exists(lake, RUNS):
         return None
+    before()
     record.counts = looked_at.counts
     known = looked_at.counts["captures"]
     line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"

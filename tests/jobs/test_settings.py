@@ -97,6 +97,7 @@ def test_names_are_taken_wherever_ids_are(file: Path) -> None:
         ("[clusters.a]\nid = 1", "are text"),
         ("[clusters.a]\nid = 'x'\n[clusters.b]\nid = 'x'", "b and a are names of one cluster"),
         ("captures = 'x'", "captures is a list"),
+        ("[spark]\nspark.ui.enabled = true", "[spark] is text, its name in quotes"),
         ("wait = 'soon'", "'soon' means nothing for wait"),
         ("fail_on = 'always'", "fail_on is one of new, open, never"),
     ],
