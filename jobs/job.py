@@ -112,13 +112,13 @@ class Job:
             with self.progress.stage("register", str(self.database)):
                 publish(self.lake, self.database)
 
-    def finish(self, clusters: Sequence[str]) -> int:
-        """Print the summary of the clusters and one JSON line, note the run, and return the exit code."""
+    def finish(self, clusters: Sequence[str], also: Sequence[str] = ()) -> int:
+        """Print the summary of the clusters, other lines and one of JSON, note the run; the exit code."""
         from dashboards.summary import summary
 
         with self.progress.stage("summary"):
             found = summary(self.lake.path, clusters)
-        return self.end(clusters, found.lines, found.lost_rows)
+        return self.end(clusters, [*found.lines, *also], found.lost_rows)
 
     def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
         """Join small files where there are many, print, note the run and say how it ended."""

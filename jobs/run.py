@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from jobs import arguments
 from jobs.inputs import Inputs, opened_inputs
-from jobs.job import opened_job
+from jobs.job import Job, opened_job
 from jobs.outcome import ExitCode
 from jobs.planning import Plan, plan
 from jobs.progress import Progress
@@ -20,7 +20,7 @@ from jobs.verdict import add_fail_on
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
-  kraftlake run --captures /backup/controllers --lake /data/lake --report /srv/www/kraft.html
+  kraftlake run --captures /backup/controllers --lake /data/lake --validate --report /srv/www/kraft.html
   kraftlake run --captures node-1 node-2 node-3 --lake .lake --dry-run
   kraftlake run --captures /backup/2026-11-21.tar.gz s3://backup/controllers --lake /data/lake
   kraftlake run --captures /mnt/copy --cluster-id rPoTXydvQsK3Nv6AA77Cqg --node-id 1 --lake .lake"""
@@ -31,21 +31,29 @@ QUICK_BYTES = 64 * 1024 * 1024
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_captures(parser)
+    parser.add_argument(
+        "--validate",
+        action="store_true",
+        help="then hold what is new against what is expected of the data, as kraftlake validate does",
+    )
     add_fail_on(parser)
     add_report(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    code = read_captures(args, derive=True)
+    code = read_captures(args, derive=True, validate=args.validate)
     if args.report is not None and not args.dry_run:
         page = write_page(args.lake, args.report, (), args.now)
         print(f"page: {args.report}, {page['page_bytes']:,} bytes", file=sys.stderr)
     return code
 
 
-def read_captures(args: argparse.Namespace, derive: bool) -> int:
-    """Read captures into the lake and, if asked to, derive what they prove."""
+def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False) -> int:
+    """Read captures into the lake and, if asked to, derive what they prove, and hold the data to account.
+
+    Also where nothing is new: captures grow old.
+    """
     progress = Progress(args.log)
     with opened_inputs(args.captures, args.scratch) as inputs:
         planned = plan(arguments.selection_of(args, inputs.roots), inputs.left_out)
@@ -54,17 +62,26 @@ def read_captures(args: argparse.Namespace, derive: bool) -> int:
         if args.dry_run:
             print_plan(planned, inputs)
             return ExitCode.FINE
-        record = Record(args.verb, progress, args.fail_on)
-        unchanged = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
-        if unchanged is not None:
-            return unchanged
+        if not validate:
+            record = Record(args.verb, progress, args.fail_on)
+            unchanged = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
+            if unchanged is not None:
+                return unchanged
         with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
             job.read(planned, inputs.fetch)
             if derive:
                 job.derive(sorted(job.touched))
             job.commit()
             job.publish()
-            return job.finish(sorted(planned.clusters))
+            return job.finish(sorted(planned.clusters), unmet(job, args) if validate else ())
+
+
+def unmet(job: Job, args: argparse.Namespace) -> list[str]:
+    """What is not as expected of the data, in lines."""
+    from jobs.expecting import check_expectations, unseen
+
+    what = unseen(job.lake.path, job.run.run_id)
+    return check_expectations(job, what, arguments.now_of(args), "text", args.settings.expectations)
 
 
 def print_plan(planned: Plan, inputs: Inputs) -> None:

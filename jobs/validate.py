@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jobs import arguments
 from jobs.derive import chosen_clusters
-from jobs.expecting import check_expectations, show_failing
+from jobs.expecting import Unseen, check_expectations, show_failing, unseen
 from jobs.findings import by_urgency, told
 from jobs.job import opened_job
 from jobs.progress import Progress
@@ -19,12 +19,15 @@ from transforms.tables import FINDINGS, RECOVERIES
 
 EXAMPLES = """examples:
   kraftlake validate --lake /data/lake
+  kraftlake validate --lake /data/lake --full
   kraftlake validate --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg --fail-on open
   kraftlake validate --lake /data/lake --format jsonl --fail-on never
   kraftlake validate --lake /data/lake --failing captures.log_is_gapless
 
-All clusters are judged anew. Acknowledged findings are listed last, resolved ones are not:
-kraftlake findings list --state all has them."""
+Only what came since the last validation is looked at: clusters with new captures, and of large tables their
+new rows. --full looks at everything again, and judges all clusters anew, as after an upgrade of kraftlake;
+--cluster does so for one. What is open is listed, and decides the exit code, for all clusters. Acknowledged
+findings are listed last, resolved ones are not: kraftlake findings list --state all has them."""
 
 # For more clusters than this, the advice is left to kraftlake explain --recovery and table recoveries.
 ADVISED_CLUSTERS = 10
@@ -33,7 +36,12 @@ ADVISED_CLUSTERS = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
-    parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
+    parser.add_argument(
+        "--cluster", action="append", default=[], metavar="ID", help="only this cluster, and all of it"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="look at all clusters and all rows, not only at what is new"
+    )
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="form of the findings")
     parser.add_argument(
         "--rules-only",
@@ -58,14 +66,13 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         chosen = chosen_clusters(job, args)
-        limit = chosen if args.cluster else None
-        now = arguments.now_of(args)
+        now, allowed = arguments.now_of(args), args.settings.expectations
         if args.failing:
-            show_failing(job, args.failing, limit, now, args.settings.expectations)
+            show_failing(job, args.failing, chosen if args.cluster else None, now, allowed)
             return job.end(chosen, [], 0)
-        job.derive(chosen)
-        allowed = args.settings.expectations
-        unmet = [] if args.rules_only else check_expectations(job, limit, now, args.format, allowed)
+        what = chosen if args.full or args.cluster else unseen(job.lake.path, job.run.run_id)
+        job.derive(what.unjudged if isinstance(what, Unseen) else what)
+        unmet = [] if args.rules_only else check_expectations(job, what, now, args.format, allowed)
         return job.end(chosen, [*lines(job.lake.path, chosen, args.format), *unmet], 0)
 
 

@@ -22,7 +22,9 @@ UNITS = sorted((SCHEDULES / "systemd").glob("kraftlake*"))
 
 def understood(words: list[str]) -> str:
     """The verb of a kraftlake command line; its own parser must take it, in a folder that is there."""
-    words = [str(Path(w).name) if before == "--out" else w for before, w in pairwise(["", *words])]
+    words = [part for word in words for part in word.split("=", 1)]
+    pages = ("--out", "--report")
+    words = [Path(word).name if before in pages else word for before, word in pairwise(["", *words])]
     return build_parser(words[0], Settings()).parse_args(words).verb
 
 
@@ -49,7 +51,7 @@ def test_systemd_units_call_verbs_and_have_timers() -> None:
         ]
         for path in services
     }
-    assert verbs == {"kraftlake": ["run", "validate", "report"], "kraftlake-capture": ["capture"]}
+    assert verbs == {"kraftlake": ["run", "report"], "kraftlake-capture": ["capture"]}
     for path in services:
         timer = unit(path.with_suffix(".timer"))
         assert timer["Timer"]["OnCalendar"]
@@ -78,7 +80,7 @@ def test_the_airflow_dag_calls_verbs_in_order() -> None:
     }
     names = {"LAKE": ast.literal_eval(assigned["LAKE"])}
     commands = eval(compile(ast.Expression(assigned["COMMANDS"]), "dag", "eval"), names)
-    assert list(commands) == ["run", "validate", "report"]
+    assert list(commands) == ["run", "report"]
     for name, command in commands.items():
         program, *words = command.split()
         assert (program, understood(words)) == ("kraftlake", name)
@@ -93,8 +95,8 @@ def test_the_kubernetes_cronjob() -> None:
     assert spec["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [1, 2]
     pod = spec["template"]["spec"]
     assert pod["restartPolicy"] == "Never"  # without it Kubernetes refuses a podFailurePolicy
-    containers: list[dict[str, Any]] = [*pod["initContainers"], *pod["containers"]]
-    assert [understood(c["command"][1:]) for c in containers] == ["run", "report", "validate"]
+    containers: list[dict[str, Any]] = pod["containers"]
+    assert [understood(c["command"][1:]) for c in containers] == ["run"]
     volumes = {volume["name"] for volume in pod["volumes"]}
     assert all({m["name"] for m in c["volumeMounts"]} <= volumes for c in containers)
 

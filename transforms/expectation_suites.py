@@ -2,9 +2,10 @@
 
 An expectation's condition serves twice: the rows that fail it are counted by cluster, and they can be listed
 (see transforms.expectations). Where a `measure` is named instead, its largest value is compared with what is
-allowed. Relations name tables in braces; {now} is the reference clock. new_batches,
-new_records and new_snapshot_records are the big tables as far as a run has touched them: `scope_from` is then
-the offset from which on their rows are there, null where all are.
+allowed. Relations name tables in braces; {now} is the reference clock. new_batches, new_records and
+new_snapshot_records are the big tables as far as they are new: their rows from offset `scope_from` of the
+cluster on, 0 where all are looked at. {scopes} has it too, of each cluster that has new rows. The histories
+are there from that offset on.
 """
 
 from __future__ import annotations
@@ -224,11 +225,10 @@ RECORDS = Check(
                  COUNT(DISTINCT `offset`) AS offsets, COUNT(unread_reason) AS unread,
                  BOOL_AND({all_filled("", tables.RECORDS)}) AS is_filled
           FROM {{new_records}}
-          WHERE scope_from IS NULL OR batch_base_offset >= scope_from
           GROUP BY cluster_id, batch_base_offset, leader_epoch, batch_crc) r
     FULL OUTER JOIN (SELECT DISTINCT cluster_id, base_offset, leader_epoch, crc, record_count
                      FROM {{new_batches}}
-                     WHERE scope_from IS NULL OR base_offset >= scope_from) b
+                     WHERE base_offset >= scope_from) b
       ON b.cluster_id = r.cluster_id AND b.base_offset = r.batch_base_offset
      AND b.leader_epoch = r.leader_epoch AND b.crc = r.batch_crc""",
     (
@@ -381,7 +381,7 @@ VOTER_SETS = check(
     Expectation(
         "record_is_known",
         "A set of the log has its VotersRecord in records",
-        "source <> 'record' OR is_held",
+        "NOT is_new OR source <> 'record' OR is_held",
     ),
     Expectation(
         "status_is_known",
@@ -412,10 +412,11 @@ VOTER_SETS = check(
         severity=WARNING,
     ),
     table=tables.VOTER_SETS,
-    columns=(*FOUND, "known.ids AS captured_ids"),
+    columns=(*FOUND, "known.ids AS captured_ids", "COALESCE(t.`offset` >= scope_from, FALSE) AS is_new"),
     joins="""
+    LEFT JOIN {scopes} scopes ON scopes.cluster_id = t.cluster_id
     LEFT JOIN (SELECT DISTINCT cluster_id, `offset`, leader_epoch
-               FROM {records} WHERE is_control AND type = 'KRaftVoters') holder
+               FROM {new_records} WHERE is_control AND type = 'KRaftVoters') holder
       ON holder.cluster_id = t.cluster_id AND holder.`offset` = t.`offset`
      AND holder.leader_epoch = t.leader_epoch
     LEFT JOIN (SELECT cluster_id, COLLECT_SET(node_id) AS ids FROM {captures} GROUP BY cluster_id) known

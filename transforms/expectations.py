@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, reduce
@@ -23,13 +23,13 @@ from transforms import tables
 from transforms.expectation_suites import COMMON, WHOLE_LAKE, Check, Expectation, Suite, all_filled, suites
 from transforms.frames import to_frame, to_rows
 from transforms.lake import Lake, in_clusters
-from transforms.tables import EXPECTATION_RESULTS, TABLES, Table
+from transforms.tables import EXPECTATION_RESULTS, HISTORIES, TABLES, Table
 
 Row = dict[str, Any]
 Frames = Mapping[str, DataFrame]
 # Suite, then expectation, to what is changed of it: allowed, severity.
 Overrides = Mapping[str, Mapping[str, Mapping[str, Any]]]
-# Too large to be looked at whole by every run.
+# Too large to be looked at whole by every run, beside the histories.
 BIG = (tables.BATCHES, tables.RECORDS, tables.SNAPSHOT_RECORDS)
 LISTED_ROWS = 20
 SEVERITIES = {"error": "critical", "warning": "warning"}
@@ -41,10 +41,13 @@ class UnknownExpectationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is looked at: clusters (None = all), and of big tables only what came with a run (None = all)."""
+    """What is looked at: clusters (None = all), and of big tables only what came with runs (None = all)."""
 
     clusters: Sequence[str] | None = None
-    new_rows_of: str | None = None
+    new_rows_of: Collection[str] | None = None
+
+
+WHOLE = Scope()
 
 
 # --- the lake --------------------------------------------------------------------------------------
@@ -55,21 +58,20 @@ def expect(
     run_id: str,
     started_at: datetime,
     now: datetime,
-    clusters: Sequence[str] | None = None,
-    new_rows_of: str | None = None,
+    scope: Scope = WHOLE,
     overrides: Overrides | None = None,
 ) -> list[Row]:
     """Run every suite over the lake, append the results to expectation_results and return them.
 
-    `clusters` limits what is looked at (freshness is judged for all); `new_rows_of` limits it further: of big
-    tables to the rows that run wrote. Raises UnknownExpectationError for overrides of what there is not.
+    `scope` limits what is looked at, but freshness, which is judged for all clusters. Raises
+    UnknownExpectationError for overrides of what there is not.
     """
     chosen = configured(suites(), overrides)
     every = {t.name: lake.read(t) for t in TABLES}
-    frames = scoped(every, Scope(clusters, new_rows_of))
+    frames = scoped(every, scope)
     found = [
         row | {"run_id": run_id, "loaded_at": started_at}
-        for row in results(chosen, frames, every, now, clusters)
+        for row in results(chosen, frames, every, now, scope.clusters)
     ]
     if found:
         lake.append(
@@ -100,25 +102,26 @@ def failing_rows(
 
 
 def scoped(every: Frames, scope: Scope) -> dict[str, DataFrame]:
-    """The tables limited to the scope's clusters, and the big ones also to what is new (as new_...)."""
+    """The tables limited to the scope, big ones as new_..., and in `scopes` where their new rows begin."""
     frames = dict(every)
     if scope.clusters is not None:
         limit = in_clusters(scope.clusters)
         frames = {name: f.where(limit) if "cluster_id" in f.columns else f for name, f in frames.items()}
     if scope.new_rows_of is not None:
-        return frames | of_run(frames, scope.new_rows_of)
-    whole = F.lit(None).cast("bigint")
-    return frames | {f"new_{t.name}": frames[t.name].withColumn("scope_from", whole) for t in BIG}
+        return frames | of_runs(frames, scope.new_rows_of)
+    begin = F.lit(0).cast("bigint").alias("scope_from")
+    scopes = frames["captures"].select("cluster_id", begin).distinct()
+    return frames | {"scopes": scopes} | {f"new_{t.name}": frames[t.name].select("*", begin) for t in BIG}
 
 
-def of_run(frames: Frames, run_id: str) -> dict[str, DataFrame]:
-    """Of the big tables what came with the run, and what lies above it in the same clusters."""
-    new = F.col("run_id") == run_id
-    starts = [
-        frames[name].where(new).select("cluster_id", F.col(column).alias("first"))
-        for name, column in (("batches", "base_offset"), ("records", "batch_base_offset"))
-    ]
-    first = reduce(DataFrame.union, starts).groupBy("cluster_id").agg(F.min("first").alias("scope_from"))
+def of_runs(frames: Frames, run_ids: Collection[str]) -> dict[str, DataFrame]:
+    """Of the big tables what came with these runs, and what lies above it in the same clusters.
+
+    A record is read with the batch that holds it, so the batches tell where the new ones begin.
+    """
+    new = F.col("run_id").isin(sorted(run_ids))
+    begin = F.min("base_offset").alias("scope_from")
+    first = frames["batches"].where(new).groupBy("cluster_id").agg(begin)
     rows = to_rows(first)
     # As a literal too, so that files below it are not even opened.
     lowest = min((row["scope_from"] for row in rows), default=0)
@@ -128,12 +131,20 @@ def of_run(frames: Frames, run_id: str) -> dict[str, DataFrame]:
     batches = frames["batches"].where(F.col("last_offset") >= lowest - 1).join(since, "cluster_id")
     records = frames["records"].where(F.col("batch_base_offset") >= lowest).join(since, "cluster_id")
     return {
+        "scopes": since,
         "new_batches": batches.where("last_offset >= scope_from - 1"),
         "new_records": records.where("batch_base_offset >= scope_from"),
         "new_snapshot_records": frames["snapshot_records"].join(
             fresh, list(tables.SNAPSHOTS.key), "left_semi"
         ),
+        **{table.name: versions_since(frames[table.name], since, lowest) for table in HISTORIES},
     }
+
+
+def versions_since(history: DataFrame, since: DataFrame, lowest: int) -> DataFrame:
+    """The versions that began where there are new records: only they can have a key twice."""
+    begun = history.where(F.col("valid_from_offset") >= lowest).join(since, "cluster_id")
+    return begun.where("valid_from_offset >= scope_from").select(history.columns)
 
 
 # --- metrics ---------------------------------------------------------------------------------------
@@ -143,12 +154,17 @@ def results(
     chosen: Iterable[Suite], frames: Frames, every: Frames, now: datetime, clusters: Sequence[str] | None
 ) -> Iterator[Row]:
     """Rows of expectation_results but the columns of the run."""
-    checks = [(suite, check) for suite in chosen for check in suite.checks]
+    checks = [
+        (suite, check)
+        for suite in chosen
+        for check in suite.checks
+        if clusters or clusters is None or check.every_cluster or is_of_lake(suite.table)
+    ]
     counted = metrics(checks, frames, every, now)
     known = sorted(clusters if clusters is not None else clusters_of(every["captures"]))
     judgements: list[list[Row]] = []
     for (suite, check), metric in zip(checks, counted, strict=True):
-        owners = [WHOLE_LAKE] if "cluster_id" not in suite.table.names else known
+        owners = [WHOLE_LAKE] if is_of_lake(suite.table) else known
         judgements.append(list(judged(suite.table, check, filled_up(metric, check, owners))))
     broken = {position for position, rows in enumerate(judgements) if any(not row["success"] for row in rows)}
     examples = listed(checks, broken, frames, every, now) if broken else {}
@@ -156,6 +172,11 @@ def results(
         if not row["success"]:
             row["failing_rows"] = examples.get((row["suite"], row["expectation"], row["cluster_id"]), [])
         yield row
+
+
+def is_of_lake(table: Table) -> bool:
+    """Whether its rows belong to no cluster."""
+    return "cluster_id" not in table.names
 
 
 def clusters_of(captures: DataFrame) -> list[str]:
@@ -177,7 +198,7 @@ def keys(of: Iterable[Table], frames: Frames) -> DataFrame:
     rows = [
         frames[table.name].select(
             F.lit(table.name).alias("suite"),
-            F.col("cluster_id") if "cluster_id" in table.names else F.lit(WHOLE_LAKE).alias("cluster_id"),
+            F.lit(WHOLE_LAKE).alias("cluster_id") if is_of_lake(table) else F.col("cluster_id"),
             F.to_json(F.struct(*table.key), {"ignoreNullFields": "false"}).alias("row"),
             F.expr(all_filled("", table)).alias("is_filled"),
         )
@@ -248,7 +269,7 @@ def filled_up(metric: pd.DataFrame, check: Check, owners: Iterable[str]) -> pd.D
     wanted = sorted({*owners, *metric["cluster_id"]})
     whole = metric.set_index("cluster_id").reindex(wanted)
     counts = [e.name for e in check.expectations if e.measure is None]
-    whole[counts] = whole[counts].fillna(0)
+    whole[counts] = whole[counts].astype("float64").fillna(0)
     return whole.rename_axis("cluster_id").reset_index()
 
 

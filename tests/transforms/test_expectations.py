@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.types import StructField, StructType
 
 from tests.transforms.sound_cluster import Rows, a_row, at, changed, doubled, sound_cluster, stretch
-from transforms import expectations, tables
+from transforms import tables
 from transforms.expectation_suites import COMMON, WHOLE_LAKE, Suite, suites
 from transforms.expectations import Scope, UnknownExpectationError, configured, results, scoped, verdicts
 from transforms.frames import to_frame
@@ -191,23 +191,54 @@ def test_a_wrong_threshold_is_refused(overrides: Any, said: str) -> None:
 
 
 def test_only_what_a_run_wrote_is_looked_at(spark: Any) -> None:
-    """Faults below the first new row are left alone; one at the border with the old rows is seen."""
-    old = sound_cluster("old")
-    new = sound_cluster("new")
+    """Faults below the first new row are left alone; one at the border with the old rows is seen.
+
+    Below it lies the record of the voter set, too, which must not be missed for that.
+    """
+    old, new = sound_cluster("old"), sound_cluster("new")
     for rows in (old, new):
         rows["records"].pop(1)  # of the first batch, which is not new
     for table in ("batches", "records"):
         for row in new[table]:
             row["run_id"] = "now" if row["leader_epoch"] == 2 else "before"
     new["records"].pop()
+    for offset in (1, 2):
+        topic = a_row(tables.TOPICS, cluster_id="new", topic_id=f"at {offset}", valid_from_offset=offset)
+        new["topics"] += [topic, dict(topic)]
     frames = frames_of(spark, {t: old[t] + new[t] for t in old})
-    chosen = [SUITES[name] for name in ("batches", "records")]
-    limited = scoped(frames, Scope(["old", "new"], "now"))
-    failed = [r for r in results(chosen, limited, frames, NOW, ["old", "new"]) if not r["success"]]
-    assert [(r["cluster_id"], r["expectation"], r["observed"]) for r in failed] == [
-        ("new", "batch_is_complete", 1)
-    ]
-    assert expectations.SEVERITIES[failed[0]["severity"]] == "critical"
+    limited = scoped(frames, Scope(["old", "new"], {"now"}))
+    assert failing(["batches", "records", "topics", "voter_sets"], limited, frames, ["old", "new"]) == {
+        ("new", "records", "batch_is_complete", 1.0),
+        ("new", "topics", "key_is_unique", 1.0),
+    }
+    new["voter_sets"][1]["offset"] = 3  # where there is no such record
+    frames = frames_of(spark, new)
+    limited = scoped(frames, Scope(["new"], {"now"}))
+    assert failing(["voter_sets"], limited, frames, ["new"]) == {
+        ("new", "voter_sets", "record_is_known", 1.0)
+    }
+
+
+def failing(suites: list[str], frames: Any, every: Any, clusters: list[str]) -> set[tuple[Any, ...]]:
+    chosen = [SUITES[name] for name in suites]
+    return {
+        (row["cluster_id"], row["suite"], row["expectation"], row["observed"])
+        for row in results(chosen, frames, every, NOW, clusters)
+        if not row["success"]
+    }
+
+
+def test_where_nothing_is_new_only_ages_are_asked_for(spark: Any) -> None:
+    rows = sound_cluster("c")
+    doubled("captures")(rows)
+    frames = frames_of(spark, rows | {"runs": broken_run()})
+    late = at(24 * 30)
+    found = list(results(configured(suites()), scoped(frames, Scope([], ())), frames, late, []))
+    assert {(r["cluster_id"], r["suite"], r["expectation"]) for r in found if not r["success"]} == {
+        ("c", "captures", "newest_capture_is_fresh"),
+        *(("*", *name.split(".")) for name in NAMES if name.startswith("runs.")),
+    }
+    assert {r["suite"] for r in found} == {"captures", "runs"}
 
 
 def test_the_document_lists_every_expectation() -> None:

@@ -1,0 +1,147 @@
+"""The schedules as their own tools read them: each is installed from PyPI into a folder of its own.
+
+systemd's is asked in tests/test_schedules.py, where there is one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.long
+
+SCHEDULES = Path(__file__).parents[2] / "schedules"
+Ask = Callable[[str, Path], Any]
+
+DAGS = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+
+bag = DagBag(sys.argv[1])
+tasks = {t.task_id: t for dag in bag.dags.values() for t in dag.tasks}
+print(json.dumps({
+    "errors": bag.import_errors,
+    "warnings": bag.captured_warnings,
+    "dags": list(bag.dags),
+    "after": {name: sorted(t.downstream_task_ids) for name, t in tasks.items()},
+    "rules": {name: t.trigger_rule.value for name, t in tasks.items()},
+}))
+"""
+# What a task does with each exit code of its command.
+EXITS = """
+import importlib.util, json, sys
+
+spec = importlib.util.spec_from_file_location("dag", sys.argv[1] + "/kraftlake_dag.py")
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+raised = {}
+for code in (0, 1, 2, 3, 4):
+    try:
+        module.call(f"{sys.executable} -c raise(SystemExit({code}))")
+        raised[code] = None
+    except Exception as error:
+        raised[code] = type(error).__name__
+print(json.dumps(raised))
+"""
+# The API's own schema, properties that it does not know refused.
+RESOURCE = """
+import json, sys, kubernetes_validate, yaml
+
+text = open(sys.argv[1] + "/cronjob.yaml").read()
+faults = []
+for spoilt in (text, text.replace("concurrencyPolicy", "concurencyPolicy")):
+    try:
+        resource, version = yaml.safe_load(spoilt), kubernetes_validate.latest_version()
+        kubernetes_validate.validate(resource, version, strict=True)
+        faults.append(None)
+    except kubernetes_validate.ValidationError as error:
+        faults.append(error.message)
+print(json.dumps(faults))
+"""
+# Databricks' own classes of a bundle's resources refuse what a job does not have.
+JOB = """
+import json, sys, yaml
+from databricks.bundles.jobs import Job
+
+job = yaml.safe_load(open(sys.argv[1] + "/databricks.yml"))["resources"]["jobs"]["kraftlake"]
+read = Job.from_dict(job)
+try:
+    Job.from_dict(job | {"shedule": {}})
+    refused = None
+except Exception as error:
+    refused = str(error)
+print(json.dumps({
+    "tasks": [task.task_key for task in read.tasks],
+    "cron": read.schedule.quartz_cron_expression,
+    "refused": refused,
+}))
+"""
+
+
+def installed(folder: Path, *packages: str) -> Ask:
+    """A function that runs a script where the packages are installed, and returns what it prints as JSON."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+    subprocess.run(command, check=True)
+
+    def ask(script: str, argument: Path) -> Any:
+        done = subprocess.run(
+            [python, "-c", script, argument],
+            env=os.environ | {"AIRFLOW_HOME": str(folder / "airflow"), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    folder = tmp_path_factory.mktemp("airflow") / "venv"
+    return installed(folder, "apache-airflow==3.3.2", "apache-airflow-providers-standard==1.21.0")
+
+
+def test_airflow_loads_the_dag(airflow: Ask) -> None:
+    assert airflow(DAGS, SCHEDULES / "airflow") == {
+        "errors": {},
+        "warnings": {},
+        "dags": ["kraftlake"],
+        "after": {"run": ["report"], "report": []},
+        "rules": {"run": "all_success", "report": "all_done"},
+    }
+
+
+def test_airflow_tries_again_what_may_pass(airflow: Ask) -> None:
+    """AirflowFailException fails a task for good, any other exception is tried again."""
+    assert airflow(EXITS, SCHEDULES / "airflow") == {
+        "0": None,
+        "1": "AirflowFailException",
+        "2": "AirflowFailException",
+        "3": "RuntimeError",
+        "4": "RuntimeError",
+    }
+
+
+def test_the_cronjob_is_one_by_the_schema_of_kubernetes(tmp_path: Path) -> None:
+    ask = installed(tmp_path / "venv", "kubernetes-validate==1.37.0")
+    fine, spoilt = ask(RESOURCE, SCHEDULES / "kubernetes")
+    assert fine is None
+    assert "concurencyPolicy" in spoilt
+
+
+def test_the_job_is_one_by_the_classes_of_databricks(tmp_path: Path) -> None:
+    ask = installed(tmp_path / "venv", "databricks-bundles==1.22.1", "pyyaml")
+    read = ask(JOB, SCHEDULES / "databricks")
+    assert (read["tasks"], read["cron"]) == (["run"], "0 20 * * * ?")
+    assert "shedule" in read["refused"]
