@@ -72,8 +72,9 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
             if derive:
                 job.derive(sorted(job.touched))
             job.commit()
+            failing = unmet(job, args) if validate else []
             job.publish()
-            return job.finish(sorted(planned.clusters), unmet(job, args) if validate else ())
+            return job.finish(sorted(planned.clusters), failing)
 
 
 def unmet(job: Job, args: argparse.Namespace) -> list[str]:
