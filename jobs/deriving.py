@@ -9,6 +9,7 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from jobs.checking import check_snapshots
 from jobs.histories import derive_histories
 from jobs.ingesting import Ingested, observed
 from jobs.progress import Progress
@@ -16,12 +17,14 @@ from transforms.cluster_facts import cluster_facts
 from transforms.derived import DERIVED, derive_clusters, rows_of
 from transforms.frames import to_frame, to_rows
 from transforms.lake import Lake, in_clusters
+from transforms.snapshot_checks import deviation_schema
 from transforms.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
     CAPTURES,
     OBSERVATIONS,
     RECORDS,
+    SNAPSHOT_CHECKS,
     SNAPSHOT_RECORDS,
     SNAPSHOTS,
 )
@@ -42,8 +45,10 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: Ingested, progress: Progr
         t.name: lake.read(t).where(in_clusters(clusters))
         for t in (BATCHES, RECORDS, SNAPSHOTS, SNAPSHOT_RECORDS, ACKNOWLEDGEMENTS)
     }
+    checks = check_snapshots(lake, clusters, fresh.captures.values(), progress)
+    deviations = to_frame(lake.spark, checks.deviations, deviation_schema())
     with progress.stage("derive", f"{len(clusters)} clusters"):
-        facts = cluster_facts(captures, observations=observations, **read)
+        facts = cluster_facts(captures, observations=observations, snapshot_deviations=deviations, **read)
         tasks = min(len(clusters), 4 * lake.spark.sparkContext.defaultParallelism)
         derived = derive_clusters(facts.repartition(tasks)).persist(StorageLevel.MEMORY_AND_DISK)
         failed = {r["cluster_id"]: r["failure"] for r in to_rows(derived.where("failure IS NOT NULL"))}
@@ -53,10 +58,13 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: Ingested, progress: Progr
         with progress.stage("write conclusions"), ThreadPoolExecutor(4) as threads:
             good = derived.where("failure IS NULL")
             list(threads.map(lambda table: lake.replace(table, rows_of(good, table), done), DERIVED))
+            if checks.changed:
+                rows = to_frame(lake.spark, checks.rows, SNAPSHOT_CHECKS.schema)
+                lake.replace(SNAPSHOT_CHECKS, rows, clusters)
     derived.unpersist()
     if done:
         derive_histories(lake, done, progress, whole=not fresh.captures)
-    return failed
+    return checks.failed | failed
 
 
 def all_captures(lake: Lake, clusters: Sequence[str], uncommitted: list[Row]) -> DataFrame:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kraft_core.findings.facts import BatchConflict, BatchCopy, Observation, RuleFacts, UnreadableBytes
+from kraft_core.findings.facts import (
+    BatchConflict,
+    BatchCopy,
+    Observation,
+    RuleFacts,
+    SnapshotDeviation,
+    UnreadableBytes,
+)
 from kraft_core.findings.finding import Finding
 from transforms.frames import milliseconds, moment
 from transforms.tables import FINDINGS
@@ -19,6 +26,7 @@ def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
     return RuleFacts(
         batch_conflicts=tuple(batch_conflicts(row["batch_conflicts"])),
         unreadable=tuple(unreadable(lost) for lost in quarantined),
+        snapshot_deviations=tuple(SnapshotDeviation(**told) for told in row["snapshot_deviations"]),
         observations=tuple(observation(row["cluster_id"], seen) for seen in row["observations"]),
     )
 

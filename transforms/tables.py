@@ -543,6 +543,42 @@ FINDINGS = Table(
     recomputed=True,
 )
 
+SNAPSHOT_CHECKS = Table(
+    "snapshot_checks",
+    "What a checkpoint came to, held against the replay of the log below it (rule 22)",
+    (
+        CLUSTER_ID,
+        required("end_offset", "BIGINT", "End offset of the checkpoint"),
+        required("leader_epoch", "INT", "Epoch of the checkpoint"),
+        required("content_digest", "STRING", "SHA-256 of the checkpoint"),
+        required("base_end_offset", "BIGINT", "End of the checkpoint that the replay goes on from; 0: none"),
+        required("base_content_digest", "STRING", "SHA-256 of that checkpoint; empty: none"),
+        required("log_digest", "STRING", "Digest of the epochs and offsets of the log that was replayed"),
+        required(
+            "outcome",
+            "STRING",
+            "equal; lawful, where Kafka leaves things out by design; deviates; unread_log or "
+            "unread_checkpoint, where a record below its end, or one of its own, cannot be read",
+        ),
+        Column(
+            "deviations",
+            "ARRAY<STRUCT<kind: STRING, thing: STRING, is_missing: BOOLEAN, is_extra: BOOLEAN, "
+            "explanation: STRING>>",
+            "What it has otherwise, the first of them; explanation: the known fault of Kafka, or empty",
+        ),
+    ),
+    key=(
+        "cluster_id",
+        "end_offset",
+        "leader_epoch",
+        "content_digest",
+        "base_end_offset",
+        "base_content_digest",
+    ),
+    clustering=(),
+    recomputed=True,
+)
+
 ACKNOWLEDGEMENTS = Table(
     "acknowledgements",
     "A finding that somebody has taken note of; kept when findings are derived again",
@@ -854,6 +890,7 @@ TABLES: tuple[Table, ...] = (
     VOTER_CHANGES,
     HIGH_WATERMARKS,
     TRUNCATIONS,
+    SNAPSHOT_CHECKS,
     FINDINGS,
     ACKNOWLEDGEMENTS,
     RECOVERIES,

@@ -1,0 +1,187 @@
+"""Which replay of the log each captured checkpoint must equal (rule 22).
+
+By Raft's log matching (KIP-595) the last record of a checkpoint, by offset and epoch, names the whole log
+below it, whichever replica's capture shows that log. Where captures reach down to offset 0, every checkpoint
+on that log must equal the replay from there. Elsewhere a replica's oldest checkpoint is taken on trust, and
+its later ones are held against the replay from that one on: which of two replicas is right about what was
+before cannot be told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kraft_core.evidence.lineage import Lineage
+from kraft_core.findings.facts import Holder
+
+# Raised when the same records come to another image, or other deviations are told of the same one.
+COMPARISON_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of one epoch in a log; end_offset is exclusive."""
+
+    leader_epoch: int
+    first_offset: int
+    end_offset: int
+
+
+Log = tuple[Part, ...]
+"""Parts that follow each other without a gap."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CheckpointKey:
+    """A checkpoint, by its end, the epoch of its last record and the digest of its content."""
+
+    end_offset: int
+    leader_epoch: int
+    content_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A checkpoint that must equal the replay of `log` onto `base`; None: onto nothing, from offset 0."""
+
+    checkpoint: CheckpointKey
+    base: CheckpointKey | None
+    log: Log
+
+    @property
+    def log_digest(self) -> str:
+        """Names the replay: where it is the same, so is what the comparison comes to."""
+        text = repr((COMPARISON_VERSION, [(p.leader_epoch, p.first_offset, p.end_offset) for p in self.log]))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A replay of `log` onto the checkpoint `start` (None: onto nothing), and what it is compared with."""
+
+    start: CheckpointKey | None
+    log: Log
+    comparisons: tuple[Comparison, ...]
+
+
+def comparisons(lineage: Lineage, held: Mapping[Holder, Collection[CheckpointKey]]) -> list[Comparison]:
+    """What is to be compared of the whole checkpoints that each replica held, in any of its captures.
+
+    One whose last record no capture shows, and one that is taken on trust, has no comparison.
+    """
+    logs = {c: log_below(lineage, c.leader_epoch, c.end_offset) for some in held.values() for c in some}
+    found: dict[Comparison, None] = {}
+    for holder in sorted(held):
+        own = sorted(held[holder])
+        for checkpoint in own:
+            log = logs[checkpoint]
+            if not log:
+                continue
+            if log[0].first_offset == 0:
+                found[Comparison(checkpoint, None, log)] = None
+                continue
+            base = next(c for c in own if _lies_on(c, log))
+            if base != checkpoint:
+                found[Comparison(checkpoint, base, _from(log, base.end_offset))] = None
+    return list(found)
+
+
+def replays(wanted: Iterable[Comparison], equal: Iterable[Comparison]) -> list[Replay]:
+    """The replays that make the wanted comparisons, each from the newest place of which the image is known.
+
+    equal: comparisons made before whose checkpoint holds just what the replay comes to.
+    """
+    known = _by_base(equal)
+    return [
+        _replay(base, along, known.get(base, ()))
+        for base, some in _by_base(wanted).items()
+        for along in _lines(some)
+    ]
+
+
+def goes_on_from(comparison: Comparison, earlier: Comparison) -> bool:
+    """Whether what is replayed for a comparison begins with what is replayed for another one."""
+    return comparison.base == earlier.base and _begins(earlier.log, comparison.log)
+
+
+def _replay(base: CheckpointKey | None, along: Sequence[Comparison], known: Iterable[Comparison]) -> Replay:
+    log = along[0].log
+    lowest = min(c.checkpoint.end_offset for c in along)
+    starts = [c.checkpoint for c in known if c.checkpoint.end_offset <= lowest and _begins(c.log, log)]
+    if not starts:
+        return Replay(base, log, tuple(along))
+    start = max(starts)
+    return Replay(start, _from(log, start.end_offset), tuple(along))
+
+
+def _by_base(items: Iterable[Comparison]) -> dict[CheckpointKey | None, list[Comparison]]:
+    grouped: defaultdict[CheckpointKey | None, list[Comparison]] = defaultdict(list)
+    for item in items:
+        grouped[item.base].append(item)
+    return grouped
+
+
+def _lines(items: Iterable[Comparison]) -> Iterator[list[Comparison]]:
+    """Comparisons whose logs go on from each other, the longest log first: mostly all of one base."""
+    rest = sorted(items, key=lambda c: c.checkpoint, reverse=True)
+    while rest:
+        longest = rest[0].log
+        yield [c for c in rest if _begins(c.log, longest)]
+        rest = [c for c in rest if not _begins(c.log, longest)]
+
+
+def _begins(log: Log, longer: Log) -> bool:
+    """Whether a log is the beginning of another one, or all of it."""
+    if not log:
+        return True
+    last = len(log) - 1
+    if len(log) > len(longer) or log[:last] != longer[:last]:
+        return False
+    one, other = log[last], longer[last]
+    return replace(one, end_offset=other.end_offset) == other and one.end_offset <= other.end_offset
+
+
+def _from(log: Log, offset: int) -> Log:
+    """A log from an offset on."""
+    return tuple(
+        replace(part, first_offset=max(part.first_offset, offset)) for part in log if part.end_offset > offset
+    )
+
+
+def _lies_on(checkpoint: CheckpointKey, log: Log) -> bool:
+    """Whether a checkpoint ends where the log begins, or its last record is one of the log's."""
+    if checkpoint.end_offset == log[0].first_offset:
+        return checkpoint.leader_epoch <= log[0].leader_epoch
+    nth = bisect_right(log, checkpoint.end_offset - 1, key=lambda part: part.first_offset) - 1
+    if nth < 0:
+        return False
+    part = log[nth]
+    return part.leader_epoch == checkpoint.leader_epoch and checkpoint.end_offset <= part.end_offset
+
+
+def log_below(lineage: Lineage, leader_epoch: int, end_offset: int) -> Log:
+    """What captures hold without a gap below an offset, whose last record is of an epoch.
+
+    Empty where no capture has that record, or captures contradict each other about its epoch.
+    """
+    parts: list[Part] = []
+    part = _part(lineage, leader_epoch, end_offset)
+    while part is not None:
+        parts.append(part)
+        link = lineage.lines[part.leader_epoch].below
+        begins_there = link is not None and link.end_offset == part.first_offset
+        part = _part(lineage, link.parent, link.end_offset) if link and begins_there else None
+    return tuple(reversed(parts))
+
+
+def _part(lineage: Lineage, leader_epoch: int, end_offset: int) -> Part | None:
+    line = lineage.lines.get(leader_epoch)
+    if line is None or line.contested:
+        return None
+    held = (first for first, end in line.covered if first < end_offset <= end)
+    first = next(held, None)
+    return None if first is None else Part(leader_epoch, first, end_offset)
