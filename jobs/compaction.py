@@ -24,10 +24,10 @@ def compact(lake: Any, progress: Progress, most: int = MOST_SMALL_FILES) -> list
     if wanted:
         with progress.stage("compact", ", ".join(t.name for t in wanted)):
             for table in wanted:
-                if table.clustering:
-                    lake.spark.sql(f"OPTIMIZE delta.`{lake.location(table)}`")
-                else:
+                if delta_rs.is_written_here(lake.path, table):
                     delta_rs.compact(lake.path, table)
+                else:
+                    lake.spark.sql(f"OPTIMIZE delta.`{lake.location(table)}`")
     return [t.name for t in wanted]
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.progress import Progress
+from transforms import delta_rs
 from transforms.frames import moment, to_frame
 from transforms.histories import Histories, histories
 from transforms.history_line import frame_of
 from transforms.lake import Lake, escape, in_clusters
 from transforms.replays import STARTS, Replay, replays, step_row
+from transforms.short_histories import short_histories
 from transforms.tables import HISTORIES, METADATA_TRANSACTIONS, RECORDS, REPLAYS, SNAPSHOT_RECORDS, Table
+
+Row = dict[str, Any]
 
 
 def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, whole: bool = False) -> None:
@@ -29,6 +34,31 @@ def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, wh
 
 
 def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
+    short = short_histories(lake.path, todo)
+    if short is None:
+        write_long_histories(lake, todo)
+    else:
+        for each in short:
+            write_rows(lake, each.table, each.rows, each.condition)
+    clusters = ", ".join(f"'{escape(replay.cluster_id)}'" for replay in todo)
+    of_them = f"cluster_id IN ({clusters})"
+    rows = list(transaction_rows(todo))
+    if rows or lake.exists(METADATA_TRANSACTIONS):
+        write_rows(lake, METADATA_TRANSACTIONS, rows, of_them)
+    steps = [step_row(replay.cluster_id, n, step) for replay in todo for n, step in enumerate(replay.steps)]
+    write_rows(lake, REPLAYS, steps, of_them)
+
+
+def write_rows(lake: Lake, table: Table, rows: list[Row], condition: str) -> None:
+    """Replace the rows of which the condition holds, without Spark where that can be."""
+    if delta_rs.is_written_here(lake.path, table):
+        delta_rs.replace_where(lake.path, table, rows, condition)
+    else:
+        lake.replace_where(table, to_frame(lake.spark, rows, table.schema), condition)
+
+
+def write_long_histories(lake: Lake, todo: Sequence[Replay]) -> None:
+    """By SQL (transforms.histories)."""
     touched = [replay.cluster_id for replay in todo]
     records, snapshot_records = (
         lake.read(t).where(in_clusters(touched)) for t in (RECORDS, SNAPSHOT_RECORDS)
@@ -38,9 +68,6 @@ def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
     tables = [t for t in HISTORIES if t.name in made.changed or (rewritten and lake.exists(t))]
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda table: write_history(lake, table, made, todo), tables))
-    write_transactions(lake, todo)
-    rows = [step_row(replay.cluster_id, n, step) for replay in todo for n, step in enumerate(replay.steps)]
-    lake.replace(REPLAYS, to_frame(lake.spark, rows, REPLAYS.schema), touched)
 
 
 def kept_versions(lake: Lake, todo: Sequence[Replay]) -> dict[str, DataFrame]:
@@ -68,22 +95,18 @@ def write_history(lake: Lake, table: Table, made: Histories, todo: Sequence[Repl
     lake.replace_where(table, made.rows(table), replaced)
 
 
-def write_transactions(lake: Lake, todo: Sequence[Replay]) -> None:
-    rows = [
-        {
-            "cluster_id": replay.cluster_id,
-            "begin_offset": t.begin_offset,
-            "end_offset": t.end_offset,
-            "name": t.name,
-            "outcome": t.outcome,
-            "reason": t.reason,
-            "begun_at": moment(t.begun_at),
-            "ended_at": moment(t.ended_at),
-            "commit_status": t.commit_status,
-        }
-        for replay in todo
-        for t in replay.transactions
-    ]
-    if rows or lake.exists(METADATA_TRANSACTIONS):
-        frame = to_frame(lake.spark, rows, METADATA_TRANSACTIONS.schema)
-        lake.replace(METADATA_TRANSACTIONS, frame, [replay.cluster_id for replay in todo])
+def transaction_rows(todo: Sequence[Replay]) -> Iterator[Row]:
+    """Rows of METADATA_TRANSACTIONS."""
+    for replay in todo:
+        for t in replay.transactions:
+            yield {
+                "cluster_id": replay.cluster_id,
+                "begin_offset": t.begin_offset,
+                "end_offset": t.end_offset,
+                "name": t.name,
+                "outcome": t.outcome,
+                "reason": t.reason,
+                "begun_at": moment(t.begun_at),
+                "ended_at": moment(t.ended_at),
+                "commit_status": t.commit_status,
+            }

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from transforms.frames import arrow_schema
 from transforms.tables import CAPTURES, Table
 
 Row = dict[str, Any]
@@ -124,6 +125,61 @@ def replace_rows(lake: Path, table: Table, rows: Iterable[Row]) -> None:
     assert {c.type for c in table.columns} == {"STRING"}
     found = pa.Table.from_pylist(list(rows), schema)
     again_if_others_commit(lambda: write_deltalake(lake / table.name, found, mode="overwrite"))
+
+
+def is_written_here(lake: Path, table: Table) -> bool:
+    """Whether delta-rs writes the table: none that is clustered, as some of earlier lakes are."""
+    if not exists(lake, table):
+        return not table.clustering
+    return "clustering" not in (DeltaTable(lake / table.name).protocol().writer_features or ())
+
+
+def replace_where(lake: Path, table: Table, rows: Iterable[Row], condition: str) -> None:
+    """Put rows in the place of all of which a condition (SQL) holds, as it does of them.
+
+    The table is made if it is not there. Needs a session: Spark knows the types.
+    """
+    found = pa.Table.from_pylist(list(rows), arrow_schema(table.schema))
+    create(lake, table)
+    again_if_others_commit(
+        lambda: write_deltalake(lake / table.name, found, mode="overwrite", predicate=condition)
+    )
+
+
+def replace_clusters(lake: Path, table: Table, rows: pa.Table, clusters: Iterable[str]) -> None:
+    """Put rows, of the table's columns and types, in the place of all of these clusters."""
+    create(lake, table)
+    names = ", ".join("'" + c.replace("'", "''") + "'" for c in sorted(clusters))
+    of_them = f"cluster_id IN ({names})"
+    again_if_others_commit(
+        lambda: write_deltalake(lake / table.name, rows, mode="overwrite", predicate=of_them)
+    )
+
+
+def put_rows(lake: Path, table: Table, rows: Iterable[Row]) -> None:
+    """Insert or update rows by the table's key; it is made if it is not there. Needs a session."""
+    create(lake, table)
+    found = pa.Table.from_pylist(list(rows), arrow_schema(table.schema))
+    same = " AND ".join(f"target.{k} = source.{k}" for k in table.key)
+
+    def merge() -> None:
+        merger = DeltaTable(lake / table.name).merge(found, same, "source", "target")
+        merger.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    again_if_others_commit(merge)
+
+
+def create(lake: Path, table: Table) -> None:
+    """The table, which has neither clustering nor checks, with its comments, if it is not there."""
+    if exists(lake, table):
+        return
+    comments = [c.comment for c in table.columns]
+    fields = [
+        field.with_metadata({"comment": comment})
+        for field, comment in zip(arrow_schema(table.schema), comments, strict=True)
+    ]
+    schema = Schema.from_arrow(pa.schema(fields))
+    DeltaTable.create(lake / table.name, schema, mode="ignore", description=table.comment)
 
 
 def write_row(lake: Path, table: Table, row: Row, **how: Any) -> None:

@@ -579,6 +579,18 @@ SNAPSHOT_CHECKS = Table(
     recomputed=True,
 )
 
+DERIVATIONS = Table(
+    "derivations",
+    "Whether what the captures of a cluster prove could be derived, when a run tried last",
+    (
+        CLUSTER_ID,
+        Column("failure", "STRING", "Why not: what is told of the cluster is older then; null if it could"),
+        *LOADED,
+    ),
+    key=("cluster_id",),
+    clustering=(),
+)
+
 ACKNOWLEDGEMENTS = Table(
     "acknowledgements",
     "A finding that somebody has taken note of; kept when findings are derived again",
@@ -686,7 +698,7 @@ def history(name: str, comment: str, key: tuple[str, ...], *columns: Column) -> 
         comment,
         (CLUSTER_ID, *columns, *VERSION),
         key=("cluster_id", *key, "valid_from_offset"),
-        clustering=("cluster_id", "valid_from_offset"),
+        clustering=(),  # delta-rs writes what is short, and writes no clustered tables
         recomputed=True,
     )
 
@@ -850,6 +862,7 @@ METADATA_TRANSACTIONS = Table(
         required("commit_status", "STRING", "Status of the record that closed it, or began it if it is open"),
     ),
     key=("cluster_id", "begin_offset"),
+    clustering=(),
     recomputed=True,
 )
 
@@ -869,6 +882,7 @@ REPLAYS = Table(
         Column("last_contained_log_at", "TIMESTAMP", "Of a snapshot: LastContainedLogTimestamp"),
     ),
     key=("cluster_id", "step"),
+    clustering=(),
     recomputed=True,
 )
 

@@ -44,7 +44,10 @@ class Version:
 
 
 class History:
-    """Owns an image and the versions that led to it; `apply` and `load` move it on."""
+    """Owns an image and the versions that led to it; `apply` and `load` move it on.
+
+    One that goes on from versions told before is given them first, by `stand`.
+    """
 
     def __init__(self) -> None:
         self.image = Image()
@@ -52,13 +55,22 @@ class History:
         self._open: dict[str, dict[Key, Version]] = {kind: {} for kind in KINDS}
         self._closed: dict[str, list[Version]] = {kind: [] for kind in KINDS}
 
+    def stand(self, version: Version) -> None:
+        """A version that stands where this history begins."""
+        self.image.tables.put(Change(version.kind, version.key, version.value))
+        self._begin(version)
+
+    def reach(self, time: int) -> None:
+        """Batches before the next record were written as late as `time` (ms), whatever they held."""
+        self._effective_at = max(self._effective_at, time)
+
     def apply(self, record: MetadataRecord) -> None:
         """The next record of the log."""
         self._effective_at = max(self._effective_at, record.timestamp)
         for made in self.image.apply(record):
             self._end(made.change, record.offset, made.record.type)
             if made.change.value is not None:
-                self._begin(made.change, self._of_record(made, record.offset))
+                self._begin(self._of_record(made, record.offset))
 
     def load(self, snapshot: Image) -> None:
         """Starts from a snapshot's image, or jumps to it: equal things go on, the rest ends or begins."""
@@ -67,7 +79,7 @@ class History:
             change = Change(difference.kind, difference.key, difference.after)
             self._end(change, snapshot.offset, SNAPSHOT)
             if change.value is not None:
-                self._begin(change, self._of_snapshot(change, snapshot))
+                self._begin(self._of_snapshot(change, snapshot))
         self.image = snapshot.copy()
 
     def _of_record(self, made: Made, visible_from: int) -> Version:
@@ -98,8 +110,8 @@ class History:
             known_from_offset=snapshot.offset,
         )
 
-    def _begin(self, change: Change, version: Version) -> None:
-        self._open[change.kind][change.key] = version
+    def _begin(self, version: Version) -> None:
+        self._open[version.kind][version.key] = version
 
     def _end(self, change: Change, offset: int, ended_by: str) -> None:
         version = self._open[change.kind].pop(change.key, None)

@@ -11,12 +11,17 @@ from jobs.replica_files import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
-from transforms.delta_rs import rows_with
-from transforms.frames import moment
+from transforms.delta_rs import cluster_ids, rows_with
+from transforms.frames import moment, to_rows
+from transforms.histories import histories
+from transforms.replays import replays
 from transforms.tables import (
     HISTORIES,
     METADATA_TRANSACTIONS,
+    PARTITIONS,
+    RECORDS,
     REPLAYS,
+    SNAPSHOT_RECORDS,
     ZK_MIGRATION_STATES,
 )
 
@@ -57,6 +62,18 @@ def test_every_history_is_what_the_core_says(lake: Any, golden: Path, cluster: s
         wanted = core[KIND_OF.get(table, table.name)]
         assert texts(held, columns) == texts(wanted, columns), table.name
         assert {row["commit_status"] for row in held} <= {"committed"}
+
+
+def test_sql_says_the_same(lake: Any) -> None:
+    """What is much goes by SQL windows: here they are given what was little."""
+    everything = replays(lake.path, cluster_ids(lake.path), whole=True)
+    made = histories(lake.read(RECORDS), lake.read(SNAPSHOT_RECORDS), {}, everything)
+    told = [row.asDict(recursive=True) for row in made.small.collect()]
+    for table in HISTORIES:
+        by_sql = [row | row[table.name] for row in told if row["kind"] == table.name]
+        if table is PARTITIONS:
+            by_sql = to_rows(made.partitions)
+        assert texts(by_sql, table.names) == texts(rows_with(lake.path, table), table.names), table.name
 
 
 def texts(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:

@@ -136,12 +136,13 @@ def snapshot_records_table(worlds: Sequence[World]) -> pa.Table:
     rows, keys = [], []
     for world in worlds:
         for checkpoint, image in world.checkpoints.items():
-            for type_, value in image.to_records():
+            for place, (type_, value) in enumerate(image.to_records()):
                 rows.append(as_row(Row(0, checkpoint.leader_epoch, 0, type_, value)))
-                keys.append((world.cluster_id, checkpoint.end_offset, checkpoint.content_digest))
-    names = ("cluster_id", "end_offset", "content_digest")
+                keys.append((world.cluster_id, checkpoint.content_digest, checkpoint.end_offset, place))
+    names = ("cluster_id", "content_digest", "end_offset", "position")
     columns = {name: [key[n] for key in keys] for n, name in enumerate(names)}
-    return with_columns(rows, columns | {"end_offset": pa.array(columns["end_offset"], pa.int64())})
+    numbers = {name: pa.array(columns[name], pa.int64()) for name in names[2:]}
+    return with_columns(rows, columns | numbers)
 
 
 def with_columns(rows: list[dict[str, Any]], columns: dict[str, Any]) -> pa.Table:

@@ -1,11 +1,17 @@
-"""Histories by SQL windows, beside those of the pure core (kraft_core.image.history)."""
+"""Histories by SQL windows and by replay of a lake's rows, beside those of the pure core over all there is
+(kraft_core.image.history)."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
 from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from tests.kraft_core.image.worlds import life, random_steps
 from tests.transforms.replayed import (
@@ -15,10 +21,12 @@ from tests.transforms.replayed import (
     snapshot_records_table,
     whole,
 )
+from transforms.delta_rs import replace_where, rows_with
 from transforms.frames import to_frame, to_rows
 from transforms.histories import histories
 from transforms.replays import Replay
-from transforms.tables import HISTORIES, PARTITIONS, ZK_MIGRATION_STATES
+from transforms.short_histories import short_histories
+from transforms.tables import HISTORIES, PARTITIONS, RECORDS, SNAPSHOT_RECORDS, ZK_MIGRATION_STATES
 
 KINDS = {ZK_MIGRATION_STATES: "zk_migration"}
 LIVES = 60
@@ -66,7 +74,7 @@ def worlds() -> list[World]:
     ]
 
 
-def test_random_lives_give_what_the_core_gives_at_once_and_in_two_runs(spark: Any) -> None:
+def test_random_lives_by_sql_give_what_the_core_gives_at_once_and_in_two_runs(spark: Any) -> None:
     """The first run sees the beginning of each log, the second one goes on from where anything changed."""
     ended = worlds()
     begun = [world.begun(Random(world.cluster_id)) for world in ended]
@@ -96,3 +104,60 @@ def test_random_lives_give_what_the_core_gives_at_once_and_in_two_runs(spark: An
     second = made(spark, ended, replays, kept)
     left = {name: [row for row in rows if not stands(row)] for name, rows in first.items()}
     assert_equal({name: left[name] + second[name] for name in left}, expected(ended))
+
+
+@pytest.mark.usefixtures("spark")
+def test_random_lives_replayed_from_the_lake_give_the_same(tmp_path: Path) -> None:
+    ended = worlds()
+    begun = [world.begun(Random(world.cluster_id)) for world in ended]
+    write_records(tmp_path, begun)
+    replay_from(tmp_path, [w.replay() for w in begun])
+    assert_equal(held(tmp_path), expected(begun))
+
+    write_records(tmp_path, ended)
+    replay_from(tmp_path, [w.replay(b.steps) for b, w in zip(begun, ended, strict=True)])
+    assert_equal(held(tmp_path), expected(ended))
+    versions = {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
+    replay_from(tmp_path, [w.replay() for w in ended])
+    assert versions == {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
+
+
+def write_records(lake: Path, worlds: list[World]) -> None:
+    write_deltalake(lake / RECORDS.name, records_table(worlds), mode="overwrite")
+    write_deltalake(lake / SNAPSHOT_RECORDS.name, snapshot_records_table(worlds), mode="overwrite")
+
+
+def replay_from(lake: Path, replays: list[Replay]) -> None:
+    changed = short_histories(lake, replays)
+    assert changed is not None
+    for each in changed:
+        replace_where(lake, each.table, each.rows, each.condition)
+
+
+def held(lake: Path) -> dict[str, list[Any]]:
+    return {table.name: rows_with(lake, table) for table in HISTORIES}
+
+
+def test_much_is_left_to_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records, checkpoints' records and versions that stand count together."""
+    (world,) = [gapped("cluster", life(random_steps(3, STEPS)), Random(3))]
+    write_records(tmp_path, [world])
+    replay = world.replay()
+    monkeypatch.setattr("transforms.short_histories.MOST_REPLAYED", 10_000)
+    assert short_histories(tmp_path, [replay]) is not None
+    monkeypatch.setattr("transforms.short_histories.MOST_REPLAYED", 30)
+    assert short_histories(tmp_path, [replay]) is None
+    monkeypatch.setattr("transforms.short_histories.MOST_REPLAYED", 10_000)
+    monkeypatch.setattr("transforms.short_histories.MOST_OFFSETS", 10)
+    assert short_histories(tmp_path, [replay]) is None
+
+
+def test_two_batches_of_one_epoch_at_one_offset_are_left_to_sql(tmp_path: Path) -> None:
+    world = whole("cluster", life(random_steps(3, STEPS)), Random(3))
+    records = records_table([world])
+    replay = world.replay()
+    write_records(tmp_path, [world])
+    assert short_histories(tmp_path, [replay]) is not None
+    twice = pc.equal(records["offset"], next(r.offset for r in world.records if r.type == "TOPIC_RECORD"))
+    write_deltalake(tmp_path / RECORDS.name, records.filter(twice), mode="append")
+    assert short_histories(tmp_path, [replay]) is None
