@@ -1,4 +1,4 @@
-"""kraftlake serve, asked by beeline over JDBC."""
+"""kraftlake serve, asked by beeline over JDBC and by a Python client."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pyspark
 import pytest
 
 from jobs.cli import main
+from tests.long.venvs import installed
 
 CHECKOUT = Path(__file__).parents[2]
 BEELINE = Path(pyspark.__file__).parent / "bin" / "beeline"
@@ -88,6 +89,34 @@ def test_only_loopback_is_listened_on(url: str) -> None:
     of_port = [address for address in listening if address.endswith(f":{port:04X}")]
     assert of_port
     assert all(a in (local, f"0000000000000000FFFF0000{local}") for a in of_port)
+
+
+# Types as a program sees them, a parameter, and an error that leaves the connection usable.
+CLIENT = """
+import json, sys
+from impala.dbapi import connect
+from impala.error import OperationalError
+
+port = int(sys.argv[1].rsplit(":", 1)[1].split("/")[0])
+whoever = {"auth_mechanism": "PLAIN", "user": "any", "password": "any"}
+cursor = connect("127.0.0.1", port, database="kraft", **whoever).cursor()
+question = "SELECT `offset`, commit_status, in_force_from FROM voter_history WHERE `offset` = %(n)s"
+cursor.execute(question, {"n": 355})
+((offset, status, since),) = cursor.fetchall()
+try:
+    cursor.execute("SELECT nothing FROM captures")
+    error = None
+except OperationalError as refused:
+    error = str(refused)
+cursor.execute("SELECT COUNT(*) FROM captures")
+print(json.dumps([offset, status, since.isoformat(), "UNRESOLVED_COLUMN" in error, cursor.fetchall()]))
+"""
+
+
+@pytest.mark.long
+def test_a_python_client_is_answered(url: str, tmp_path: Path) -> None:
+    ask = installed(tmp_path / "venv", "impyla==0.24.0")
+    assert ask(CLIENT, url) == [355, "truncated", "2026-11-21T09:15:16.632000", True, [[55]]]
 
 
 def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

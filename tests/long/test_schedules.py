@@ -5,20 +5,15 @@ systemd's is asked in tests/test_schedules.py, where there is one.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import venv
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.long.venvs import Ask, installed
 
 pytestmark = pytest.mark.long
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
-Ask = Callable[[str, Path], Any]
 
 DAGS = """
 import json, sys
@@ -83,27 +78,6 @@ print(json.dumps({
     "refused": refused,
 }))
 """
-
-
-def installed(folder: Path, *packages: str) -> Ask:
-    """A function that runs a script where the packages are installed, and returns what it prints as JSON."""
-    venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-    subprocess.run(command, check=True)
-
-    def ask(script: str, argument: Path) -> Any:
-        done = subprocess.run(
-            [python, "-c", script, argument],
-            env=os.environ | {"AIRFLOW_HOME": str(folder / "airflow"), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
-
-    return ask
 
 
 @pytest.fixture(scope="module")
