@@ -22,8 +22,8 @@ EXAMPLES = """examples:
   kraftlake serve --lake /data/lake
   kraftlake serve --lake /data/lake --port 10005
   beeline -u jdbc:hive2://127.0.0.1:10000/kraft -e "SELECT * FROM voter_history"
-From Python (pip install impyla):
-  impala.dbapi.connect("127.0.0.1", 10000, database="kraft", auth_mechanism="PLAIN", user="any", password="any")
+From Python (pip install impyla): impala.dbapi.connect("127.0.0.1", 10000, database="kraft",
+  auth_mechanism="PLAIN", user="any", password="any")
 It listens on this machine's loopback alone and asks for no password: whoever can connect can change tables,
 too. From elsewhere: ssh -L 10000:127.0.0.1:10000 HOST. Tables are read as they are when a query begins; stop
 it by Ctrl-C or SIGTERM."""
