@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.frame import Bench, Row
-from tests.bench.inputs import batches_of, write_directory
+from tests.bench.inputs import batches_of, made, write_directory
 from tests.bench.lakes import commits, ingest_seconds, new_lake, reported
 
 REPLICAS = 5
@@ -67,22 +67,21 @@ def stages(report: dict) -> str:
 
 def clusters(bench: Bench, count: int, replicas: int) -> Path:
     """Directories of `count` clusters, their replicas equal."""
-    folder = bench.folder / f"clusters-{count}x{replicas}"
-    if not folder.exists():
+
+    def make(folder: Path) -> None:
         batches = list(batches_of(LOG_BYTES))[:-1]
-        making = folder.with_suffix(".making")
-        shutil.rmtree(making, ignore_errors=True)
         for cluster in range(count):
             for node in range(1, replicas + 1):
                 name = f"bench-cluster-{cluster:08d}"
-                write_directory(making / name / f"node-{node}", batches, name, node)
-        making.rename(folder)
-    return folder
+                write_directory(folder / name / f"node-{node}", batches, name, node)
+
+    return made(bench.folder / f"clusters-{count}x{replicas}", make)
 
 
 def one_directory(bench: Bench, size_bytes: int) -> Path:
     """One directory with a log of about so many bytes, like the small ones' over and over."""
-    folder = bench.folder / f"one-of-{size_bytes}"
-    if not folder.exists():
+
+    def make(folder: Path) -> None:
         write_directory(folder, batches_of(size_bytes), "bench-one-directory-00", 1)
-    return folder
+
+    return made(bench.folder / f"one-of-{size_bytes}", make)

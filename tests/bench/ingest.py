@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from math import log
 from pathlib import Path
 
 from tests.bench.frame import Bench, Row, seconds
-from tests.bench.inputs import first_segment, mixed_log
+from tests.bench.inputs import first_segment, made, mixed_log
 from tests.bench.lakes import ingest_seconds
 from transforms.lake import Lake, existing_lake
 from transforms.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
@@ -63,14 +64,13 @@ def copy_rows(lake: Lake, folder: Path) -> None:
 def replicas(bench: Bench, records: int) -> list[Path]:
     """Five directories with the same log, of five nodes."""
     log_dir = mixed_log(bench, records)
-    made = []
-    for node in range(1, 6):
-        folder = bench.folder / f"replicas-{records}" / f"node-{node}"
-        if not folder.exists():
-            shutil.copytree(log_dir, folder)
-            meta = folder / "meta.properties"
-            lines = [line for line in meta.read_text().splitlines() if not line.startswith("node.id")]
-            lines = [line for line in lines if not line.startswith("directory.id")]
-            meta.write_text("\n".join([*lines, f"node.id={node}"]) + "\n")
-        made.append(folder)
-    return made
+
+    def make(folder: Path, node: int) -> None:
+        shutil.copytree(log_dir, folder)
+        meta = folder / "meta.properties"
+        lines = [line for line in meta.read_text().splitlines() if not line.startswith("node.id")]
+        lines = [line for line in lines if not line.startswith("directory.id")]
+        meta.write_text("\n".join([*lines, f"node.id={node}"]) + "\n")
+
+    place = bench.folder / f"replicas-{records}"
+    return [made(place / f"node-{node}", partial(make, node=node)) for node in range(1, 6)]

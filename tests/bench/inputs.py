@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kraft_core.batch import RawRecord, write_batch
@@ -18,18 +19,30 @@ CHECKPOINT_BATCH = 1000
 T0_MS = 1_750_000_000_000
 
 
+def made(path: Path, make: Callable[[Path], None]) -> Path:
+    """A file or folder, made beside its place and renamed: a run that is interrupted leaves no half one."""
+    if not path.exists():
+        making = path.with_name(f"{path.name}.making")
+        if making.is_dir():
+            shutil.rmtree(making)
+        making.unlink(missing_ok=True)
+        making.parent.mkdir(parents=True, exist_ok=True)
+        make(making)
+        making.rename(path)
+    return path
+
+
 def mixed_log(bench: Bench, records: int) -> Path:
     """A controller directory whose log has about so many records of many types in batches of all sizes."""
-    folder = bench.folder / f"mixed-{'kafka' if bench.kafka else 'own'}-{records}"
-    if not folder.exists():
+
+    def make(folder: Path) -> None:
         bench.say(f"making a log of {records:,} records")
-        making = folder.with_suffix(".making")
         if bench.kafka:
-            bench.kafka.run("gen/gen-big", making, str(records), str(SEGMENT_BYTES), "42", str(records // 2))
+            bench.kafka.run("gen/gen-big", folder, str(records), str(SEGMENT_BYTES), "42", str(records // 2))
         else:
-            write_directory(making, mixed_batches(records), "P8uJ9VpCWoAK1iFpZ7Wm5w", 1)
-        making.rename(folder)
-    return folder
+            write_directory(folder, mixed_batches(records), "P8uJ9VpCWoAK1iFpZ7Wm5w", 1)
+
+    return made(bench.folder / f"mixed-{'kafka' if bench.kafka else 'own'}-{records}", make)
 
 
 def first_segment(directory: Path) -> Path:
@@ -38,25 +51,25 @@ def first_segment(directory: Path) -> Path:
 
 def one_record_batches(bench: Bench, records: int) -> Path:
     """A segment in which every batch has one record, as an idle or a calm cluster writes."""
-    path = bench.folder / f"one-record-batches-{records}" / f"{0:020d}.log"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def make(path: Path) -> None:
         kinds = [write_batch(0, 1, [value(kind, 0)]) for kind in NAMED]
         with path.open("wb") as file:
             file.writelines(renumbered(kinds[n % len(kinds)], n) for n in range(records))
-    return path
+
+    return made(bench.folder / f"one-record-batches-{records}" / f"{0:020d}.log", make)
 
 
 def checkpoint(bench: Bench, records: int) -> Path:
     """A checkpoint of topics and their partitions."""
-    path = bench.folder / "checkpoints" / f"{records:020d}-{1:010d}.checkpoint"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def make(path: Path) -> None:
         kinds = ("TopicRecord", *["PartitionRecord"] * 19)
         body = write_batch(0, 1, [value(kinds[n % len(kinds)], n) for n in range(CHECKPOINT_BATCH)])
         with path.open("wb") as file:
             file.writelines(renumbered(body, at) for at in range(0, records, CHECKPOINT_BATCH))
-    return path
+
+    return made(bench.folder / "checkpoints" / f"{records:020d}-{1:010d}.checkpoint", make)
 
 
 def batches_of(size_bytes: int) -> Iterator[bytes]:

@@ -1,8 +1,13 @@
-"""The table of the bench: which groups there are, and when an aim is met."""
+"""The table of the bench: which groups there are, when an aim is met, and what inputs are kept."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.bench.frame import Row, groups, table
+from tests.bench.inputs import made
 
 
 def test_a_group_is_a_module_with_rows():
@@ -24,3 +29,17 @@ def test_columns_are_aligned_and_a_missed_aim_stands_out():
         "decode  long name  1,234 s  <= 2  MISSED",
         "one     b          0.25 x                 1 of 4",
     ]
+
+
+@pytest.mark.parametrize("half", [Path.mkdir, Path.touch])
+def test_an_interrupted_run_leaves_no_half_input(tmp_path, half):
+    def interrupted(path: Path) -> None:
+        half(path)
+        raise KeyboardInterrupt
+
+    place = tmp_path / "inputs" / "log"
+    with pytest.raises(KeyboardInterrupt):
+        made(place, interrupted)
+    assert not place.exists()
+    made(place, lambda path: path.write_text("whole"))
+    assert made(place, interrupted).read_text() == "whole"
