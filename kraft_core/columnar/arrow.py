@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from kraft_core.columnar import task as words
 from kraft_core.columnar.chunk import ROWS, Chunk
 from kraft_core.columnar.headers import Headers
-from kraft_core.columnar.kernel import CONTROL_BIT, close_offsets, place_texts, spell
+from kraft_core.columnar.kernel import CONTROL_BIT, close_offsets, list_rows, place_texts, spell
 from kraft_core.columnar.layout import Node
+from kraft_core.columnar.pieces import Pieces
 from kraft_core.columnar.reference import FIRST_MS, LAST_MS
 from kraft_core.columnar.schema import HEADERS, MOMENT, RECORDS
 from kraft_core.secrets import is_secret_config, named_secret
@@ -24,7 +25,9 @@ from kraft_core.segment import Damage
 pa = cast(Any, pyarrow)
 
 
-_COLUMNS: tuple[tuple[str, Any], ...] = tuple((field.name, field.type) for field in RECORDS)
+_CHUNK_OF_ZEROS = pa.py_buffer(bytes(4 * (ROWS + 1)))
+# Nodes with offsets.
+_SIZED = ("text", "list")
 
 
 def to_record_batch(chunk: Chunk) -> Any:
@@ -33,65 +36,65 @@ def to_record_batch(chunk: Chunk) -> Any:
     columns = message_arrays(chunk)
     # After the messages: they find out what is redacted.
     columns.update(_envelope(chunk, rows))
-    arrays = [columns[name] if name in columns else _nulls(type_, rows) for name, type_ in _COLUMNS]
+    arrays = [columns[name] if name in columns else _cut(nulls, rows) for name, nulls in _null_columns()]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
 
 
-def _nulls(type_: Any, rows: int) -> Any:
-    return _chunk_of_nulls(type_).slice(0, rows) if rows <= ROWS else pa.nulls(rows, type_)
-
-
 @cache
-def _chunk_of_nulls(type_: Any) -> Any:
-    return pa.nulls(ROWS, type_)
+def _null_columns() -> tuple[tuple[str, Any], ...]:
+    """By name, each column as it is in a chunk of records of other types."""
+    return tuple((field.name, pa.nulls(ROWS, field.type)) for field in RECORDS)
+
+
+def _cut(nulls: Any, rows: int) -> Any:
+    return nulls.slice(0, rows) if rows <= ROWS else pa.nulls(rows, nulls.type)
 
 
 def _envelope(chunk: Chunk, rows: int) -> Iterator[tuple[str, Any]]:
     for name, whole in chunk.envelope.items():
         values = whole[:rows]
         if name == "type":
-            yield name, _spelled(values, chunk.program.types)
+            yield name, _spelled(values, chunk.program.types, chunk.layout.pieces)
         elif name == "appended_at":
-            yield name, _moments(values)
+            yield name, _moments(values, chunk.envelope_buffer(values))
         elif values.dtype == np.bool_:
             yield name, _array(pa.bool_(), rows, np.packbits(values, bitorder="little"))
         else:
-            yield name, _array(RECORDS.field(name).type, rows, values)
+            yield name, _array(RECORDS.field(name).type, rows, chunk.envelope_buffer(values))
 
 
-def _array(type_: Any, rows: int, *buffers: NDArray[Any], validity: Any = None) -> Any:
-    held = [
-        None if validity is None else pa.py_buffer(validity),
-        *(pa.py_buffer(buffer) for buffer in buffers),
-    ]
+def _array(type_: Any, rows: int, *buffers: Any, validity: Any = None) -> Any:
+    """Of pyarrow.Buffers or numpy.ndarrays."""
+    held = [None if buffer is None else pa.py_buffer(buffer) for buffer in (validity, *buffers)]
     return pa.Array.from_buffers(type_, rows, held, 0 if validity is None else -1)
 
 
-def _spelled(numbers: NDArray[np.uint8], names: tuple[str, ...]) -> Any:
+def _spelled(numbers: NDArray[np.uint8], names: tuple[str, ...], pieces: Pieces) -> Any:
     """The names by their numbers."""
-    text, starts, sizes = _spelling(names)
-    table = np.stack([starts + text.ctypes.data, sizes], axis=1)
     rows = len(numbers)
-    offsets = np.empty(rows + 1, dtype=np.int32)
-    values = np.empty(int(sizes[numbers].sum()), dtype=np.uint8)
-    spell(numbers.ctypes.data, rows, table.ctypes.data, offsets.ctypes.data, values.ctypes.data)
-    return _array(pa.string(), rows, offsets, values)
+    _, table = _spelling(names)
+    offsets_bytes = 4 * (rows + 1)
+    piece = pieces.take(offsets_bytes + rows * int(table[:, 1].max()))
+    values_at = piece.address + offsets_bytes
+    size = spell(numbers.ctypes.data, rows, table.ctypes.data, piece.address, values_at)
+    return _array(pa.string(), rows, piece.buffer(0, offsets_bytes), piece.buffer(offsets_bytes, size))
 
 
 @cache
-def _spelling(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """All names in one text, where each begins, and their sizes."""
+def _spelling(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """All names in one text, the address and the size of each."""
     texts = [name.encode() for name in names]
+    text = np.frombuffer(b"".join(texts), dtype=np.uint8)
     sizes = np.array([len(text) for text in texts])
-    return np.frombuffer(b"".join(texts), dtype=np.uint8), np.cumsum(sizes) - sizes, sizes
+    return text, np.stack([np.cumsum(sizes) - sizes + text.ctypes.data, sizes], axis=1)
 
 
-def _moments(values: NDArray[np.int64]) -> Any:
+def _moments(values: NDArray[np.int64], buffer: Any) -> Any:
     """Times in ms; null where Spark and Python can hold no such time."""
     if len(values) == 0 or FIRST_MS <= values.min() <= values.max() <= LAST_MS:
-        return _array(MOMENT, len(values), values)
+        return _array(MOMENT, len(values), buffer)
     plausible = np.packbits((values >= FIRST_MS) & (values <= LAST_MS), bitorder="little")
-    return _array(MOMENT, len(values), values, validity=plausible)
+    return _array(MOMENT, len(values), buffer, validity=plausible)
 
 
 def message_arrays(chunk: Chunk) -> dict[str, Any]:
@@ -110,6 +113,7 @@ class _MessageArrays:
         self._chunk = chunk
         self._buffers = chunk.buffers
         self._lengths = chunk.lengths()
+        self._untouched = chunk.untouched().tolist()
         self._arrays: dict[int, Any] = {}
 
     def all(self) -> dict[str, Any]:
@@ -130,15 +134,19 @@ class _MessageArrays:
 
     def _make(self, node: Node) -> Any:
         rows = self._lengths[node.space]
+        if node.kind in _SIZED and node.nullable and self._untouched[node.index]:
+            return _cut(_nulls(node), rows)
         children = None
         if node.kind == "struct":
             children = [
-                self._array(node.children[name]) if name in node.children else _nulls(type_, rows)
-                for name, type_ in _members(node.type)
+                self._array(member) if isinstance(member, Node) else _cut(member, rows)
+                for member in _members(node)
             ]
         elif node.kind == "list":
             children = [self._array(node.children["item"])]
         buffers = [None if place is None else self._buffers[place] for place in node.buffers]
+        if node.kind in _SIZED and self._lengths[node.index] == 0:
+            buffers[1] = _zeros(4 * (rows + 1))
         return pa.Array.from_buffers(node.type, rows, buffers, -1 if node.nullable else 0, children=children)
 
     def _judge(self, name: Node, held: Node) -> None:
@@ -149,33 +157,41 @@ class _MessageArrays:
         if held.kind != "guarded":
             return
         rows = self._lengths[0]
-        validity, places = (np.frombuffer(self._buffers[place or 0], np.uint8) for place in held.buffers)
-        present = np.flatnonzero(np.unpackbits(validity, count=rows, bitorder="little"))
+        validity, places = (self._buffers[place or 0] for place in held.buffers)
+        present = np.empty(rows, dtype=np.int64)
+        present = present[: list_rows(validity.address, rows, present.ctypes.data)]
         names = self._array(name).take(pa.array(present)).dictionary_encode()
         judged = [is_secret_config(text) for text in names.dictionary.to_pylist()]
         secret = np.array(judged, dtype=np.bool_)[names.indices.to_numpy()]
         self._chunk.envelope["redacted"][present[secret]] = True
-        shown = np.zeros(rows, dtype=np.bool_)
-        shown[present[~secret]] = True
-        self._arrays[held.index] = _placed(places.view(np.int64).reshape(-1, 2), shown)
+        self._arrays[held.index] = _placed(places, present[~secret], rows)
+
+
+def _zeros(size: int) -> Any:
+    """Offsets of a column in which there is nothing."""
+    return _CHUNK_OF_ZEROS.slice(0, size) if size <= len(_CHUNK_OF_ZEROS) else pa.py_buffer(bytes(size))
 
 
 @cache
-def _members(type_: Any) -> tuple[tuple[str, Any], ...]:
-    """Names and types of a struct type's fields."""
-    return tuple((field.name, field.type) for field in type_)
+def _nulls(node: Node) -> Any:
+    return pa.nulls(ROWS, node.type)
 
 
-def _placed(places: NDArray[np.int64], shown: NDArray[np.bool_]) -> Any:
+@cache
+def _members(node: Node) -> tuple[Any, ...]:
+    """A struct's children in the order of its type; nulls for those that are nothing else."""
+    return tuple(node.children.get(field.name) or pa.nulls(ROWS, field.type) for field in node.type)
+
+
+def _placed(places: Any, shown: NDArray[np.int64], rows: int) -> Any:
     """Texts from the address and size of each, null where they are not shown."""
-    rows = len(shown)
-    taken = np.flatnonzero(shown)
-    offsets = np.zeros(rows + 1, dtype=np.int32)
-    offsets[taken + 1] = places[taken, 1]
-    np.cumsum(offsets, out=offsets)
-    values = np.empty(offsets[-1], dtype=np.uint8)
-    place_texts(places.ctypes.data, taken.ctypes.data, len(taken), offsets.ctypes.data, values.ctypes.data)
-    return _array(pa.string(), rows, offsets, values, validity=np.packbits(shown, bitorder="little"))
+    sizes = np.frombuffer(places, dtype=np.int64)[1::2]
+    validity = np.zeros((rows + 7) // 8, dtype=np.uint8)
+    offsets = np.empty(rows + 1, dtype=np.int32)
+    values = np.empty(sizes[shown].sum(), dtype=np.uint8)
+    memory = (held.ctypes.data for held in (validity, offsets, values))
+    place_texts(places.address, shown.ctypes.data, len(shown), rows, *memory)
+    return _array(pa.string(), rows, offsets, values, validity=validity)
 
 
 def header_batch(headers: Headers) -> Any:
@@ -192,8 +208,8 @@ def header_batch(headers: Headers) -> Any:
         "attributes": _integers("attributes", headers.attributes),
         "is_control": _array(pa.bool_(), rows, is_control),
         "record_count": _integers("record_count", headers.record_count),
-        "base_timestamp": _moments(headers.base_timestamp),
-        "appended_at": _moments(headers.max_timestamp),
+        "base_timestamp": _moments(headers.base_timestamp, headers.base_timestamp),
+        "appended_at": _moments(headers.max_timestamp, headers.max_timestamp),
     }
     return pa.record_batch(
         [columns.get(field.name, pa.nulls(rows, field.type)) for field in HEADERS], schema=HEADERS

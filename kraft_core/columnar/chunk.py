@@ -1,30 +1,34 @@
 """The memory of one record batch in the making.
 
 Every chunk has memory of its own, which the Arrow arrays made of it then hold: nothing is copied, and nothing
-that was handed out is written again.
+is written again while anybody holds it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
 from kraft_core.columnar import task as words
-from kraft_core.columnar.layout import CAPACITY, LENGTH, NODE_BYTES, SPACE, Layout, Node, Places
+from kraft_core.columnar.layout import CAPACITY, FILLED, LENGTH, NODE_BYTES, SPACE, Layout, Node, Span
 from kraft_core.columnar.program import Program
 
 pa = cast(Any, pyarrow)
 
-ROWS = 65536
+ROWS = 131072
 # A chunk takes no further batch after this many bytes of them.
 _BYTES = 16 * 1024 * 1024
 _LEFT_BATCHES = 1024
 _LEAST_CAPACITY = 4096
 _ALIGNMENT = 64
+# Columns a power of two apart would take each other's places in the processor's cache.
+_STAGGER = 5 * 64
+
+Sized = TypeVar("Sized", int, NDArray[np.int64])
 
 # The columns of the envelope that the kernel writes: the task's word, the column's name, the type of an item.
 ENVELOPE: tuple[tuple[int, str, Any], ...] = (
@@ -42,6 +46,12 @@ ENVELOPE: tuple[tuple[int, str, Any], ...] = (
     (words.UNKNOWN_TAGGED_FIELDS, "unknown_tagged_fields", np.int32),
     (words.WAS_REDACTED, "redacted", np.bool_),
 )
+_ITEM_BYTES = tuple(np.dtype(dtype).itemsize for _, _, dtype in ENVELOPE)
+
+
+def _aligned(size: Sized) -> Sized:
+    """With what comes before the next column."""
+    return (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT + _STAGGER
 
 
 @dataclass(slots=True)
@@ -66,11 +76,15 @@ class Chunk:
     def __init__(self, layout: Layout, program: Program, sizes: Sizes, rows: int = ROWS) -> None:
         self.layout = layout
         self.program = program
-        self.envelope: dict[str, NDArray[Any]] = {name: np.empty(rows, dtype) for _, name, dtype in ENVELOPE}
         self._rows = rows
-        self._capacities = sizes.capacities(rows)
-        # By place: a pyarrow.Buffer.
-        self.buffers: list[Any] = [None] * len(layout.places)
+        self._envelope = layout.pieces.take(sum(_aligned(rows * size) for size in _ITEM_BYTES))
+        self.envelope = self._envelope_columns()
+        capacities = sizes.capacities(rows)
+        # By place: its bytes, where it would begin if all columns had memory, and its pyarrow.Buffer.
+        self._sizes = layout.places.sizes(capacities)
+        ends = np.cumsum(_aligned(self._sizes))
+        self._starts = np.concatenate([[0], ends])
+        self.buffers: list[Any] = [None] * len(self._sizes)
         self._nodes = np.zeros((len(layout.nodes), NODE_BYTES // 8), dtype=np.int64)
         self._nodes_address = self._nodes.ctypes.data
         # Structs and tagged fields, each a frame, cannot be nested deeper than there are nodes.
@@ -79,7 +93,20 @@ class Chunk:
         self._task = np.zeros(words.TASK_WORDS, dtype=np.int64)
         self.address = self._task.ctypes.data  # for the kernel
         self._nodes[:, SPACE // 8] = layout.spaces
+        self._nodes[:, CAPACITY // 8] = capacities
         self._write_task()
+
+    def _envelope_columns(self) -> dict[str, NDArray[Any]]:
+        columns: dict[str, NDArray[Any]] = {}
+        start = 0
+        for (_, name, dtype), size in zip(ENVELOPE, _ITEM_BYTES, strict=True):
+            columns[name] = self._envelope.memory[start : start + self._rows * size].view(dtype)
+            start += _aligned(self._rows * size)
+        return columns
+
+    def envelope_buffer(self, values: NDArray[Any]) -> Any:
+        """A column of the envelope, or a part of it, as a pyarrow.Buffer."""
+        return self._envelope.buffer(values.ctypes.data - self._envelope.address, values.nbytes)
 
     def _write_task(self) -> None:
         metadata, control = self.program.metadata, self.program.control
@@ -119,6 +146,10 @@ class Chunk:
         """By index of the node: bytes of a text, elements of a list."""
         return self._nodes[:, LENGTH // 8].tolist()
 
+    def untouched(self) -> NDArray[np.bool_]:
+        """By index of the node: whether it is a text or a list of which no row was written."""
+        return self._nodes[:, FILLED // 8] == 0
+
     def sizes(self) -> Sizes:
         """What this chunk came to."""
         return Sizes(self._nodes[:, LENGTH // 8].copy())
@@ -132,31 +163,29 @@ class Chunk:
         index = (self[words.NODE] - self._nodes_address) // NODE_BYTES
         needed = self[words.NEEDED]
         if needed == 0:
-            self._add_column(self.layout.places_of[index])
+            self._add_column(self.layout.spans[index])
         else:
             self._grow(index, 3 * needed)
 
-    def _add_column(self, places: Places) -> None:
+    def _add_column(self, span: Span) -> None:
         """Memory for all nodes of a record type, in one piece."""
-        sizes = (self._capacities[places.counts] * places.bits + 7) // 8 + places.extra
-        aligned = (sizes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-        ends = np.cumsum(aligned)
-        piece = np.zeros(int(ends[-1]), dtype=np.uint8)
-        addresses = ends - aligned + piece.ctypes.data
-        self._nodes.reshape(-1)[places.address_at] = addresses
-        self._nodes[places.counts, CAPACITY // 8] = self._capacities[places.counts]
-        self.buffers[places.first : places.first + len(places)] = [
-            pa.foreign_buffer(address, size, piece)
-            for address, size in zip(addresses.tolist(), sizes.tolist(), strict=True)
-        ]
+        own = slice(span.start, span.end)
+        first, bitmaps_end, end = self._starts[[span.start, span.bitmaps_end, span.end]].tolist()
+        piece = self.layout.pieces.take(end - first)
+        piece.memory[: bitmaps_end - first] = 0
+        starts = self._starts[own] - first
+        self._nodes.reshape(-1)[self.layout.places.address_at[own]] = starts + piece.address
+        self.buffers[own] = map(piece.buffer, starts.tolist(), self._sizes[own].tolist())
 
     def _grow(self, index: int, capacity: int) -> None:
         """Room for so many bytes of a text, or elements of a list, keeping those that are there."""
-        self._capacities[index] = self._nodes[index, CAPACITY // 8] = capacity
-        for number, place in enumerate(self.layout.places):
-            if place.counts == index:
-                held = np.frombuffer(self.buffers[number], dtype=np.uint8)
-                piece = np.zeros((capacity * place.bits + 7) // 8 + place.extra, dtype=np.uint8)
-                piece[: len(held)] = held
-                self.buffers[number] = pa.py_buffer(piece)
-                self._nodes[place.node, place.word // 8] = piece.ctypes.data
+        places = self.layout.places
+        capacities = self._nodes[:, CAPACITY // 8]
+        capacities[index] = capacity
+        sizes = places.sizes(capacities)
+        for number in np.flatnonzero(places.counts == index).tolist():
+            held = np.frombuffer(self.buffers[number], dtype=np.uint8)
+            memory = np.zeros(sizes[number], dtype=np.uint8)
+            memory[: len(held)] = held
+            self.buffers[number] = pa.py_buffer(memory)
+            self._nodes.reshape(-1)[places.address_at[number]] = memory.ctypes.data

@@ -1,14 +1,14 @@
 """Appending to a node's memory: numbers, text, lists and nulls, as Arrow lays them out.
 
-While rows are written, OFFSETS hold their sizes, in the place of the offset where each row ends: rows that
-nothing is appended to have none.
+OFFSETS are written up to the last row that something was appended to (FILLED): rows between two of these are
+caught up on with the second, rows after the last at the end.
 """
 
 from __future__ import annotations
 
 from kraft_core.columnar.compiled import compiled, inlined
-from kraft_core.columnar.layout import CAPACITY, LENGTH, OFFSETS, VALIDITY, VALUES
-from kraft_core.columnar.memory import get, load_u8, put, store_8, store_32, word
+from kraft_core.columnar.layout import CAPACITY, FILLED, LENGTH, OFFSETS, VALIDITY, VALUES
+from kraft_core.columnar.memory import fill_32, get, load_u8, put, store_8, store_32, word
 from kraft_core.columnar.text import UUID_TEXT_BYTES, copy, write_uuid
 
 
@@ -45,39 +45,37 @@ def has_room(node: int, size: int) -> bool:
 
 @inlined
 def _extend(node: int, row: int, size: int) -> int:
-    """Notes the row's size; where it begins."""
+    """Notes where the row ends; where it begins."""
     start = get(node + LENGTH)
     put(node + LENGTH, start + size)
-    store_32(get(node + OFFSETS) + 4 * (row + 1), size)
+    filled = get(node + FILLED)
+    offsets = get(node + OFFSETS)
+    if filled <= row:
+        fill(offsets, filled, row + 1, start)
+    store_32(offsets + 4 * (row + 1), start + size)
+    put(node + FILLED, row + 2)
     mark_present(node, row)
     return start
 
 
 @compiled
-def forget_sizes(node: int, kept: int, rows: int) -> None:
-    """Takes back what was appended to rows from `kept` to `rows` (exclusive)."""
-    sizes = get(node + OFFSETS) + 4
-    for row in range(kept, rows):
-        put(node + LENGTH, get(node + LENGTH) - word(sizes + 4 * row))
-        store_32(sizes + 4 * row, 0)
+def fill(offsets: int, start: int, end: int, offset: int) -> None:
+    """Writes the same offset to places from `start` to `end` (exclusive)."""
+    fill_32(offsets + 4 * start, offset, end - start)
 
 
-@compiled
-def sizes_to_offsets(node: int, rows: int) -> None:
-    """Makes Arrow's offsets of the sizes, in their place."""
-    sizes = get(node + OFFSETS) + 4
-    last = sizes + 4 * rows
-    end = 0
-    while sizes < last:
-        # Most columns have nothing for long stretches of rows.
-        while sizes + 16 <= last and get(sizes) | get(sizes + 8) == 0:
-            put(sizes, end << 32 | end)
-            put(sizes + 8, end << 32 | end)
-            sizes += 16
-        if sizes < last:
-            end += word(sizes)
-            store_32(sizes, end)
-            sizes += 4
+@inlined
+def forget(node: int, kept: int) -> None:
+    """Takes back what was appended to rows from `kept` on."""
+    if get(node + FILLED) > kept + 1:
+        put(node + FILLED, kept + 1)
+        put(node + LENGTH, word(get(node + OFFSETS) + 4 * kept))
+
+
+@inlined
+def fill_up(node: int, rows: int) -> None:
+    """Offsets for all rows: nothing is appended any more."""
+    fill(get(node + OFFSETS), get(node + FILLED), rows + 1, get(node + LENGTH))
 
 
 @inlined

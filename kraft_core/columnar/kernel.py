@@ -5,12 +5,15 @@ Python gives it a task (task.py) and memory, and calls it again where it stopped
 
 from __future__ import annotations
 
-from kraft_core.columnar.columns import clear_bits, forget_sizes, sizes_to_offsets
+from kraft_core.columnar.columns import clear_bits, fill, fill_up, forget, set_bit
 from kraft_core.columnar.compiled import compiled, entry, inlined
 from kraft_core.columnar.crc import crc32c
 from kraft_core.columnar.layout import LENGTH, NODE_BYTES, OFFSETS, ROW, SPACE, VALIDITY
 from kraft_core.columnar.machine import run
 from kraft_core.columnar.memory import (
+    fill_8,
+    fill_32,
+    fill_64,
     get,
     load_i16,
     load_i32,
@@ -243,11 +246,10 @@ def _write_batch_columns(task: int, batch: int, start: int, end: int) -> None:
     controls, base_offsets = get(task + IS_CONTROL), get(task + BATCH_BASE_OFFSET)
     epoch, crc, base_offset = load_i32(batch + _EPOCH), load_u32(batch + _CRC), load_i64(batch)
     is_control = int(load_i16(batch + _ATTRIBUTES) & CONTROL_BIT != 0)
-    for row in range(start, end):
-        store_32(epochs + 4 * row, epoch)
-        put(crcs + 8 * row, crc)
-        store_8(controls + row, is_control)
-        put(base_offsets + 8 * row, base_offset)
+    fill_32(epochs + 4 * start, epoch, end - start)
+    fill_64(crcs + 8 * start, crc, end - start)
+    fill_8(controls + start, is_control, end - start)
+    fill_64(base_offsets + 8 * start, base_offset, end - start)
 
 
 @inlined
@@ -381,24 +383,23 @@ def _roll_back(task: int, kept: int, rows: int) -> None:
             clear_bits(get(node + VALIDITY), get(space + LENGTH), get(space + ROW))
         if get(node + OFFSETS) != 0:
             put(node + ROW, get(node + LENGTH))
-            forget_sizes(node, get(space + LENGTH), get(space + ROW))
+            forget(node, get(space + LENGTH))
 
 
 @entry
 def close_offsets(task: int) -> None:
-    """Makes offsets of the sizes of all nodes, when all rows are there."""
+    """Writes the offsets that are missing, when all rows are there; none of a node that nothing went to."""
     nodes = get(task + NODES)
     put(nodes + LENGTH, get(task + ROWS))
     for index in range(1, get(task + NODE_COUNT)):
         node = nodes + NODE_BYTES * index
-        # Without any content the offsets are zero as they are.
-        if get(node + OFFSETS) != 0 and get(node + LENGTH) != 0:
-            sizes_to_offsets(node, get(nodes + get(node + SPACE) + LENGTH))
+        if get(node + LENGTH) != 0:
+            fill_up(node, get(nodes + get(node + SPACE) + LENGTH))
 
 
 @entry
-def spell(numbers: int, rows: int, words_of: int, offsets: int, values: int) -> None:
-    """Texts by their numbers, a byte each. words_of: address and size of each text, int64."""
+def spell(numbers: int, rows: int, words_of: int, offsets: int, values: int) -> int:
+    """Texts by their numbers, a byte each: their bytes. words_of: address and size of each text, int64."""
     end = 0
     store_32(offsets, 0)
     for row in range(rows):
@@ -406,12 +407,35 @@ def spell(numbers: int, rows: int, words_of: int, offsets: int, values: int) -> 
         copy(values + end, get(text), get(text + 8))
         end += get(text + 8)
         store_32(offsets + 4 * (row + 1), end)
+    return end
 
 
 @entry
-def place_texts(places: int, rows: int, count: int, offsets: int, values: int) -> None:
-    """Copies noted texts (GUARDED) to where their offsets say; rows: int64, those to be copied."""
+def list_rows(bits: int, rows: int, found: int) -> int:
+    """Writes the rows whose bits are set, int64: how many."""
+    count = 0
+    for at in range(0, rows, 8):
+        byte = load_u8(bits + (at >> 3))
+        for bit in range(8 if byte else 0):
+            if byte >> bit & 1:
+                put(found + 8 * count, at + bit)
+                count += 1
+    return count
+
+
+@entry
+def place_texts(
+    places: int, shown: int, count: int, rows: int, validity: int, offsets: int, values: int
+) -> None:
+    """Copies noted texts (GUARDED) one after the other; shown: int64, the rows of those to be copied."""
+    end = 0
+    filled = 0
     for index in range(count):
-        row = get(rows + 8 * index)
+        row = get(shown + 8 * index)
+        fill(offsets, filled, row + 1, end)
+        filled = row + 1
         place = places + 16 * row
-        copy(values + word(offsets + 4 * row), get(place), get(place + 8))
+        copy(values + end, get(place), get(place + 8))
+        end += get(place + 8)
+        set_bit(validity, row)
+    fill(offsets, filled, rows + 1, end)

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kraft_core.columnar.pieces import Pieces
 from kraft_core.columnar.schema import arrow_type, message_fields, table_fields
 from kraft_core.messages.schema import Field, Message, Versions
 from kraft_core.secrets import named_secret
@@ -25,10 +26,11 @@ Kind = Literal["rows", "struct", "list", "text", "guarded", "number", "bit"]
 # The kernel's table has a row of int64 words for each node; these are the byte offsets of the words.
 # VALUES (text: its bytes; guarded: address and size of each), OFFSETS, VALIDITY: addresses, 0 without memory.
 # LENGTH: bytes of text or elements of a list so far; CAPACITY: those that there is memory for.
+# FILLED: how many OFFSETS are written; those after them come to be when a row is appended to, or at the end.
 # ROW: the row being written in the space of a list's elements, or of the records.
 # SPACE: byte offset, in the table, of the node whose space this one is in.
 NODE_BYTES = 64
-VALUES, OFFSETS, VALIDITY, LENGTH, CAPACITY, ROW, SPACE = range(0, NODE_BYTES - 8, 8)
+VALUES, OFFSETS, VALIDITY, LENGTH, CAPACITY, FILLED, ROW, SPACE = range(0, NODE_BYTES, 8)
 
 _BITS = {"bit": 1, "guarded": 128}
 _WIDTHS = {"int8": 1, "int16": 2, "uint16": 4, "int32": 4, "uint32": 8, "int64": 8, "float64": 8}
@@ -74,31 +76,42 @@ class Place(NamedTuple):
     extra: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The places of one column: from `start` to `end` (exclusive), the bitmaps before `bitmaps_end`."""
+
+    start: int
+    end: int
+    bitmaps_end: int
+
+
 class Places:
-    """The places of one column's nodes as columns of numbers; first: the index of the first of them."""
+    """All places as columns of numbers."""
 
-    def __init__(self, first: int, places: Sequence[Place]) -> None:
-        self.first = first
-        node, word, self.counts, self.bits, self.extra = np.array(places, dtype=np.int64).T
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.node, self._word, self.counts, self._bits, self._extra = np.array(places, dtype=np.int64).T
         # Of the address, in the kernel's table taken as one row of words.
-        self.address_at: NDArray[np.int64] = node * (NODE_BYTES // 8) + word // 8
+        self.address_at: NDArray[np.int64] = self.node * (NODE_BYTES // 8) + self._word // 8
 
-    def __len__(self) -> int:
-        return len(self.counts)
+    def sizes(self, capacities: NDArray[np.int64]) -> NDArray[np.int64]:
+        """In bytes. capacities: by index of the node."""
+        return (capacities[self.counts] * self._bits + 7) // 8 + self._extra
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All nodes and places by index; the struct node of each message, and the places of it by its index.
+    """All nodes and places by index; the struct node of each message, and which places are its by its index.
 
-    spaces: what SPACE of each node says.
+    spaces: what SPACE of each node says. pieces: memory for columns of this layout and of no other, so that
+    secrets that one may show are never in another's.
     """
 
     nodes: tuple[Node, ...]
     spaces: NDArray[np.int64]
-    places: tuple[Place, ...]
+    places: Places
     columns: dict[Message, Node]
-    places_of: dict[int, Places]
+    spans: dict[int, Span]
+    pieces: Pieces
 
 
 def build_layout(messages: Iterable[Message], redact: bool) -> Layout:
@@ -106,17 +119,20 @@ def build_layout(messages: Iterable[Message], redact: bool) -> Layout:
     builder = _Builder(redact)
     columns = {message: builder.message(message) for message in messages}
     places: list[Place] = []
-    places_of: dict[int, Places] = {}
+    spans: dict[int, Span] = {}
     for column in columns.values():
-        first = len(places)
+        # Bitmaps come first: they alone must be zero before they are written to.
+        own = [place for node in column.descendants for place in _places(node)]
+        bitmaps = sum(place.word == VALIDITY for place in own)
+        own.sort(key=lambda place: place.word != VALIDITY)
+        spans[column.index] = Span(len(places), len(places) + len(own), len(places) + bitmaps)
+        numbers = {place: number for number, place in enumerate(own, len(places))}
         for node in column.descendants:
-            own = list(_places(node))
             node.buffers = [] if node.nullable else [None]
-            node.buffers += range(len(places), len(places) + len(own))
-            places += own
-        places_of[column.index] = Places(first, places[first:])
+            node.buffers += [numbers[place] for place in _places(node)]
+        places += own
     spaces = np.array([node.space * NODE_BYTES for node in builder.nodes], dtype=np.int64)
-    return Layout(tuple(builder.nodes), spaces, tuple(places), columns, places_of)
+    return Layout(tuple(builder.nodes), spaces, Places(places), columns, spans, Pieces())
 
 
 def _places(node: Node) -> Iterator[Place]:

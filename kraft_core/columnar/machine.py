@@ -85,9 +85,8 @@ def run(task: int, pc: int, at: int, end: int) -> int:
                 frame += FRAME_BYTES
                 _begin_tags(frame, count, at)
         elif opcode == NEXT_TAG:
-            pc, at = _read_tags(task, frame, instruction, pc - WORDS, row, at, end)
+            pc, at, met = _read_tags(task, frame, instruction, pc - WORDS, row, at, end)
             if pc == word(instruction + 20):
-                met = get(frame + _MET)
                 frame -= FRAME_BYTES
         elif opcode == JUMP:
             pc = operand
@@ -128,26 +127,44 @@ def _begin_tags(frame: int, count: int, at: int) -> None:
 @inlined
 def _read_tags(
     task: int, frame: int, instruction: int, pc: int, row: int, at: int, end: int
-) -> tuple[int, int]:
-    """Reads tagged fields one after the other; where the program goes on, and at which byte.
+) -> tuple[int, int, int]:
+    """Reads tagged fields one after the other; where the program goes on, at which byte, and which were met.
 
     That is after the tagged fields, or at the program of one that is more than a value or an array of values,
     which leads back here.
     """
     program = get(task + PROGRAM)
-    while get(frame + _REMAINING) != 0:
-        if at != get(frame + _TAG_END):
-            return pc, MALFORMED
-        field, at = _next_tag(task, frame, instruction, at, end)
-        if at < 0:
-            return pc, at
+    remaining = get(frame + _REMAINING)
+    last_tag = get(frame + _LAST_TAG)
+    met = get(frame + _MET)
+    if at != get(frame + _TAG_END):
+        return pc, MALFORMED, met
+    while remaining != 0:
+        tag, at = read_unsigned_varint(at, end)
+        size, at = read_unsigned_varint(at, end)
+        if at > end or size > end - at or tag <= last_tag:
+            return pc, MALFORMED, met
+        remaining -= 1
+        last_tag = tag
+        tag_end = at + size
+        field = NO_ENTRY
+        if tag < word(instruction + 12):
+            field = word(program + 4 * (word(instruction + 16) + tag))
+        if field == NO_ENTRY:
+            put(task + UNKNOWN_TAGS, get(task + UNKNOWN_TAGS) + 1)
+            at = tag_end
+            continue
+        met |= 1 << tag
         if field < 0:
-            return -field, at
-        if field != NO_ENTRY:
-            at = _read_field(task, program + 4 * field, row, at, end)
-            if at < 0:
-                return pc, at
-    return word(instruction + 20), at if at == get(frame + _TAG_END) else MALFORMED
+            put(frame + _REMAINING, remaining)
+            put(frame + _LAST_TAG, last_tag)
+            put(frame + _MET, met)
+            put(frame + _TAG_END, tag_end)
+            return -field, at, met
+        at = _read_field(task, program + 4 * field, row, at, end)
+        if at != tag_end:
+            return pc, at if at < 0 else MALFORMED, met
+    return word(instruction + 20), at, met
 
 
 @inlined
@@ -159,26 +176,6 @@ def _read_field(task: int, instruction: int, row: int, at: int, end: int) -> int
         element = nodes + word(instruction + 16)
         return read_list(word(instruction + 20), word(instruction + 12), task, node, element, row, at, end)
     return read_value(word(instruction), word(instruction + 12), task, node, row, at, end)
-
-
-@inlined
-def _next_tag(task: int, frame: int, instruction: int, at: int, end: int) -> tuple[int, int]:
-    """What the table says of the next tagged field, and its first byte; an unknown one is skipped."""
-    tag, at = read_unsigned_varint(at, end)
-    size, at = read_unsigned_varint(at, end)
-    if at > end or size > end - at or tag <= get(frame + _LAST_TAG):
-        return NO_ENTRY, MALFORMED
-    put(frame + _REMAINING, get(frame + _REMAINING) - 1)
-    put(frame + _LAST_TAG, tag)
-    put(frame + _TAG_END, at + size)
-    field = NO_ENTRY
-    if tag < word(instruction + 12):
-        field = word(get(task + PROGRAM) + 4 * (word(instruction + 16) + tag))
-    if field == NO_ENTRY:
-        put(task + UNKNOWN_TAGS, get(task + UNKNOWN_TAGS) + 1)
-        return NO_ENTRY, at + size
-    put(frame + _MET, get(frame + _MET) | 1 << tag)
-    return field, at
 
 
 @compiled

@@ -81,6 +81,33 @@ store_32 = _storer(32)
 put = _storer(64)
 
 
+def _filler(bits: int) -> Callable[[int, int, int], None]:
+    """Stores the same number to `count` places that follow each other, as wide as the processor can.
+
+    By a pointer that is indexed: a loop of stores to addresses becomes a scatter, which is much slower.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        address, value, count = arguments
+        first = _pointer(builder, address, bits)
+        if bits < 64:
+            value = builder.trunc(value, ir.IntType(bits))
+        with cgutils.for_range(builder, count) as loop:
+            builder.store(value, builder.gep(first, [loop.index]), align=1)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def fill(_typing: Any, _address: Any, _value: Any, _count: Any) -> Any:
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return fill
+
+
+fill_8 = _filler(8)
+fill_32 = _filler(32)
+fill_64 = _filler(64)
+
+
 def _crc_step(name: str, value_bits: int, crc_bits: int) -> Callable[[int, int], int]:
     """The processor's CRC-32C instruction: the checksum so far and the next bytes to the next checksum."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from kraft_core.batch import write_batch
 from kraft_core.codec import write_metadata_value
-from kraft_core.columnar import chunk, fast
+from kraft_core.columnar import chunk, fast, pieces
 from kraft_core.messages.metadata import by_api_key
 from tests.kraft_core.batches import NO_OP, no_op_batch, raw
 from tests.kraft_core.columnar.comparing import assert_same, decoded, scanned
@@ -42,7 +42,7 @@ def written_out(batch: pa.RecordBatch) -> bytes:
 def test_earlier_record_batches_stay_as_they_were(tmp_path):
     path = tmp_path / "long.log"
     names = ["a", "bb" * 30, "", "ccc"]
-    path.write_bytes(b"".join(numbered(topics(40, name), 40, 1200) for name in names))
+    path.write_bytes(b"".join(numbered(topics(40, name), 40, 2400) for name in names))
     kept, copies = [], []
     for batch in fast.decode(path):
         kept.append(batch)
@@ -50,7 +50,31 @@ def test_earlier_record_batches_stay_as_they_were(tmp_path):
     assert [len(batch) for batch in kept[:2]] == [chunk.ROWS // 40 * 40] * 2
     assert [written_out(batch) for batch in kept] == copies
     found = pa.Table.from_batches(kept)["topic"].combine_chunks().field("name")
-    assert found.to_pylist() == [name for name in names for _ in range(40 * 1200)]
+    assert found.to_pylist() == [name for name in names for _ in range(40 * 2400)]
+
+
+def test_memory_is_used_again_when_nobody_holds_it():
+    kept = pieces.Pieces()
+    piece = kept.take(5000)
+    address, held = piece.address, piece.buffer(8, 100)
+    del piece
+    assert kept.take(5000).address != address
+    del held
+    taken = [kept.take(5000), kept.take(8192)]
+    assert address in [piece.address for piece in taken]
+    assert held_bytes(kept) == 0
+
+
+def test_not_all_memory_is_kept():
+    kept = pieces.Pieces()
+    taken = [kept.take(1 << 24) for _ in range(6)]
+    assert held_bytes(kept) == 0
+    del taken
+    assert held_bytes(kept) == 1 << 26
+
+
+def held_bytes(kept: pieces.Pieces) -> int:
+    return sum(len(memory) for free in kept._free.values() for memory in free)
 
 
 def test_columns_outlive_the_file(tmp_path):
