@@ -56,7 +56,9 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add_lake(parser)
     add_wait(parser)
     add_catalog(parser)
-    parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="read only this cluster")
+    parser.add_argument(
+        "--cluster", action="append", default=[], metavar="CLUSTER", help="read only this cluster"
+    )
     parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that state none")
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that state none")
     parser.add_argument(

@@ -40,6 +40,8 @@ EPILOG = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake /data/lake
   kraftlake dump __cluster_metadata-0/00000000000000000000.log
 
+A cluster is named by its id, or by the name that kraftlake.toml gives it (docs/kraftlake.toml).
+
 exit codes: 0 fine, 1 something was found or quarantined, 2 wrong usage, 3 nothing readable, 4 lake busy"""
 
 

@@ -1,12 +1,13 @@
-"""kraftlake config: print the settings in force, and where each comes from."""
+"""kraftlake config: check the settings, and print those in force with where each comes from."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 
-from jobs.outcome import ExitCode
-from jobs.settings import NAMED, Settings
+from jobs.outcome import ExitCode, Failure
+from jobs.settings import NAMED, Settings, apply
 
 EXAMPLES = """examples:
   kraftlake config
@@ -21,17 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the settings. Returns the exit code."""
+    """Prints the settings. Returns the exit code. Raises Failure where they mean nothing."""
     settings: Settings = args.settings
+    others = list(defaults(settings))
+    check_expectations(settings)
     if args.format == "json":
         print(json.dumps({"file": settings.file and str(settings.file), **settings.content}, default=str))
         return ExitCode.FINE
-    print(
-        f"# from {settings.file}" if settings.file else "# no file: what each verb's --help says is in force"
-    )
+    print(f"# from {settings.file}" if settings.file else "# no file; these are the defaults")
     for name in NAMED:
         if name in settings.flags:
             print(f"{name} = {json.dumps(settings.flags[name])}")
+    for line in others:
+        print(f"# {line}")
     for cluster in settings.clusters:
         print(f"[clusters.{cluster.name}]")
         for key in ("id", "environment", "owner"):
@@ -47,3 +50,28 @@ def run(args: argparse.Namespace) -> int:
             for key, value in changes.items():
                 print(f"{key} = {json.dumps(value)}")
     return ExitCode.FINE
+
+
+def defaults(settings: Settings) -> Iterator[str]:
+    """What is in force of the flags that the file says nothing of. Raises Failure for a wrong value in it."""
+    from jobs import cli, run
+
+    parser = argparse.ArgumentParser(add_help=False)
+    run.add_arguments(parser)
+    cli.add_settings(parser)
+    apply(parser, settings)
+    for name in NAMED:
+        if name not in settings.flags:
+            value = parser.get_default(name)
+            yield f"{name} is not set" if value is None else f"{name} = {json.dumps(value)} by default"
+
+
+def check_expectations(settings: Settings) -> None:
+    """Raises Failure where the file names an expectation that there is not."""
+    if settings.expectations:
+        from transforms.expectations import UnknownExpectationError, configured, suites
+
+        try:
+            configured(suites(), settings.expectations)
+        except UnknownExpectationError as error:
+            raise Failure(f"{settings.file}: {error}") from None

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
     add_catalog(parser)
-    parser.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
+    parser.add_argument("--cluster", action="append", default=[], metavar="CLUSTER", help="only this cluster")
     add_fail_on(parser)
 
 

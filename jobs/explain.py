@@ -24,7 +24,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
-    parser.add_argument("--cluster", metavar="ID", help="which cluster, where the lake has several")
+    parser.add_argument("--cluster", metavar="CLUSTER", help="which cluster, where the lake has several")
     question = parser.add_mutually_exclusive_group(required=True)
     question.add_argument(
         "--offset", type=int, metavar="N", help="who held it, what proves it, what became of it"

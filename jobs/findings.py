@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="what", metavar="list|ack", required=True)
     listing = verbs.add_parser("list", help="print findings, those that need a person first")
     add_lake(listing)
-    listing.add_argument("--cluster", action="append", default=[], metavar="ID", help="only this cluster")
+    listing.add_argument(
+        "--cluster", action="append", default=[], metavar="CLUSTER", help="only this cluster"
+    )
     listing.add_argument(
         "--state", choices=(*STATES, "all"), default="open", help="only those in this state; default open"
     )

@@ -18,7 +18,7 @@ Its captures can be loaded again. Files that held its rows go with kraftlake mai
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
-    parser.add_argument("--cluster", required=True, metavar="ID", help="the cluster")
+    parser.add_argument("--cluster", required=True, metavar="CLUSTER", help="the cluster")
 
 
 def run(args: argparse.Namespace) -> int:

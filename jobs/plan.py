@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="node ids")
     parser.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
     parser.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake, without --captures")
-    parser.add_argument("--cluster", metavar="ID", help="which cluster, where there are several")
+    parser.add_argument("--cluster", metavar="CLUSTER", help="which cluster, where there are several")
     parser.add_argument(
         "--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied, if nothing says"
     )

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
     parser.add_argument("--out", type=page_file, required=True, metavar="FILE", help="the page to write")
     parser.add_argument(
-        "--cluster", action="append", default=[], metavar="ID", help="tell of this cluster only"
+        "--cluster", action="append", default=[], metavar="CLUSTER", help="tell of this cluster only"
     )
     add_now(parser)
 

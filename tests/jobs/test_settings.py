@@ -44,6 +44,32 @@ def test_config_prints_a_file_that_says_the_same(capsys: pytest.CaptureFixture[s
     assert json.loads(capsys.readouterr().out)["wait"] == 600
 
 
+def test_config_says_what_is_in_force_without_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["config"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "# no file; these are the defaults"
+    assert {"# lake is not set", '# fail_on = "new" by default', "# wait = 0.0 by default"} <= set(said)
+    assert len(said) == 1 + len(settings.NAMED)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lake = 3", "3 means nothing for lake"),
+        ("[expectations.captures.is_fresh]\nallowed = 1", "suite captures has no expectation is_fresh"),
+    ],
+)
+def test_config_refuses_what_means_nothing(
+    file: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    file.write_text(text)
+    assert main(["config", "--config", str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_file_stands_for_flags_and_flags_win(
     file: Path, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
