@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-days",
         type=float,
         metavar="DAYS",
-        help="remove captures older than this, and what only they held; the newest of each replica stays "
-        "(default: keep all)",
+        help="remove captures older than this, and what only they held, and answers of expectations; the "
+        "newest of each replica and of each expectation stays (default: keep all)",
     )
     parser.add_argument(
         "--now", type=arguments.moment_ms, metavar="TIME", help="count --keep-days from then, not from now"
@@ -39,11 +39,13 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         expired, clusters = expire_old(job, args)
+        answers = forget_answers(job, args)
         compacted = compact(job.lake, job.progress, most=1)
         removed = vacuum(job)
         job.record.counts |= {"expired_captures": expired, "removed_files": removed}
         lines = [
             f"expired: {expired} captures of {len(clusters)} clusters",
+            f"forgotten: {answers} answers of expectations",
             f"compacted: {', '.join(compacted) or 'nothing'}",
             f"removed: {removed} files that were replaced more than {KEPT_HOURS} hours ago",
         ]
@@ -57,6 +59,22 @@ def expire_old(job: Job, args: argparse.Namespace) -> tuple[int, list[str]]:
     from jobs.retention import expire
 
     return expire(job, arguments.now_of(args) - timedelta(days=args.keep_days))
+
+
+def forget_answers(job: Job, args: argparse.Namespace) -> int:
+    """Remove answers of expectations older than --keep-days that newer ones overtook. Returns how many."""
+    from transforms.tables import EXPECTATION_RESULTS
+
+    if args.keep_days is None or not job.lake.exists(EXPECTATION_RESULTS):
+        return 0
+    from transforms.expectations import overtaken
+
+    before = arguments.now_of(args) - timedelta(days=args.keep_days)
+    old = overtaken(job.lake.read(EXPECTATION_RESULTS), before).localCheckpoint()
+    count = old.count()
+    if count:
+        job.lake.delete(EXPECTATION_RESULTS, old, EXPECTATION_RESULTS.key)
+    return count
 
 
 def vacuum(job: Job) -> int:

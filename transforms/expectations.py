@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from transforms import tables
@@ -98,6 +98,17 @@ def failing_rows(
                     return relation(suite, check, frames, now).where(~holds(expectation))
     raise UnknownExpectationError(
         f"there is no expectation {name}; they are named like captures.log_is_gapless"
+    )
+
+
+def overtaken(results: DataFrame, before: datetime) -> DataFrame:
+    """Keys of the rows of expectation_results from before a time that a later answer replaced."""
+    later = Window.partitionBy("cluster_id", "suite", "expectation").orderBy(
+        F.desc("loaded_at"), F.desc("run_id")
+    )
+    ordered = results.withColumn("nth", F.row_number().over(later))
+    return ordered.where((F.col("nth") > 1) & (F.col("loaded_at") < F.lit(before))).select(
+        *EXPECTATION_RESULTS.key
     )
 
 

@@ -14,7 +14,15 @@ from pyspark.sql.types import StructField, StructType
 from tests.transforms.sound_cluster import Rows, a_row, at, changed, doubled, sound_cluster, stretch
 from transforms import tables
 from transforms.expectation_suites import COMMON, WHOLE_LAKE, Suite, suites
-from transforms.expectations import Scope, UnknownExpectationError, configured, results, scoped, verdicts
+from transforms.expectations import (
+    Scope,
+    UnknownExpectationError,
+    configured,
+    overtaken,
+    results,
+    scoped,
+    verdicts,
+)
 from transforms.frames import to_frame
 
 NOW = at(24)
@@ -239,6 +247,18 @@ def test_where_nothing_is_new_only_ages_are_asked_for(spark: Any) -> None:
         *(("*", *name.split(".")) for name in NAMES if name.startswith("runs.")),
     }
     assert {r["suite"] for r in found} == {"captures", "runs"}
+
+
+def test_old_answers_are_overtaken_by_newer_ones(spark: Any) -> None:
+    """The newest of each expectation stays, however old it is, and so does what is not old."""
+    given = [("1", "a", 1), ("2", "a", 2), ("3", "a", 9), ("1", "b", 1), ("4", "c", 10), ("5", "c", 11)]
+    rows = [
+        a_row(tables.EXPECTATION_RESULTS, run_id=run, cluster_id=cluster, suite="s", loaded_at=at(hour))
+        for run, cluster, hour in given
+    ]
+    frame = to_frame(spark, rows, tables.EXPECTATION_RESULTS.schema)
+    old = {(row["run_id"], row["cluster_id"]) for row in overtaken(frame, at(8)).toLocalIterator()}
+    assert old == {("1", "a"), ("2", "a")}
 
 
 def test_the_document_lists_every_expectation() -> None:
