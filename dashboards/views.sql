@@ -142,14 +142,16 @@ FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id, suite, expectation
 WHERE nth = 1
 ORDER BY success, severity, cluster_id, suite, expectation;
 
--- Which clusters are there, what are they called, when were they captured last, and who leads?
+-- Which clusters are there, what are they called, when were they captured last, and who leads? Where failure is
+-- not null the newest captures could not be derived: what is told of the cluster is older.
 CREATE OR REPLACE VIEW clusters AS
 SELECT c.cluster_id, n.name, n.environment, n.owner, c.captures, c.last_captured_at,
-       e.leader_epoch, e.leader_id, v.voter_ids
+       e.leader_epoch, e.leader_id, v.voter_ids, d.failure
 FROM (SELECT cluster_id, COUNT(*) AS captures, MAX(captured_at) AS last_captured_at
       FROM captures GROUP BY cluster_id) c
 LEFT JOIN cluster_names n ON n.cluster_id = c.cluster_id
 LEFT JOIN (SELECT cluster_id, MAX(leader_epoch) AS leader_epoch, MAX_BY(leader_id, leader_epoch) AS leader_id
            FROM epochs GROUP BY cluster_id) e ON e.cluster_id = c.cluster_id
 LEFT JOIN current_voters v ON v.cluster_id = c.cluster_id
+LEFT JOIN derivations d ON d.cluster_id = c.cluster_id
 ORDER BY n.name NULLS LAST, c.cluster_id;

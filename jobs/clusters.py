@@ -28,6 +28,7 @@ COLUMNS = (
     "last_captured_at",
     "leader_epoch",
     "leader_id",
+    "failure",
 )
 Row = dict[str, Any]
 
@@ -67,7 +68,7 @@ def by_id(row: Row) -> str:
 def told(lake: Path) -> list[Row]:
     """A row a cluster: captured ones by name, then those that have a name and no capture."""
     from transforms.delta_rs import rows_with
-    from transforms.tables import CAPTURES, CLUSTER_NAMES, EPOCHS
+    from transforms.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS, EPOCHS
 
     captures = rows_with(lake, CAPTURES, ("cluster_id", "captured_at"))
     named = {row["cluster_id"]: row for row in rows_with(lake, CLUSTER_NAMES)}
@@ -75,9 +76,11 @@ def told(lake: Path) -> list[Row]:
     last = {row["cluster_id"]: row["captured_at"] for row in sorted(captures, key=lambda c: c["captured_at"])}
     epochs = rows_with(lake, EPOCHS, ("cluster_id", "leader_epoch", "leader_id"))
     newest = {row["cluster_id"]: row for row in sorted(epochs, key=lambda e: e["leader_epoch"])}
+    derived = {row["cluster_id"]: row for row in rows_with(lake, DERIVATIONS, ("cluster_id", "failure"))}
     rows = [
         dict.fromkeys(COLUMNS)
         | newest.get(cluster, {})
+        | derived.get(cluster, {})
         | named.get(cluster, {})
         | {"cluster_id": cluster, "captures": counts[cluster], "last_captured_at": last.get(cluster)}
         for cluster in {*counts, *named}

@@ -1,70 +1,22 @@
-"""The expectations of the data in a job that judges: what is looked at, what fails, what of it is news."""
+"""The expectations of the data in a job that judges: which failures count, and how they are told."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
-
-import pyarrow.dataset as ds
 
 from jobs.job import Job
 from jobs.outcome import Failure
 from jobs.sql import show_json
 from jobs.telling import as_json, wrapped
 from jobs.verdict import ERROR
-from transforms.delta_rs import arrow_with, exists, rows_with
-from transforms.tables import CAPTURES, EXPECTATION_RESULTS, OBSERVATIONS, RUNS
+from transforms.answers import Unseen, named, news, standing
 
 Row = dict[str, Any]
 Allowed = Mapping[str, Any]
-# One row for each validation of a cluster, of the hundred that it writes.
-MARK = {"suite": [CAPTURES.name], "expectation": ["key_is_unique"]}
-NAME = ("cluster_id", "suite", "expectation")
-NEVER, NOW = (t.replace(tzinfo=UTC) for t in (datetime.min, datetime.max))
-
-
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """Clusters of which anything came since they were validated last, and the runs that brought it.
-
-    unjudged: those of them that were read by ingest alone, so that no run held them against the rules.
-    """
-
-    clusters: list[str]
-    run_ids: frozenset[str]
-    unjudged: list[str]
-
-
-def unseen(lake: Path, run_id: str) -> Unseen:
-    """What no validation has looked at yet, as the run `run_id` finds it.
-
-    Runs follow each other (jobs.lease), in the order in which they ended: a run may have waited for another
-    that began after it.
-    """
-    columns = ["run_id", "job", "started_at", "finished_at"]
-    runs = {row["run_id"]: row for row in rows_with(lake, RUNS, columns) if row["run_id"] != run_id}
-    ended = {known: row["finished_at"] or row["started_at"] for known, row in runs.items()}
-    validated: dict[str, datetime] = {}
-    for row in rows_with(lake, EXPECTATION_RESULTS, ["cluster_id", "run_id"], **MARK):
-        at = ended.get(row["run_id"], NEVER)
-        validated[row["cluster_id"]] = max(at, validated.get(row["cluster_id"], NEVER))
-    brought = {
-        (row["cluster_id"], row["run_id"])
-        for table in (CAPTURES, OBSERVATIONS)
-        for row in rows_with(lake, table, ["cluster_id", "run_id"])
-        if ended.get(row["run_id"], NOW) > validated.get(row["cluster_id"], NEVER)
-    }
-    ingested = {known for known, row in runs.items() if row["job"] == "ingest"}
-    return Unseen(
-        sorted({cluster for cluster, _ in brought}),
-        frozenset(run for _, run in brought),
-        sorted({cluster for cluster, run in brought if run in ingested}),
-    )
 
 
 def check_expectations(
@@ -96,21 +48,6 @@ def check_expectations(
     return [line for row in failing for line in lines(row)]
 
 
-def standing(lake: Path) -> list[Row]:
-    """The newest answers that are failures, as far back as they may lie."""
-    if not exists(lake, EXPECTATION_RESULTS):
-        return []
-    is_failed = ~ds.field("success")
-    failed = arrow_with(lake, EXPECTATION_RESULTS, EXPECTATION_RESULTS.names, is_failed).to_pylist()
-    last = {named(row): row for row in sorted(failed, key=asked_at)}
-    names = {column: {row[column] for row in failed} for column in NAME}
-    for row in rows_with(lake, EXPECTATION_RESULTS, [*NAME, "loaded_at", "success"], **names):
-        known = last.get(named(row))
-        if row["success"] and known is not None and asked_at(row) > asked_at(known):
-            del last[named(row)]
-    return list(last.values())
-
-
 def show_failing(
     job: Job, name: str, clusters: Sequence[str] | None, now: datetime, allowed: Allowed
 ) -> None:
@@ -122,23 +59,6 @@ def show_failing(
     except UnknownExpectationError as error:
         raise Failure(str(error)) from None
     show_json(rows.columns, (tuple(row) for row in rows.toLocalIterator()), sys.stdout)
-
-
-def news(lake: Path, run_id: str, failed: Iterable[Row]) -> Iterator[Row]:
-    """The failures of which the run before that asked had none."""
-    failed = list(failed)
-    names = {column: {row[column] for row in failed} for column in NAME}
-    rows = rows_with(lake, EXPECTATION_RESULTS, [*NAME, "run_id", "loaded_at", "success"], **names)
-    before = {named(row): row for row in sorted(rows, key=asked_at) if row["run_id"] != run_id}
-    return (row for row in failed if named(row) not in before or before[named(row)]["success"])
-
-
-def named(row: Row) -> tuple[str, ...]:
-    return tuple(row[column] for column in NAME)
-
-
-def asked_at(row: Row) -> datetime:
-    return row["loaded_at"]
 
 
 def lines(row: Row) -> Iterator[str]:

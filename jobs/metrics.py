@@ -18,8 +18,9 @@ from jobs.arguments import moment_ms, now_of
 from jobs.lakes import must_be_lake
 from jobs.outcome import ExitCode, Failure
 from jobs.quorum_samples import Sample, cluster_samples
+from transforms.answers import standing
 from transforms.delta_rs import rows_with
-from transforms.tables import FINDINGS, QUARANTINE, RUNS
+from transforms.tables import DERIVATIONS, FINDINGS, QUARANTINE, RUNS
 
 EXAMPLES = """examples:
   kraftlake metrics --lake /data/lake
@@ -28,6 +29,8 @@ EXAMPLES = """examples:
 The file is put in place whole, so that a collector never reads half of it.
 exit codes: 0 fine, 2 no lake there"""
 
+# The jobs that read captures: that others went well says nothing of how old the lake is.
+READING = ("run", "ingest")
 # Exit codes of a run that did its work, with findings or without.
 GOOD = (ExitCode.FINE, ExitCode.FOUND)
 HELP = {
@@ -35,6 +38,8 @@ HELP = {
     "kraftlake_last_good_run_age_seconds": "How long ago that was when this was written",
     "kraftlake_last_run_exit_code": "Exit code of the last run that ended",
     "kraftlake_failed_clusters": "Clusters that the last run could not derive",
+    "kraftlake_derivation_failed": "1 if the newest captures of the cluster could not be derived, else 0",
+    "kraftlake_expectations_not_met": "Expectations by severity that did not hold when they were asked last",
     "kraftlake_findings": "Findings by rule, severity and state",
     "kraftlake_quarantined_bytes": "Bytes that no captured copy supplied",
     "kraftlake_captured_timestamp_seconds": "When the replica was captured last",
@@ -91,7 +96,12 @@ def put(path: Path, text: str) -> None:
 def samples(lake: Path, now: datetime) -> Iterator[Sample]:
     """Every sample of a lake."""
     yield from _run_samples(lake, now)
+    yield from failure_samples(lake)
     yield from _finding_samples(lake)
+    unmet = Counter((row["cluster_id"], row["severity"]) for row in standing(lake))
+    for (cluster_id, severity), count in unmet.items():
+        labels = {"cluster_id": cluster_id, "severity": severity}
+        yield Sample("kraftlake_expectations_not_met", count, labels)
     quarantined: Counter[tuple[str, str]] = Counter()
     for row in rows_with(lake, QUARANTINE, ["cluster_id", "reason", "size_bytes"]):
         quarantined[row["cluster_id"], row["reason"]] += row["size_bytes"]
@@ -102,7 +112,8 @@ def samples(lake: Path, now: datetime) -> Iterator[Sample]:
 
 def _run_samples(lake: Path, now: datetime) -> Iterator[Sample]:
     columns = ["finished_at", "exit_code", "failed_clusters"]
-    ended = [row for row in rows_with(lake, RUNS, columns) if row["finished_at"] is not None]
+    reading = rows_with(lake, RUNS, columns, job=READING)
+    ended = [row for row in reading if row["finished_at"] is not None]
     last = max(ended, key=lambda row: row["finished_at"], default=None)
     if last is None:
         return
@@ -113,6 +124,13 @@ def _run_samples(lake: Path, now: datetime) -> Iterator[Sample]:
     if good is not None:
         yield Sample("kraftlake_last_good_run_timestamp_seconds", good.timestamp())
         yield Sample("kraftlake_last_good_run_age_seconds", (now - good).total_seconds())
+
+
+def failure_samples(lake: Path) -> Iterator[Sample]:
+    """Whether the derivation of each cluster failed."""
+    for row in rows_with(lake, DERIVATIONS, ["cluster_id", "failure"]):
+        of = {"cluster_id": row["cluster_id"]}
+        yield Sample("kraftlake_derivation_failed", int(row["failure"] is not None), of)
 
 
 def _finding_samples(lake: Path) -> Iterator[Sample]:

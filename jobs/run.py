@@ -79,7 +79,8 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
 
 def unmet(job: Job, args: argparse.Namespace) -> list[str]:
     """What is not as expected of the data, in lines."""
-    from jobs.expecting import check_expectations, unseen
+    from jobs.expecting import check_expectations
+    from transforms.answers import unseen
 
     what = unseen(job.lake.path, job.run.run_id)
     return check_expectations(job, what, arguments.now_of(args), "text", args.settings.expectations)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from jobs import arguments
 from jobs.derive import chosen_clusters
-from jobs.expecting import Unseen, check_expectations, show_failing, unseen
+from jobs.expecting import check_expectations, show_failing
 from jobs.findings import by_urgency, told
 from jobs.job import opened_job
 from jobs.progress import Progress
 from jobs.telling import counted, recovery_headline
 from jobs.verdict import add_fail_on
+from transforms.answers import Unseen, unseen
 from transforms.delta_rs import rows_with
 from transforms.tables import FINDINGS, RECOVERIES
 
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
     parser.add_argument(
-        "--cluster", action="append", default=[], metavar="ID", help="only this cluster, and all of it"
+        "--cluster", action="append", default=[], metavar="CLUSTER", help="only this cluster, and all of it"
     )
     parser.add_argument(
         "--full", action="store_true", help="look at all clusters and all rows, not only at what is new"

@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from dashboards.report import aggregates
+from transforms.answers import standing
 from transforms.delta_rs import arrow_with, exists
 from transforms.expectation_suites import WHOLE_LAKE
 from transforms.frames import milliseconds
 from transforms.tables import (
     CAPTURES,
     CLUSTER_NAMES,
+    DERIVATIONS,
     EPOCHS,
     EXPECTATION_RESULTS,
     FINDINGS,
@@ -48,14 +50,14 @@ class Tables:
     """The lake's tables, of all clusters or of some."""
 
     def __init__(self, lake: Path, clusters: Sequence[str] = ()) -> None:
-        self._lake = lake
-        self._chosen = {"cluster_id": clusters} if clusters else {}
+        self.lake = lake
+        self.chosen = {"cluster_id": clusters} if clusters else {}
 
     def columns(self, table: Table, *names: str, where: Any = None) -> pa.Table | None:
         """Columns of the rows; None where no run has written the table."""
-        if not exists(self._lake, table):
+        if not exists(self.lake, table):
             return None
-        return arrow_with(self._lake, table, ["cluster_id", *names], where=where, **self._chosen)
+        return arrow_with(self.lake, table, ["cluster_id", *names], where=where, **self.chosen)
 
     def rows(self, table: Table, *names: str, where: Any = None) -> Rows:
         """The same as dicts."""
@@ -163,17 +165,17 @@ def fleet_resolved(tables: Tables) -> Rows:
 
 def fleet_expectations(tables: Tables) -> Rows:
     """Those that did not hold when they were asked last."""
-    names = ("suite", "expectation", "severity", "success", "loaded_at", "run_id")
-    by_cluster: dict[str, Rows] = {}
-    for row in tables.rows(EXPECTATION_RESULTS, *names):
-        by_cluster.setdefault(row["cluster_id"], []).append(row)
-    failed = [r for rows in by_cluster.values() for r in aggregates.asked_last(rows) if not r["success"]]
-    return severities(failed)
+    return severities(standing(tables.lake, **tables.chosen))
 
 
 def fleet_names(tables: Tables) -> Rows:
     """What people call the clusters, and whom to call."""
     return tables.rows(CLUSTER_NAMES, "name", "environment", "owner")
+
+
+def fleet_failures(tables: Tables) -> Rows:
+    """Clusters of which the newest captures could not be derived."""
+    return tables.rows(DERIVATIONS, "failure", where=ds.field("failure").is_valid())
 
 
 def grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:
@@ -221,6 +223,7 @@ FLEET: dict[str, Callable[[Tables], Rows]] = {
     "resolved": fleet_resolved,
     "expectations": fleet_expectations,
     "names": fleet_names,
+    "failures": fleet_failures,
 }
 
 

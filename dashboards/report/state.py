@@ -148,6 +148,9 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
 
     findings, expectations, lost = rows["findings"], rows["expectations"], rows["quarantine"]
     voters, thin = rows["voters"], rows.get("under_min_isr", {})
+    if failure := rows["failures"].get("failure"):
+        words = "the newest captures could not be derived, what is told is older"
+        add(Need.PERSON, f"{words}: {failure}", "captures")
     if errors := findings.get("errors"):
         add(Need.PERSON, count(errors, "open error"), "findings")
     if failed := expectations.get("errors"):

@@ -40,6 +40,13 @@ def test_a_sound_cluster_needs_nobody() -> None:
             "4 errors that newer captures show no more, seen 2 h ago",
             "findings",
         ),
+        (
+            {"failures": {"failure": "OverflowError: date value out of range"}},
+            Need.PERSON,
+            "the newest captures could not be derived, what is told is older: "
+            "OverflowError: date value out of range",
+            "captures",
+        ),
         ({"under_min_isr": {"partitions": 3}}, Need.LOOK, "3 partitions under min ISR", "isr"),
         (
             {"voters": CALM | {"commit_status": "undecided"}},
@@ -103,6 +110,6 @@ def test_a_cluster_known_by_captures_only() -> None:
 
     row = {"cluster_id": "a", "captures": 1, "replicas": 1, "last_captured_at": NOW, "log_end_offset": None}
     kinds = ("voters", "epochs", "changes", "lower_bounds", "upper_bounds", "committed", "quarantine",
-             "findings", "resolved", "expectations", "names")  # fmt: skip
+             "findings", "resolved", "expectations", "names", "failures")  # fmt: skip
     (state,) = fleet({"captures": [row], **{kind: [] for kind in kinds}}, NOW)
     assert (state.voter_ids, state.leader_id, state.epochs) == ((), None, 0)

@@ -237,6 +237,7 @@ def states(*clusters: str, now: int = NOW, **rows: Row) -> list[ClusterState]:
         "resolved": [],
         "expectations": [],
         "names": [],
+        "failures": [],
     }  # fmt: skip
     for kind, row in rows.items():
         answers[kind] = [r for r in answers.get(kind, []) if r["cluster_id"] != clusters[0]]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from jobs import settings
 from jobs.cli import VERBS, main
+from jobs.metrics import failure_samples
 from jobs.progress import Progress
 from transforms.delta_rs import rows_with
 from transforms.expectations import configured, suites
@@ -18,6 +22,7 @@ from transforms.tables import CLUSTER_NAMES
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "kraftlake.toml"
 MINI = "roWi3HLRRCuDirielH5nnw"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -162,6 +167,26 @@ def test_clusters_are_named_in_the_lake(
     assert rows_with(lake, CLUSTER_NAMES) == [
         {"cluster_id": "X", "name": "other", "environment": None, "owner": None}
     ]
+
+
+def test_clusters_and_metrics_say_what_could_not_be_derived(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lake.json").write_text('{"format_version": 1}')
+    rows = {
+        "captures": [{"cluster_id": c, "captured_at": NOON} for c in "ab"],
+        "derivations": [
+            {"cluster_id": "a", "failure": None},
+            {"cluster_id": "b", "failure": "OverflowError"},
+        ],
+    }
+    for table, content in rows.items():
+        write_deltalake(tmp_path / table, pa.Table.from_pylist(content))
+    assert main(["clusters", "--lake", str(tmp_path), "--format", "json"]) == 0
+    told = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {row["cluster_id"]: row["failure"] for row in told} == {"a": None, "b": "OverflowError"}
+    samples = {tuple(s.labels.items()): s.value for s in failure_samples(tmp_path)}
+    assert samples == {(("cluster_id", "a"),): 0, (("cluster_id", "b"),): 1}
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from jobs.expecting import news, standing, unseen
+from transforms.answers import news, standing, unseen
 
 Row = dict[str, Any]
 TEXT, TIME = pa.string(), pa.timestamp("us", "UTC")
@@ -18,6 +18,7 @@ COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
     "runs": {"run_id": TEXT, "job": TEXT, "started_at": TIME, "finished_at": TIME},
     "captures": {"cluster_id": TEXT, "run_id": TEXT},
     "observations": {"cluster_id": TEXT, "run_id": TEXT},
+    "derivations": {"cluster_id": TEXT, "run_id": TEXT, "failure": TEXT},
     "expectation_results": {
         **dict.fromkeys(("cluster_id", "suite", "expectation", "sentence", "severity", "run_id"), TEXT),
         "success": pa.bool_(),
@@ -66,7 +67,23 @@ def test_before_the_first_validation_everything_is_unseen(tmp_path: Path) -> Non
     captures = [*brought("first", "a", "b"), *brought("second", "b")]
     what = unseen(lake_of(tmp_path, runs=runs, captures=captures), "now")
     assert (what.clusters, what.run_ids) == (["a", "b"], {"first", "second"})
-    assert what.unjudged == ["b"]
+    assert what.unjudged == ["a", "b"]
+
+
+def test_unjudged_is_what_was_not_derived_since_it_came(tmp_path: Path) -> None:
+    """Read by ingest alone, or its derivation failed; a run derives before it commits what it read."""
+    runs = [a_run("read", 1, 2), a_run("ingest", 3, 4, "ingest"), a_run("derive", 5, 6, "derive")]
+    derivations = [
+        *brought("read", "judged", "ingested"),
+        *brought("derive", "derived"),
+        {"cluster_id": "failed", "run_id": "derive", "failure": "OverflowError"},
+    ]
+    captures = [
+        *brought("read", "judged", "ingested", "derived", "failed"),
+        *brought("ingest", "ingested", "derived"),
+    ]
+    lake = lake_of(tmp_path, runs=runs, captures=captures, derivations=derivations)
+    assert unseen(lake, "now").unjudged == ["failed", "ingested"]
 
 
 def test_after_one_only_what_came_since(tmp_path: Path) -> None:
@@ -89,7 +106,6 @@ def test_after_one_only_what_came_since(tmp_path: Path) -> None:
     )
     what = unseen(lake, "now")
     assert (what.clusters, what.run_ids) == (["b", "c", "d"], {"waited", "now", "outputs"})
-    assert what.unjudged == []
 
 
 def test_a_run_that_validates_has_seen_what_it_brought(tmp_path: Path) -> None:
