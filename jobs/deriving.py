@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from jobs.checking import check_snapshots
+from jobs.concluding import write_conclusions
 from jobs.histories import derive_histories
 from jobs.ingesting import Ingested, observed
 from jobs.progress import Progress
 from transforms.cluster_facts import cluster_facts
-from transforms.derived import DERIVED, derive_clusters, rows_of
+from transforms.derived import derive_clusters, row_count
 from transforms.frames import to_frame, to_rows
 from transforms.lake import Lake, in_clusters
 from transforms.snapshot_checks import deviation_schema
@@ -51,13 +51,14 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: Ingested, progress: Progr
         facts = cluster_facts(captures, observations=observations, snapshot_deviations=deviations, **read)
         tasks = min(len(clusters), 4 * lake.spark.sparkContext.defaultParallelism)
         derived = derive_clusters(facts.repartition(tasks)).persist(StorageLevel.MEMORY_AND_DISK)
-        failed = {r["cluster_id"]: r["failure"] for r in to_rows(derived.where("failure IS NOT NULL"))}
+        told = to_rows(derived.select("cluster_id", "failure", row_count().alias("rows")))
+        failed = {row["cluster_id"]: row["failure"] for row in told if row["failure"] is not None}
     done = [c for c in clusters if c not in failed]
     lake.create(ACKNOWLEDGEMENTS)
     if done:
-        with progress.stage("write conclusions"), ThreadPoolExecutor(4) as threads:
-            good = derived.where("failure IS NULL")
-            list(threads.map(lambda table: lake.replace(table, rows_of(good, table), done), DERIVED))
+        with progress.stage("write conclusions"):
+            count = sum(row["rows"] for row in told)
+            write_conclusions(lake, derived.where("failure IS NULL"), done, count)
             if checks.changed:
                 rows = to_frame(lake.spark, checks.rows, SNAPSHOT_CHECKS.schema)
                 lake.replace(SNAPSHOT_CHECKS, rows, clusters)

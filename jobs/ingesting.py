@@ -30,15 +30,11 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Ingested:
-    """Rows of captures, segments and observations still to be committed, and counts.
-
-    known: whether the lake holds a row of any of these captures already.
-    """
+    """Rows of captures, segments and observations still to be committed, and counts."""
 
     captures: dict[str, Row] = field(default_factory=dict)
     segments: list[Row] = field(default_factory=list)
     observations: list[Row] = field(default_factory=list)
-    known: bool = False
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -51,7 +47,6 @@ class Ingested:
         best = better(other, row) if other else row
         if best != known:
             self.captures[row["capture_id"]] = best
-            self.known = self.known or known is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +168,10 @@ def observed(lake: Lake, rows: list[Row]) -> DataFrame:
 
 def commit(lake: Lake, ingested: Ingested, run: Run) -> None:
     """Write observations, segments and, last of all, captures: from then on their content is known."""
-    run_id = run.run_id
     if ingested.observations:
-        lake.append(OBSERVATIONS, run.stamp(observed(lake, ingested.observations)), run_id)
+        observations = [row | run.columns for row in ingested.observations]
+        lake.put(OBSERVATIONS, observations, by="observation_id")
     if ingested.segments:
-        segments = to_frame(lake.spark, ingested.segments, SEGMENTS.schema)
-        if lake.exists(SEGMENTS):
-            lake.merge(SEGMENTS, segments)
-        else:
-            lake.append(SEGMENTS, segments, run_id)
+        lake.put(SEGMENTS, ingested.segments, by="capture_id")
     if ingested.captures:
-        captures = to_frame(lake.spark, ingested.captures.values(), CAPTURES.schema)
-        if ingested.known:
-            lake.merge(CAPTURES, captures)
-        else:
-            lake.append(CAPTURES, captures, run_id)
+        lake.put(CAPTURES, list(ingested.captures.values()), by="capture_id")

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from jobs.job import Job
 from transforms.delta_rs import rows_with
-from transforms.frames import to_frame
 from transforms.lake import Lake, in_clusters
 from transforms.lake_files import begin_generation
 from transforms.tables import (
@@ -53,7 +52,7 @@ def expire(job: Job, before: datetime) -> tuple[int, list[str]]:
     with job.progress.stage("expire", f"{len(gone)} captures of {len(clusters)} clusters"):
         begin_generation(lake.path)
         stamped = [row | job.run.columns for row in gone]
-        lake.merge(EXPIRED_CAPTURES, to_frame(lake.spark, stamped, EXPIRED_CAPTURES.schema))
+        lake.put(EXPIRED_CAPTURES, stamped, by="capture_id")
         remove(lake, clusters)
     job.derive(clusters)
     return len(gone), clusters

@@ -6,6 +6,8 @@ are read in milliseconds.
 
 from __future__ import annotations
 
+import shutil
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -149,24 +151,32 @@ def replace_where(lake: Path, table: Table, rows: Iterable[Row], condition: str)
 def replace_clusters(lake: Path, table: Table, rows: pa.Table, clusters: Iterable[str]) -> None:
     """Put rows, of the table's columns and types, in the place of all of these clusters."""
     create(lake, table)
-    names = ", ".join("'" + c.replace("'", "''") + "'" for c in sorted(clusters))
-    of_them = f"cluster_id IN ({names})"
+    of_them = f"cluster_id IN ({literals(clusters)})"
     again_if_others_commit(
         lambda: write_deltalake(lake / table.name, rows, mode="overwrite", predicate=of_them)
     )
 
 
-def put_rows(lake: Path, table: Table, rows: Iterable[Row]) -> None:
-    """Insert or update rows by the table's key; it is made if it is not there. Needs a session."""
+def put_rows(lake: Path, table: Table, rows: Sequence[Row], by: str) -> None:
+    """Insert or update rows by the table's key, of which `by` is a column of texts. Needs a session.
+
+    The table is made if it is not there. delta-rs's own merge is not used: it writes files whose texts Arrow
+    then cannot compare with others.
+    """
+    values = {row[by] for row in rows}
+    held = rows_with(lake, table, **{by: values})
+    if held:
+        wanted = {tuple(row[name] for name in table.key): row for row in (*held, *rows)}
+        replace_where(lake, table, wanted.values(), f"{by} IN ({literals(values)})")
+        return
     create(lake, table)
     found = pa.Table.from_pylist(list(rows), arrow_schema(table.schema))
-    same = " AND ".join(f"target.{k} = source.{k}" for k in table.key)
+    again_if_others_commit(lambda: write_deltalake(lake / table.name, found, mode="append"))
 
-    def merge() -> None:
-        merger = DeltaTable(lake / table.name).merge(found, same, "source", "target")
-        merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
-    again_if_others_commit(merge)
+def literals(texts: Iterable[str]) -> str:
+    """Texts as delta-rs's SQL writes them."""
+    return ", ".join("'" + text.replace("'", "''") + "'" for text in sorted(texts))
 
 
 def create(lake: Path, table: Table) -> None:
@@ -179,7 +189,23 @@ def create(lake: Path, table: Table) -> None:
         for field, comment in zip(arrow_schema(table.schema), comments, strict=True)
     ]
     schema = Schema.from_arrow(pa.schema(fields))
-    DeltaTable.create(lake / table.name, schema, mode="ignore", description=table.comment)
+    make_aside(lake, table, lambda path: DeltaTable.create(path, schema, description=table.comment))
+
+
+def make_aside(lake: Path, table: Table, make: Callable[[Path], object]) -> None:
+    """Make a table somewhere else and rename it then.
+
+    So a killed run leaves no half of one, and of several runs that make it at once one does: made by delta-rs
+    in the same place, a second one would become the next version of the first.
+    """
+    aside = lake / f".{table.name}-{uuid.uuid4().hex}"
+    make(aside)
+    try:
+        aside.rename(lake / table.name)
+    except OSError:
+        if not exists(lake, table):
+            raise
+        shutil.rmtree(aside)
 
 
 def write_row(lake: Path, table: Table, row: Row, **how: Any) -> None:
@@ -187,11 +213,12 @@ def write_row(lake: Path, table: Table, row: Row, **how: Any) -> None:
     write_deltalake(written, arrow_row(written, row), **how)
 
 
-def again_if_others_commit(write: Callable[[], None]) -> None:
+def again_if_others_commit(write: Callable[[], object]) -> None:
     """Repeat a write from the newest version where delta-rs sees a conflict with a commit in between."""
     for _ in range(ATTEMPTS):
         try:
-            return write()
+            write()
+            return
         except CommitFailedError as error:
             failed = error
     raise failed

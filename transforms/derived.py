@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType, TimestampType
 
@@ -71,6 +71,11 @@ def row_type(table: Table) -> StructType:
 def rows_of(derived: DataFrame, table: Table) -> DataFrame:
     """The rows of one table."""
     return derived.select("cluster_id", F.explode(table.name).alias("row")).select("cluster_id", "row.*")
+
+
+def row_count() -> Column:
+    """How many rows a row of derive_clusters makes."""
+    return sum((F.size(table.name) for table in DERIVED), F.lit(0))
 
 
 def derived_row(cluster: pa.RecordBatch, types: Mapping[str, StructType]) -> Row:

@@ -6,19 +6,22 @@ Writers go through here: append new keys, merge small tables, replace what is de
 from __future__ import annotations
 
 import hashlib
-import shutil
-import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from transforms import delta_rs
+from transforms.frames import to_frame
 from transforms.lake_files import check_lake, generation
 from transforms.tables import Table
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +44,22 @@ class Lake:
         return self.spark.createDataFrame([], table.schema)
 
     def create(self, table: Table) -> None:
-        """The Delta table with its comments, clustering and checks, if it is not there.
-
-        It is made aside and then renamed, so that a killed run leaves no half of one, and of two runs that
-        make it at once one does.
-        """
+        """The Delta table with its comments, clustering and checks, if it is not there."""
         if self.exists(table):
             return
-        aside = self.path / f".{table.name}-{uuid.uuid4().hex}"
+        if table.clustering or table.checks:
+            delta_rs.make_aside(self.path, table, lambda path: self.create_by_spark(table, path))
+        else:
+            delta_rs.create(self.path, table)
+
+    def create_by_spark(self, table: Table, path: Path) -> None:
         columns = ", ".join(c.ddl for c in table.columns)
         layout = f"CLUSTER BY ({', '.join(table.clustering)})" if table.clustering else ""
         self.spark.sql(
-            f"CREATE TABLE delta.`{aside}` ({columns}) USING DELTA {layout} COMMENT '{escape(table.comment)}'"
+            f"CREATE TABLE delta.`{path}` ({columns}) USING DELTA {layout} COMMENT '{escape(table.comment)}'"
         )
         for name, condition in table.checks.items():
-            self.spark.sql(f"ALTER TABLE delta.`{aside}` ADD CONSTRAINT {name} CHECK ({condition})")
-        try:
-            aside.rename(self.location(table))
-        except OSError:
-            if not self.exists(table):
-                raise
-            shutil.rmtree(aside)
+            self.spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT {name} CHECK ({condition})")
 
     def append(self, table: Table, rows: DataFrame, load_id: str) -> int:
         """Append rows once: the same load repeated after a kill is dropped by Delta itself.
@@ -85,19 +83,34 @@ class Lake:
         )
         return counted.get["rows"]
 
-    def merge(self, table: Table, rows: DataFrame) -> None:
-        """Insert or update rows of a small table by its key."""
-        self.create(table)
+    def put(self, table: Table, rows: Sequence[Row], by: str) -> None:
+        """Insert or update a few rows by the table's key, of which `by` tells most rows apart."""
+        if delta_rs.is_written_here(self.path, table):
+            delta_rs.put_rows(self.path, table, rows, by)
+            return
         target = DeltaTable.forPath(self.spark, self.location(table)).alias("target")
         same = " AND ".join(f"target.{k} = source.{k}" for k in table.key)
         target.merge(
-            rows.select(table.names).alias("source"), same
+            to_frame(self.spark, rows, table.schema).alias("source"), same
         ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 
     def replace(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:
         """Replace all rows of the named clusters."""
         names = ", ".join(f"'{escape(c)}'" for c in sorted(clusters))
         self.replace_where(table, rows, f"cluster_id IN ({names})")
+
+    def replace_few(self, table: Table, rows: pa.Table, clusters: Sequence[str]) -> None:
+        """The same for rows at hand, of the table's columns and types; none is written if they are there."""
+        if not delta_rs.is_written_here(self.path, table):
+            self.replace(table, self.spark.createDataFrame(rows, table.schema), clusters)
+        elif not self.exists(table) or not self.holds(table, rows, clusters):
+            delta_rs.replace_clusters(self.path, table, rows, clusters)
+
+    def holds(self, table: Table, rows: pa.Table, clusters: Sequence[str]) -> bool:
+        """Whether the table, which exists, holds these rows of the clusters and no others."""
+        held = delta_rs.arrow_with(self.path, table, table.names, cluster_id=clusters)
+        by_key = [(name, "ascending") for name in table.key]
+        return len(held) == len(rows) and held.sort_by(by_key).to_pylist() == rows.sort_by(by_key).to_pylist()
 
     def replace_where(self, table: Table, rows: DataFrame, condition: str) -> None:
         """Replace all rows of which a condition in SQL holds; it must hold of the new ones."""

@@ -37,6 +37,7 @@ class Column:
 class Table:
     """A table: `key` names the non-null columns that identify a row, `clustering` those it is laid out by.
 
+    Only what is big is clustered: delta-rs, which writes what is small in milliseconds, writes no such table.
     `recomputed` tables hold what is derived: all rows of a touched cluster are replaced together.
     """
 
@@ -44,7 +45,7 @@ class Table:
     comment: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
-    clustering: tuple[str, ...] = ("cluster_id",)
+    clustering: tuple[str, ...] = ()
     checks: dict[str, str] = field(default_factory=dict)
     recomputed: bool = False
 
