@@ -129,12 +129,14 @@ def brightness(shown: Page, place: str, what: str) -> float:
 
 
 def test_on_paper_tables_are_whole_and_navigation_is_gone(visit: Any) -> None:
-    shown = visit(one_cluster(), color_scheme="dark")
+    a4 = {"width": 718, "height": 1000}
+    shown = visit(one_cluster(), color_scheme="dark", viewport=a4)
     shown.emulate_media(media="print", color_scheme="light")
     assert shown.locator(".cluster nav").first.is_hidden()
     assert brightness(shown, "body", "backgroundColor") > 230
     for place in shown.locator(".scroll").all():
         assert place.evaluate("e => e.scrollHeight - e.clientHeight") <= 1
+        assert place.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
     folded = shown.locator(".cluster details:not([open])")
     assert folded.count() > 0
     shown.evaluate("dispatchEvent(new Event('beforeprint'))")
