@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kraft_core.columnar.moments import representable
 from kraft_core.columnar.schema import RECORDS
 from kraft_core.mapping import mapped
 from kraft_core.snapshot import parse_name, read_snapshot
@@ -101,8 +102,8 @@ def content(buf: Any) -> dict[str, Any]:
     return {
         "content_digest": hashlib.sha256(buf).hexdigest(),
         "complete": snapshot.complete,
-        "header_at": snapshot.header.timestamp if snapshot.header else None,
-        "last_contained_log_at": snapshot.last_contained_log_timestamp,
+        "header_at": moment_column(snapshot.header.timestamp if snapshot.header else None),
+        "last_contained_log_at": moment_column(snapshot.last_contained_log_timestamp),
         "kraft_version": version["kRaftVersion"] if version else None,
         "voters": [voter_column(v) for v in voters["voters"]] if voters else None,
         "size_bytes": len(buf),
@@ -120,6 +121,11 @@ def voter_column(voter: Mapping[str, Any]) -> dict[str, Any]:
         "min_kraft_version": feature["minSupportedVersion"],
         "max_kraft_version": feature["maxSupportedVersion"],
     }
+
+
+def moment_column(ms: int | None) -> int | None:
+    """A time that a checkpoint tells, in ms, as the tables' columns can hold it."""
+    return None if ms is None else representable(ms)
 
 
 def unreadable(size_bytes: int, error: OSError) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from kraft_core.columnar.schema import message_columns
 
 # What the reader understands; a higher one reads segments again.
 PARSER_VERSION = 1
+# Of times that a log's bytes tell (kraft_core.columnar.moments).
+WITHIN = "held within the years 1 to 9999"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ READING_COMMENTS = {
     "leader_epoch": "Leader epoch of the batch",
     "batch_crc": "CRC-32C of the batch, unsigned",
     "position_in_batch": "Index of the record in its batch",
-    "appended_at": "Timestamp of the record: the leader's clock",
+    "appended_at": f"Timestamp of the record: the leader's clock, {WITHIN}",
     "type": "Record type as kafka-dump-log names it; UNKNOWN for a type of a newer Kafka",
     "version": "Version of the record's schema",
     "is_control": "Whether it is a control record",
@@ -270,7 +272,9 @@ BATCHES = Table(
         required("crc", "BIGINT", "CRC-32C, unsigned"),
         required("size_bytes", "BIGINT", "Size of the whole batch"),
         required("last_offset", "BIGINT", "Last offset, inclusive"),
-        required("appended_at", "TIMESTAMP", "Largest timestamp of its records: the leader's clock"),
+        required(
+            "appended_at", "TIMESTAMP", f"Largest timestamp of its records: the leader's clock, {WITHIN}"
+        ),
         required("is_control", "BOOLEAN", "Whether it holds control records"),
         required("record_count", "INT", "Records, by the header"),
         required("attributes", "SMALLINT", "Attributes as they stand in the header"),
@@ -303,8 +307,8 @@ SNAPSHOTS = Table(
         required("content_digest", "STRING", "SHA-256 of the file"),
         required("kind", "STRING", "snapshot; bootstrap for bootstrap.checkpoint and 0-0"),
         required("complete", "BOOLEAN", "Header first, footer last, every byte read"),
-        Column("header_at", "TIMESTAMP", "Timestamp of the SNAPSHOT_HEADER: the writer's clock"),
-        Column("last_contained_log_at", "TIMESTAMP", "LastContainedLogTimestamp of the header"),
+        Column("header_at", "TIMESTAMP", f"Timestamp of the SNAPSHOT_HEADER: the writer's clock, {WITHIN}"),
+        Column("last_contained_log_at", "TIMESTAMP", f"LastContainedLogTimestamp of the header, {WITHIN}"),
         Column("kraft_version", "SMALLINT", "kraft.version it records; null if none"),
         Column("voters", VOTERS_TYPE, "Voter set it records; null if none"),
         Column("size_bytes", "BIGINT", "Size of the file"),
@@ -445,7 +449,7 @@ VOTER_SETS = Table(
         Column("commit_status", "STRING", COMMIT_STATUS[2] + "; null for static and bootstrap"),
         EVIDENCE,
         AS_OF,
-        Column("appended_at", "TIMESTAMP", "Timestamp of the record: the leader's clock"),
+        Column("appended_at", "TIMESTAMP", f"Timestamp of the record: the leader's clock, {WITHIN}"),
         Column("in_force_from_offset", "BIGINT", "Offset from which the set counts in the log, inclusive"),
         Column(
             "in_force_to_offset", "BIGINT", "Offset at which the next set took its place; null for the last"
@@ -880,7 +884,7 @@ REPLAYS = Table(
         required("leader_epoch", "INT", "Leader epoch"),
         required("commit_status", "STRING", "Commit status of these offsets"),
         Column("content_digest", "STRING", "Of a snapshot: its key in table snapshots; null for the log"),
-        Column("last_contained_log_at", "TIMESTAMP", "Of a snapshot: LastContainedLogTimestamp"),
+        Column("last_contained_log_at", "TIMESTAMP", f"Of a snapshot: LastContainedLogTimestamp, {WITHIN}"),
     ),
     key=("cluster_id", "step"),
     clustering=(),

@@ -17,7 +17,6 @@ from kraft_core.columnar.headers import Headers
 from kraft_core.columnar.kernel import CONTROL_BIT, close_offsets, list_rows, place_texts, spell
 from kraft_core.columnar.layout import Node
 from kraft_core.columnar.pieces import Pieces
-from kraft_core.columnar.reference import FIRST_MS, LAST_MS
 from kraft_core.columnar.schema import HEADERS, MOMENT, RECORDS
 from kraft_core.secrets import is_secret_config, named_secret
 from kraft_core.segment import Damage
@@ -55,8 +54,6 @@ def _envelope(chunk: Chunk, rows: int) -> Iterator[tuple[str, Any]]:
         values = whole[:rows]
         if name == "type":
             yield name, _spelled(values, chunk.program.types, chunk.layout.pieces)
-        elif name == "appended_at":
-            yield name, _moments(values, chunk.envelope_buffer(values))
         elif values.dtype == np.bool_:
             yield name, _array(pa.bool_(), rows, np.packbits(values, bitorder="little"))
         else:
@@ -87,14 +84,6 @@ def _spelling(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int
     text = np.frombuffer(b"".join(texts), dtype=np.uint8)
     sizes = np.array([len(text) for text in texts])
     return text, np.stack([np.cumsum(sizes) - sizes + text.ctypes.data, sizes], axis=1)
-
-
-def _moments(values: NDArray[np.int64], buffer: Any) -> Any:
-    """Times in ms; null where Spark and Python can hold no such time."""
-    if len(values) == 0 or FIRST_MS <= values.min() <= values.max() <= LAST_MS:
-        return _array(MOMENT, len(values), buffer)
-    plausible = np.packbits((values >= FIRST_MS) & (values <= LAST_MS), bitorder="little")
-    return _array(MOMENT, len(values), buffer, validity=plausible)
 
 
 def message_arrays(chunk: Chunk) -> dict[str, Any]:
@@ -208,8 +197,8 @@ def header_batch(headers: Headers) -> Any:
         "attributes": _integers("attributes", headers.attributes),
         "is_control": _array(pa.bool_(), rows, is_control),
         "record_count": _integers("record_count", headers.record_count),
-        "base_timestamp": _moments(headers.base_timestamp, headers.base_timestamp),
-        "appended_at": _moments(headers.max_timestamp, headers.max_timestamp),
+        "base_timestamp": _array(MOMENT, rows, headers.base_timestamp),
+        "appended_at": _array(MOMENT, rows, headers.max_timestamp),
     }
     return pa.record_batch(
         [columns.get(field.name, pa.nulls(rows, field.type)) for field in HEADERS], schema=HEADERS

@@ -20,7 +20,7 @@ _BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """Batches that follow each other, an item each; crc as an unsigned number, timestamps in ms."""
+    """Batches that follow each other, an item each; crc unsigned, timestamps in ms (moments.py)."""
 
     position: NDArray[np.int64]
     size_bytes: NDArray[np.int64]

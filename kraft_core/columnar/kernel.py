@@ -26,6 +26,7 @@ from kraft_core.columnar.memory import (
     store_32,
     word,
 )
+from kraft_core.columnar.moments import FIRST_MS, LAST_MS, representable
 from kraft_core.columnar.program import NO_ENTRY
 from kraft_core.columnar.task import (
     APPENDED_AT,
@@ -89,9 +90,11 @@ _LEAST_RECORD_BYTES = 7
 # What a batch may measure to be read here, with room above the 8 MiB of Kafka's largest: memory is bounded.
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_RECORDS = 1 << 20
-_MAX_OFFSET = (1 << 63) - 1
-NO_TIME = -(1 << 63)
+_MOST = (1 << 63) - 1
+_LEAST = -(1 << 63)
 HEADER_COLUMNS = 10
+
+_representable = inlined(representable)
 
 
 @inlined
@@ -103,7 +106,7 @@ def _batch_bytes(at: int, stop: int) -> int:
     if size < _HEADER_BYTES or size > stop - at:
         return 0
     last_delta = load_i32(at + _LAST_DELTA)
-    if last_delta < 0 or load_i32(at + _COUNT) < 0 or not 0 <= load_i64(at) < _MAX_OFFSET - last_delta:
+    if last_delta < 0 or load_i32(at + _COUNT) < 0 or not 0 <= load_i64(at) < _MOST - last_delta:
         return 0
     if crc32c(at + _ATTRIBUTES, size - _ATTRIBUTES) != load_u32(at + _CRC):
         return 0
@@ -132,8 +135,8 @@ def scan_batches(at: int, stop: int, pause: int, columns: int, capacity: int) ->
         put(cell + 5 * step, load_u32(at + _CRC))
         put(cell + 6 * step, load_i16(at + _ATTRIBUTES))
         put(cell + 7 * step, load_i32(at + _COUNT))
-        put(cell + 8 * step, load_i64(at + _BASE_TIMESTAMP))
-        put(cell + 9 * step, load_i64(at + _MAX_TIMESTAMP))
+        put(cell + 8 * step, _representable(load_i64(at + _BASE_TIMESTAMP)))
+        put(cell + 9 * step, _representable(load_i64(at + _MAX_TIMESTAMP)))
         rows += 1
         at += size
     return rows
@@ -355,15 +358,16 @@ def _write_envelope(
 
 @inlined
 def _timestamp(batch: int, attributes: int, delta: int) -> int:
-    """In ms; NO_TIME where the sum is none of 64 bits."""
+    """In ms (moments.py)."""
     if attributes & _LOG_APPEND_TIME != 0:
-        return load_i64(batch + _MAX_TIMESTAMP)
+        return _representable(load_i64(batch + _MAX_TIMESTAMP))
     base = load_i64(batch + _BASE_TIMESTAMP)
-    if base > 0 and delta > _MAX_OFFSET - base:
-        return NO_TIME
-    if base < 0 and delta < NO_TIME - base:
-        return NO_TIME
-    return base + delta
+    # The sum may be none of 64 bits.
+    if base > 0 and delta > _MOST - base:
+        return LAST_MS
+    if base < 0 and delta < _LEAST - base:
+        return FIRST_MS
+    return _representable(base + delta)
 
 
 @compiled

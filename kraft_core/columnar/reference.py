@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import pyarrow
 
 from kraft_core.batch import BatchHeader
+from kraft_core.columnar.moments import representable
 from kraft_core.columnar.schema import HEADERS, RECORDS, message_projection
 from kraft_core.mapping import mapped
 from kraft_core.message_reader import UNKNOWN_TAGGED_FIELDS
@@ -26,8 +27,6 @@ Item = TypeVar("Item")
 
 ROWS = 8192
 WHOLE_FILE: tuple[tuple[int, int | None], ...] = ((0, None),)
-# The years 1 to 9999: what Spark and Python can hold.
-FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def scan_headers(
@@ -50,8 +49,8 @@ def decode(
     """Every record in ranges of a file, as pyarrow.RecordBatches in schema.RECORDS.
 
     ranges: positions (start inclusive, end exclusive) at which batches begin and end. Bytes that are no good
-    batch give no rows: scan_headers names them. redact: secrets become null (secrets.redact). Times outside
-    the years 1 to 9999 are null. OSError when the file cannot be read.
+    batch give no rows: scan_headers names them. redact: secrets become null (secrets.redact). OSError when
+    the file cannot be read.
     """
     with mapped(path) as buf:
         for records in _chunks(_records(buf, ranges)):
@@ -88,8 +87,8 @@ def _header_row(header: BatchHeader) -> tuple[Any, ...]:
         header.attributes,
         header.is_control,
         header.record_count,
-        _moment(header.base_timestamp),
-        _moment(header.max_timestamp),
+        representable(header.base_timestamp),
+        representable(header.max_timestamp),
     )
 
 
@@ -125,7 +124,7 @@ def _envelope_row(record: Record) -> tuple[Any, ...]:
         record.leader_epoch,
         record.batch.crc,
         record.position_in_batch,
-        _moment(record.timestamp),
+        representable(record.timestamp),
         record.type,
         record.version,
         record.batch.is_control,
@@ -143,10 +142,6 @@ def _from_rows(rows: list[tuple[Any, ...]], schema: Any) -> Any:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.record_batch(arrays, schema=schema)
-
-
-def _moment(ms: int) -> int | None:
-    return ms if FIRST_MS <= ms <= LAST_MS else None
 
 
 def _count_unknown(fields: tuple[Field, ...], value: dict[str, Any]) -> int:

@@ -213,11 +213,23 @@ def test_an_empty_file_has_no_rows(tmp_path):
         list(decode(tmp_path / "nowhere.log"))
 
 
-def test_times_beyond_the_calendar_are_null(tmp_path):
+@pytest.mark.parametrize(
+    ("timestamp", "held"),
+    [
+        (1 << 62, "9999-12-31T23:59:59.999000+00:00"),
+        (253_402_300_800_000, "9999-12-31T23:59:59.999000+00:00"),
+        (253_402_300_799_998, "9999-12-31T23:59:59.998000+00:00"),
+        (-62_135_596_800_000, "0001-01-01T00:00:00+00:00"),
+        (-62_135_596_800_001, "0001-01-01T00:00:00+00:00"),
+        (-(1 << 62), "0001-01-01T00:00:00+00:00"),
+    ],
+)
+def test_times_beyond_the_calendar_are_its_first_or_its_last(tmp_path, timestamp, held):
     path = tmp_path / "00000000000000000000.log"
-    path.write_bytes(write_batch(0, 1, [RawRecord(offset=0, timestamp=1 << 62, key=None, value=NO_OP)]))
-    assert rows(decode(path))[0]["appended_at"] is None
-    assert rows(scan_headers(path))[0]["appended_at"] is None
+    path.write_bytes(write_batch(0, 1, [RawRecord(offset=0, timestamp=timestamp, key=None, value=NO_OP)]))
+    assert rows(decode(path))[0]["appended_at"].isoformat() == held
+    (header,) = rows(scan_headers(path))
+    assert [header[name].isoformat() for name in ("base_timestamp", "appended_at")] == [held] * 2
 
 
 def columns_of(log: bytes, folder: Path) -> list[dict]:

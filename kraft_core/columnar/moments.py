@@ -1,0 +1,14 @@
+"""Times as the tables can hold them: from the year 1 to the year 9999, as Spark and Python do.
+
+A leader's clock may say anything, and the checksum of a batch holds all the same: no time makes a batch bad.
+"""
+
+from __future__ import annotations
+
+# In ms since the epoch: 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999Z.
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+
+
+def representable(ms: int) -> int:
+    """The time, or the nearest that the tables can hold. The kernel compiles this function."""
+    return min(max(ms, FIRST_MS), LAST_MS)
