@@ -8,8 +8,9 @@ from typing import Any
 from jobs.opening import Segment
 from jobs.planning import PlannedCapture
 from transforms import capture_rows
-from transforms.capture_runs import Piece, join_pieces
+from transforms.capture_runs import KEPT, Piece, join_pieces
 from transforms.frames import moment
+from transforms.order_faults import order_faults
 from transforms.tables import PARSER_VERSION
 
 Row = dict[str, Any]
@@ -49,7 +50,10 @@ def segment_rows(runs: Iterable[tuple[Segment, list[Piece]]], damaged: set[tuple
         if segment.digests is None:
             continue
         read = sum(p.size_bytes for p in pieces)
-        is_whole = read == segment.file.size_bytes and (segment.copy, segment.name) not in damaged
+        # Stretches are kept by offset: of one whose batches are out of order they do not tell that.
+        disordered = any(order_faults(segment.file.base_offset, pieces, ()))
+        is_lost = (segment.copy, segment.name) in damaged
+        is_whole = read == segment.file.size_bytes and not is_lost and not disordered
         who = segment.capture.who
         rows.append(
             {
@@ -71,7 +75,7 @@ def segment_rows(runs: Iterable[tuple[Segment, list[Piece]]], damaged: set[tuple
 
 def piece_column(piece: Piece) -> Row:
     """A stretch as segments.runs holds it."""
-    return {name: getattr(piece, name) for name in Piece.__slots__}
+    return {name: getattr(piece, name) for name in KEPT}
 
 
 def checkpoint_damage(held: list[Row]) -> list[Row]:

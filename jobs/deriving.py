@@ -13,6 +13,7 @@ from jobs.concluding import write_conclusions
 from jobs.histories import derive_histories
 from jobs.ingesting import Ingested, observed
 from jobs.progress import Progress
+from jobs.reading import Run
 from transforms.cluster_facts import cluster_facts
 from transforms.derived import derive_clusters, row_count
 from transforms.frames import to_frame, to_rows
@@ -22,6 +23,7 @@ from transforms.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
     CAPTURES,
+    DERIVATIONS,
     OBSERVATIONS,
     RECORDS,
     SNAPSHOT_CHECKS,
@@ -32,10 +34,13 @@ from transforms.tables import (
 Row = dict[str, Any]
 
 
-def derive(lake: Lake, clusters: Sequence[str], fresh: Ingested, progress: Progress) -> dict[str, str]:
+def derive(
+    lake: Lake, clusters: Sequence[str], fresh: Ingested, run: Run, progress: Progress
+) -> dict[str, str]:
     """Replace what is derived for the clusters. Returns the clusters that failed, with the reason.
 
-    `fresh`: captures and observations that this run has read and will commit after this.
+    `fresh`: captures and observations that this run has read and will commit after this. What was derived
+    before of a cluster that fails stays; table derivations says so.
     """
     captures = all_captures(lake, clusters, list(fresh.captures.values()))
     observations = lake.read(OBSERVATIONS).where(in_clusters(clusters)).drop("run_id", "loaded_at")
@@ -65,7 +70,10 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: Ingested, progress: Progr
     derived.unpersist()
     if done:
         derive_histories(lake, done, progress, whole=not fresh.captures)
-    return checks.failed | failed
+    failed = checks.failed | failed
+    states = [{"cluster_id": c, "failure": failed.get(c), **run.columns} for c in clusters]
+    lake.replace(DERIVATIONS, to_frame(lake.spark, states, DERIVATIONS.schema), clusters)
+    return failed
 
 
 def all_captures(lake: Lake, clusters: Sequence[str], uncommitted: list[Row]) -> DataFrame:

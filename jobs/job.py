@@ -97,7 +97,7 @@ class Job:
         from jobs.deriving import derive
 
         if clusters:
-            self.record.failed = derive(self.lake, clusters, self.ingested, self.progress)
+            self.record.failed = derive(self.lake, clusters, self.ingested, self.run, self.progress)
 
     def commit(self) -> None:
         from jobs.ingesting import commit

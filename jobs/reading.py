@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -143,9 +144,9 @@ class Reading:
         return [row | self.checkpoints[row["file_number"]].columns for row in read]
 
     def runs(self, pieces: list[Row]) -> list[tuple[Segment, list[Piece]]]:
-        """Every segment with its stretches, those that were known and those read now."""
+        """Every segment with its stretches in their order, those that were known and those read now."""
         fresh: dict[int, list[Piece]] = {}
-        for row in pieces:
+        for row in sorted(pieces, key=itemgetter("run_index")):
             piece = Piece(**{name: row[name] for name in Piece.__slots__})
             fresh.setdefault(row["file_number"], []).append(piece)
         numbers = {id(segment): number for number, segment in enumerate(self.opened)}

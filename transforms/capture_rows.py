@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
-from transforms.capture_runs import Piece, join_pieces
+from transforms.capture_runs import KEPT, Piece, join_pieces
+from transforms.order_faults import MOST_KEPT, order_faults
 
 Row = dict[str, Any]
 
@@ -17,9 +19,11 @@ def capture_row(
     """The row of a captured directory.
 
     `capture` has what was planned (see jobs.reading.described), `damage` what its files lost, `checkpoints`
-    its rows of checkpoints.CHECKPOINTS.
+    its rows of checkpoints.CHECKPOINTS. The pieces come in the order of the files.
     """
+    pieces = list(pieces)
     runs = join_pieces(pieces)
+    start = min(capture["segment_offsets"], default=0)
     complete = [c["end_offset"] for c in checkpoints if c["complete"]]
     ends = [*(r.end_offset for r in runs), *capture["segment_offsets"], *complete]
     return {
@@ -29,6 +33,7 @@ def capture_row(
         "last_leader_epoch": runs[-1].leader_epoch if runs else None,
         "runs": [run_column(run) for run in runs],
         "snapshots": snapshot_keys(checkpoints),
+        "order_faults": list(islice(order_faults(start, pieces, damage), MOST_KEPT)),
         "damage": sorted(damage, key=lambda d: (d["file"], d["position"])),
         "batches": sum(run.batches for run in runs),
     }
@@ -36,7 +41,7 @@ def capture_row(
 
 def run_column(run: Piece) -> Row:
     """A run as captures.runs holds it."""
-    row = {name: getattr(run, name) for name in Piece.__slots__ if name not in ("batches", "size_bytes")}
+    row = {name: getattr(run, name) for name in KEPT if name not in ("batches", "size_bytes")}
     return row | {"digest": f"{run.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"}
 
 

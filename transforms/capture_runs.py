@@ -7,7 +7,7 @@ segment was rolled makes no difference. What Python sees grows with elections, n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame
@@ -16,7 +16,10 @@ from pyspark.sql import functions as F
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of one epoch; field meanings as in captures.runs. `digest` is a 64-bit signed number."""
+    """A stretch of one epoch; field meanings as in captures.runs. `digest` is a 64-bit signed number.
+
+    first_batch, last_batch: hashes that tell its first and last batch from others, kept in no table.
+    """
 
     leader_epoch: int
     first_offset: int
@@ -29,6 +32,11 @@ class Piece:
     first_data_appended_at: datetime | None
     batches: int
     size_bytes: int
+    first_batch: int | None = field(default=None, compare=False)
+    last_batch: int | None = field(default=None, compare=False)
+
+
+KEPT = tuple(name for name in Piece.__slots__ if name not in ("first_batch", "last_batch"))
 
 
 def run_pieces(headers: DataFrame) -> DataFrame:
@@ -53,6 +61,8 @@ def run_pieces(headers: DataFrame) -> DataFrame:
         ),
         F.count("*").alias("batches"),
         F.sum("size_bytes").alias("size_bytes"),
+        F.min_by(identity, "base_offset").alias("first_batch"),
+        F.max_by(identity, "base_offset").alias("last_batch"),
     )
 
 
@@ -80,4 +90,5 @@ def joined(first: Piece, second: Piece) -> Piece:
         first_data_appended_at=first.first_data_appended_at if has_data else second.first_data_appended_at,
         batches=first.batches + second.batches,
         size_bytes=first.size_bytes + second.size_bytes,
+        last_batch=second.last_batch,
     )

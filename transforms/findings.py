@@ -9,6 +9,7 @@ from kraft_core.findings.facts import (
     BatchConflict,
     BatchCopy,
     Observation,
+    OrderFault,
     RuleFacts,
     SnapshotDeviation,
     UnreadableBytes,
@@ -25,6 +26,11 @@ def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
     """What the rules need beside the evidence, from a row of transforms.cluster_facts."""
     return RuleFacts(
         batch_conflicts=tuple(batch_conflicts(row["batch_conflicts"])),
+        order_faults=tuple(
+            OrderFault(capture["capture_id"], **fault)
+            for capture in row["captures"]
+            for fault in capture["order_faults"] or ()
+        ),
         unreadable=tuple(unreadable(lost) for lost in quarantined),
         snapshot_deviations=tuple(SnapshotDeviation(**told) for told in row["snapshot_deviations"]),
         observations=tuple(observation(row["cluster_id"], seen) for seen in row["observations"]),

@@ -213,6 +213,12 @@ CAPTURES = Table(
             "Bytes that could not be read, with the offsets lost: from inclusive, to exclusive or null",
         ),
         Column(
+            "order_faults",
+            "ARRAY<STRUCT<offset: BIGINT, leader_epoch: INT, kind: STRING, expected: BIGINT>>",
+            "Batches that do not follow the one before: gap, overlap, duplicate or epoch_regression, and the "
+            "offset or epoch that they should at least have; the first of them",
+        ),
+        Column(
             "file_faults", "ARRAY<STRUCT<file: STRING, reason: STRING>>", "Other files that could not be read"
         ),
         Column("batches", "BIGINT", "Batches read from the segments"),

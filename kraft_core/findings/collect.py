@@ -99,7 +99,7 @@ class _Found:
 
     def _scan_log(self, name: str, who: Holder, directory: ControllerDir) -> None:
         start = directory.segments[0].base_offset if directory.segments else 0
-        check = OrderCheck(start)
+        check, goes_on = OrderCheck(start), (start, -1)
         for segment in directory.segments:
             file, next_offset = directory.relative(segment.path), segment.base_offset
             open_damage: list[Damage] = []
@@ -107,6 +107,9 @@ class _Found:
                 for item in scan(buf, end=segment.size_bytes, next_offset=segment.base_offset):
                     for fault in check.faults(item):
                         assert isinstance(item, BatchHeader)
+                        stretch = (item.base_offset, item.leader_epoch)
+                        if fault.kind == "epoch_regression" and stretch == goes_on:
+                            continue  # told of the first batch
                         self.order_faults.append(
                             OrderFault(name, item.base_offset, item.leader_epoch, fault.kind, fault.expected)
                         )
@@ -115,6 +118,7 @@ class _Found:
                         continue
                     self._lost(name, file, open_damage, next_offset, item.base_offset)
                     open_damage, next_offset = [], item.next_offset
+                    goes_on = (item.next_offset, item.leader_epoch)
                     copies = self.batches[item.leader_epoch, item.base_offset]
                     copies.setdefault((item.next_offset, item.crc, item.size_bytes), set()).add(who)
                     self._undecoded(name, file, read_batch(buf, item))

@@ -47,11 +47,12 @@ class CapturedLogs:
                 self._snapshots[ReplicaKey.of(*holder)].append(snapshot)
 
     def snapshots(self, capture: Capture) -> list[SnapshotFacts]:
-        """The whole checkpoints of a capture, the one of formatting too, by end offset."""
+        """The whole checkpoints of a capture, by end; of those of formatting the one with the voters."""
         return [
             s
             for s in self._snapshots[capture.replica]
             if s.complete and not s.unfinished and (not s.held_in or capture.capture_id in s.held_in)
+            if not s.is_bootstrap or s.voters is not None
         ]
 
     def whole(self, capture: Capture) -> ReplicaLog:

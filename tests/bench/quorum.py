@@ -11,6 +11,7 @@ import shutil
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from jobs.cli import main
 from jobs.deriving import derive
 from jobs.ingesting import Ingested
 from jobs.progress import Progress
+from jobs.reading import Run
 from kraft_core.batch import RawRecord, write_batch
 from kraft_core.codec import write_control_value
 from kraft_core.messages.control import LEADER_CHANGE
@@ -65,7 +67,7 @@ def judge(bench: Bench, path: Path) -> None:
     """Derive and judge every cluster of a lake."""
     lake = existing_lake(bench.spark, path)
     clusters = sorted({row["cluster_id"] for row in rows_with(path, CAPTURES, ["cluster_id"])})
-    failed = derive(lake, clusters, Ingested(), Progress())
+    failed = derive(lake, clusters, Ingested(), Run("bench", datetime.now(UTC)), Progress())
     errors = rows_with(path, FINDINGS, ["cluster_id", "sentence"], severity=["error"])
     if failed or errors:
         raise RuntimeError(f"sound clusters failed: {failed} {errors[:3]}")

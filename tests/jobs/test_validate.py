@@ -18,7 +18,7 @@ from tests.jobs.lakes import opened, report
 from transforms.delta_rs import rows_with
 from transforms.findings import finding_rows, observation_rows
 from transforms.frames import to_frame
-from transforms.tables import FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
+from transforms.tables import DERIVATIONS, FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
 
 # The clusters of dynamic-membership and of the three uncommitted-* scenarios.
 MAD_CLOCK, LIED_ABOUT = "rPoTXydvQsK3Nv6AA77Cqg", "iWP35uOsShu1pFlBJh_E7w"
@@ -78,6 +78,10 @@ def test_a_new_error_fails_it_and_a_broken_cluster_harms_no_other(
         n: sorted(map(repr, rows)) for n, rows in before.items()
     }
     assert len(before[VOTER_SETS.name]) == 10
+    states = {r["cluster_id"]: r["failure"] for r in rows_with(judged.path, DERIVATIONS)}
+    assert [cluster for cluster, failure in states.items() if failure is not None] == [MAD_CLOCK]
+    assert len(states) == 7
+    assert "OverflowError" in states[MAD_CLOCK]
 
     (found,) = rows_with(judged.path, FINDINGS, cluster_id=[LIED_ABOUT], severity=["error"])
     assert (found["rule"], found["state"]) == (6, "open")
