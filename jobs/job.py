@@ -14,7 +14,7 @@ from typing import Any
 from dashboards.databases import Database
 from jobs.outcome import ExitCode, Failure
 from jobs.planning import Plan
-from jobs.progress import Progress
+from jobs.progress import Progress, tasks_of
 from jobs.publishing import check_database, database_of, publish
 from jobs.record import Record
 from jobs.verdict import verdict
@@ -46,6 +46,7 @@ def opened_job(
     await_free(args.lake, give_up, progress.say)
     with progress.stage("session"):
         spark = open_session(args.master, say=progress.say, quick=quick, own=args.settings.spark)
+    progress.watch(tasks_of(spark))
     lake = existing_lake(spark, args.lake)
     if database is not None:
         check_database(lake, database)

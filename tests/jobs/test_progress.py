@@ -1,0 +1,58 @@
+"""What a job says while it works."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from jobs import progress
+from jobs.progress import Progress, how_far, tasks_of
+
+
+@pytest.mark.parametrize(
+    ("done", "whole", "said"),
+    [
+        (0, 0, ""),
+        (0, 40, ", 0 % (0 of 40 tasks), 30 s"),
+        (10, 40, ", 25 % (10 of 40 tasks), 30 s, about 90 s left"),
+        (40, 40, ", 100 % (40 of 40 tasks), 30 s"),
+    ],
+)
+def test_how_far_something_has_come(done: int, whole: int, said: str) -> None:
+    assert how_far(done, whole, 30) == said
+
+
+def test_a_terminal_is_redrawn_and_other_places_get_plain_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "REDRAWN", 0.01)
+    for is_terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
+        job = Progress()
+        job.watch(lambda: (1, 2))
+        with job.stage("scan", "3 files"):
+            time.sleep(0.1)
+        job.done()
+        said = capsys.readouterr().err
+        if is_terminal:
+            assert "\r\033[Kscan: 3 files, 50 % (1 of 2 tasks), 0 s, about 0 s left" in said
+            assert said.endswith("\r\033[K")
+        else:
+            assert said == "scan: 3 files\n"
+
+
+def test_tasks_of_a_running_job_are_counted(spark: Any) -> None:
+    """Some of them are done before all are; nothing is counted when nothing runs."""
+    count = tasks_of(spark)
+    assert count() == (0, 0)
+    seen: list[tuple[int, int]] = []
+    job = Progress()
+    job.watch(lambda: seen.append(count()) or (0, 0))
+    job._terminal = True
+    with job.stage("sleep"):
+        spark.sparkContext.parallelize(range(6), 6).foreach(lambda _: time.sleep(0.6))
+    assert {whole for _, whole in seen} >= {6}
+    assert 0 < max(done for done, _ in seen) <= 6
