@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,8 +16,8 @@ from transforms.frames import moment, to_frame
 from transforms.histories import Histories, histories
 from transforms.history_line import frame_of
 from transforms.lake import Lake, escape, in_clusters
+from transforms.replayed_histories import replayed_histories
 from transforms.replays import STARTS, Replay, replays, step_row
-from transforms.short_histories import short_histories
 from transforms.tables import HISTORIES, METADATA_TRANSACTIONS, RECORDS, REPLAYS, SNAPSHOT_RECORDS, Table
 
 Row = dict[str, Any]
@@ -34,11 +35,11 @@ def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, wh
 
 
 def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
-    short = short_histories(lake.path, todo)
-    if short is None:
-        write_long_histories(lake, todo)
+    replayed = replayed_histories(lake.path, todo)
+    if replayed is None:
+        write_by_sql(lake, todo)
     else:
-        for each in short:
+        for each in replayed:
             write_rows(lake, each.table, each.rows, each.condition)
     clusters = ", ".join(f"'{escape(replay.cluster_id)}'" for replay in todo)
     of_them = f"cluster_id IN ({clusters})"
@@ -49,7 +50,7 @@ def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
     write_rows(lake, REPLAYS, steps, of_them)
 
 
-def write_rows(lake: Lake, table: Table, rows: list[Row], condition: str) -> None:
+def write_rows(lake: Lake, table: Table, rows: list[Row] | pa.RecordBatchReader, condition: str) -> None:
     """Replace the rows of which the condition holds, without Spark where that can be."""
     if delta_rs.is_written_here(lake.path, table):
         delta_rs.replace_where(lake.path, table, rows, condition)
@@ -57,7 +58,7 @@ def write_rows(lake: Lake, table: Table, rows: list[Row], condition: str) -> Non
         lake.replace_where(table, to_frame(lake.spark, rows, table.schema), condition)
 
 
-def write_long_histories(lake: Lake, todo: Sequence[Replay]) -> None:
+def write_by_sql(lake: Lake, todo: Sequence[Replay]) -> None:
     """By SQL (transforms.histories)."""
     touched = [replay.cluster_id for replay in todo]
     records, snapshot_records = (

@@ -68,6 +68,11 @@ def arrow_with(
     return rows.to_table(list(columns), filter=condition)
 
 
+def opened(lake: Path, table: Table) -> ds.Dataset:
+    """A table that exists, as it is now, to be read a piece at a time."""
+    return dataset(lake / table.name, DeltaTable(lake / table.name))
+
+
 def count_rows(lake: Path, table: Table, **wanted: Iterable[str]) -> int:
     """How many rows rows_with would find."""
     if not exists(lake, table):
@@ -136,11 +141,17 @@ def is_written_here(lake: Path, table: Table) -> bool:
     return "clustering" not in (DeltaTable(lake / table.name).protocol().writer_features or ())
 
 
-def replace_where(lake: Path, table: Table, rows: Iterable[Row], condition: str) -> None:
+def replace_where(
+    lake: Path, table: Table, rows: Iterable[Row] | pa.RecordBatchReader, condition: str
+) -> None:
     """Put rows in the place of all of which a condition (SQL) holds, as it does of them.
 
     The table is made if it is not there. Needs a session: Spark knows the types.
     """
+    if isinstance(rows, pa.RecordBatchReader):
+        create(lake, table)
+        write_deltalake(lake / table.name, rows, mode="overwrite", predicate=condition)
+        return
     found = pa.Table.from_pylist(list(rows), arrow_schema(table.schema))
     create(lake, table)
     again_if_others_commit(

@@ -1,7 +1,8 @@
-"""Histories of little by the pure core, read and written by delta-rs: no Spark job.
+"""Histories without a Spark job: replayed by the pure core from the lake's rows, written by delta-rs.
 
 A query of Spark costs a second to plan, the histories of a night a dozen of them; the core replays a record
-in 50 microseconds. What is more than a few seconds' work for it goes by SQL (transforms.histories), which
+in 50 microseconds. Where there are many partitions they go by columns (transforms.partition_replay), the
+rest still by the core. What is too much for that, or too odd, goes by SQL (transforms.histories), which
 tells the same.
 """
 
@@ -31,12 +32,16 @@ from kraft_core.messages.schema import Message
 from transforms import delta_rs
 from transforms.frames import milliseconds, moment
 from transforms.lake import escape
+from transforms.partition_columns import CHANGE, REGISTRATION, Life
+from transforms.partition_replay import partition_rows
 from transforms.replays import ABORT, BEGIN, END, Replay
 from transforms.tables import (
     CLIENT_QUOTAS,
     HISTORIES,
+    PARTITIONS,
     RECORDS,
     SNAPSHOT_RECORDS,
+    TOPICS,
     ZK_MIGRATION_STATES,
     Table,
 )
@@ -45,10 +50,12 @@ Row = dict[str, Any]
 MARKERS = (BEGIN, END, ABORT)
 MESSAGES: Mapping[str, Message] = {m.type_name: m for m in METADATA_RECORDS if m.type_name in RULES}
 KIND_OF = {ZK_MIGRATION_STATES.name: ZK_MIGRATION}
-# Beyond these the fixed cost of SQL is the smaller one: offsets of the log (most of an idle cluster's say
-# nothing), and what is replayed, records and versions that stand together.
-MOST_OFFSETS = 5_000_000
-MOST_REPLAYED = 100_000
+# What is replayed, records and versions that stand together: so much takes the core a few seconds, with
+# partitions and without.
+MOST_IN_ALL = 100_000
+MOST_BUT_PARTITIONS = 500_000
+PARTITION_TYPES = frozenset({REGISTRATION, CHANGE})
+CLEAR_ELR = "CLEAR_ELR_RECORD"
 TIMES = ("valid_from_at", "valid_to_at", "appended_at")
 
 
@@ -72,67 +79,107 @@ class Rewritten:
     """Rows that take the place of all in a history of which `condition` (SQL) holds."""
 
     table: Table
-    rows: list[Row]
+    rows: list[Row] | pa.RecordBatchReader
     condition: str
 
 
-def short_histories(lake: Path, replays: Sequence[Replay]) -> list[Rewritten] | None:
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What is replayed: versions that stand, by table, records of the log, and those of checkpoints."""
+
+    standing: dict[str, list[Row]]
+    records: pa.Table
+    loaded: pa.Table
+
+
+def replayed_histories(lake: Path, replays: Sequence[Replay]) -> list[Rewritten] | None:
     """What the replays change, by table; None where it is to be told by SQL."""
-    offsets = sum(s.end_offset - s.first_offset for r in replays for s in r.stretches)
-    if offsets > MOST_OFFSETS or any(c.timestamp is None for r in replays for c in r.checkpoints):
+    if any(c.timestamp is None for r in replays for c in r.checkpoints):
         return None
-    before = standing(lake, replays, MOST_REPLAYED)
-    if before is None:
+    everything = material(lake, replays, HISTORIES, list(MESSAGES), MOST_IN_ALL)
+    if everything is not None:
+        told = all_retold(replays, everything)
+        return [each for table in HISTORIES for each in rewritten(table, replays, everything, told)]
+    tables = [table for table in HISTORIES if table is not PARTITIONS]
+    types = [type_ for type_ in MESSAGES if type_ not in PARTITION_TYPES]
+    others = material(lake, replays, tables, types, MOST_BUT_PARTITIONS)
+    if others is None or not goes_by_columns(lake, replays, others):
         return None
-    left = MOST_REPLAYED - sum(map(len, before.values()))
-    records = log_records(lake, replays, left)
-    if records is None or has_conflicts(records):
-        return None
-    snapshots = snapshot_records(lake, replays, left - len(records))
-    if snapshots is None:
-        return None
-    by_cluster, held = grouped(records), grouped(snapshots)
-    told = {
-        replay.cluster_id: retold(replay, before, by_cluster[replay.cluster_id], held[replay.cluster_id])
-        for replay in replays
-    }
-    return [each for table in HISTORIES for each in rewritten(table, replays, before[table.name], told)]
+    told = all_retold(replays, others)
+    of_topics = {cluster: lives(rows_[TOPICS.name]) for cluster, rows_ in told.items()}
+    found = partition_rows(lake, replays, of_topics)
+    return [
+        *(each for table in tables for each in rewritten(table, replays, others, told)),
+        Rewritten(PARTITIONS, found, replaced(replays, [r.cluster_id for r in replays])),
+    ]
 
 
-def standing(lake: Path, replays: Sequence[Replay], most: int) -> dict[str, list[Row]] | None:
-    """By history, the rows that end at the lowest start or later, or not at all; None if they are more."""
+def goes_by_columns(lake: Path, replays: Sequence[Replay], others: Material) -> bool:
+    """Whether partitions only are registered and changed: none of them goes by a checkpoint over a gap, no
+    record clears the ELR of many."""
+    jumps = any(c is not replay.steps[0] for replay in replays for c in replay.checkpoints)
+    clears = pc.any(pc.equal(others.records["type"], CLEAR_ELR)).as_py()
+    return not jumps and not clears and delta_rs.is_written_here(lake, PARTITIONS)
+
+
+def lives(topics: Sequence[Row]) -> list[Life]:
+    """The lives of topics from their versions."""
+    return [
+        Life(
+            topic_id=row["topic_id"],
+            name=row["name"],
+            first_seq=row["known_from_offset"] if row["record_offset"] is None else row["record_offset"],
+            end_offset=row["valid_to_offset"],
+            end_at=row["valid_to_at"],
+            end_type=row["ended_by"],
+            end_status=row["end_commit_status"],
+        )
+        for row in topics
+    ]
+
+
+def material(
+    lake: Path, replays: Sequence[Replay], tables: Sequence[Table], types: Sequence[str], most: int
+) -> Material | None:
+    """What is replayed of these kinds; None where it is too much, or not for the core to say."""
+    standing: dict[str, list[Row]] = {}
     end = ds.field("valid_to_offset")
     late = end.is_null() | (end >= min(replay.start for replay in replays))
-    found: dict[str, list[Row]] = {}
-    for table in HISTORIES:
+    for table in tables:
         held = matching(lake, table, table.names, late, most, replays)
         if held is None:
             return None
-        found[table.name] = held.to_pylist()
+        standing[table.name] = held.to_pylist()
         most -= len(held)
-    return found
+    records = log_records(lake, replays, types, most)
+    if records is None or has_conflicts(records):
+        return None
+    loaded = snapshot_records(lake, replays, types, most - len(records))
+    return None if loaded is None else Material(standing, records, loaded)
 
 
-def log_records(lake: Path, replays: Sequence[Replay], most: int) -> pa.Table | None:
-    """The records of the log that may matter; None if they are more."""
-    read = ds.field("unread_reason").is_null() & ds.field("type").isin([*MESSAGES, *MARKERS])
+def log_records(lake: Path, replays: Sequence[Replay], types: Sequence[str], most: int) -> pa.Table | None:
+    """The records of the log of these types that may matter; None if they are more."""
+    read = ds.field("unread_reason").is_null() & ds.field("type").isin([*types, *MARKERS])
     late = ds.field("offset") >= min(replay.start for replay in replays)
-    columns = ["offset", "leader_epoch", "appended_at", "type", "redacted"]
-    return matching(lake, RECORDS, columns + struct_columns(), read & late, most, replays)
+    columns = ["offset", "leader_epoch", "appended_at", "type", "redacted", *struct_columns(types)]
+    return matching(lake, RECORDS, columns, read & late, most, replays)
 
 
-def snapshot_records(lake: Path, replays: Sequence[Replay], most: int) -> pa.Table | None:
+def snapshot_records(
+    lake: Path, replays: Sequence[Replay], types: Sequence[str], most: int
+) -> pa.Table | None:
     """Those of the checkpoints that are loaded, `offset` being their place; None if they are more."""
     digests = [c.content_digest for replay in replays for c in replay.checkpoints]
     wanted = ds.field("content_digest").isin(digests) if digests else ds.scalar(False)
-    read = ds.field("unread_reason").is_null() & ds.field("type").isin(list(MESSAGES))
+    read = ds.field("unread_reason").is_null() & ds.field("type").isin(list(types))
     columns = ["position", "leader_epoch", "appended_at", "type", "redacted", "content_digest"]
-    found = matching(lake, SNAPSHOT_RECORDS, columns + struct_columns(), read & wanted, most, replays)
+    found = matching(lake, SNAPSHOT_RECORDS, columns + struct_columns(types), read & wanted, most, replays)
     return None if found is None else found.rename_columns({"position": "offset"})
 
 
-def struct_columns() -> list[str]:
-    return list(dict.fromkeys(message.column for message in MESSAGES.values()))
+def struct_columns(types: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(MESSAGES[type_].column for type_ in types))
 
 
 def matching(
@@ -167,7 +214,7 @@ def grouped(records: pa.Table) -> defaultdict[str, list[Placed]]:
         of_type = records.filter(pc.equal(records["type"], type_))
         message = MESSAGES.get(type_)
         values = None if message is None else of_type[message.column].to_pylist()
-        envelope = of_type.drop_columns([c for c in struct_columns() if c in of_type.column_names])
+        envelope = of_type.drop_columns([f.name for f in of_type.schema if pa.types.is_struct(f.type)])
         for place, row in enumerate(envelope.to_pylist()):
             value = None
             if message is not None and values is not None:
@@ -183,12 +230,23 @@ def grouped(records: pa.Table) -> defaultdict[str, list[Placed]]:
     return found
 
 
+def all_retold(replays: Sequence[Replay], given: Material) -> dict[str, dict[str, list[Row]]]:
+    """By cluster and history, the rows that end where the replay starts or later, or not at all."""
+    records, loaded = grouped(given.records), grouped(given.loaded)
+    return {
+        replay.cluster_id: retold(
+            replay, given.standing, records[replay.cluster_id], loaded[replay.cluster_id]
+        )
+        for replay in replays
+    }
+
+
 def retold(
     replay: Replay, before: Mapping[str, list[Row]], records: Sequence[Placed], held: Sequence[Placed]
 ) -> dict[str, list[Row]]:
-    """By history, the rows of a cluster that end where its replay starts or later, or not at all."""
     told = History()
-    for table in HISTORIES:
+    tables = [table for table in HISTORIES if table.name in before]
+    for table in tables:
         for row in before[table.name]:
             if is_replaced(row, replay) and row["valid_from_offset"] < replay.start:
                 told.stand(version_of(table, row))
@@ -284,11 +342,11 @@ def entity_name(parts: Sequence[Row]) -> str:
 
 
 def rewritten(
-    table: Table, replays: Sequence[Replay], before: list[Row], told: Mapping[str, Mapping[str, list[Row]]]
+    table: Table, replays: Sequence[Replay], given: Material, told: Mapping[str, Mapping[str, list[Row]]]
 ) -> Iterator[Rewritten]:
     """The rows of a history that are to be written anew, if anything of it changed."""
     by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in before:
+    for row in given.standing[table.name]:
         by_cluster[row["cluster_id"]].append(row)
     changed: list[str] = []
     fresh: list[Row] = []
@@ -299,10 +357,15 @@ def rewritten(
             fresh += after
             fresh += [row for row in held if not is_replaced(row, replay)]
     if changed:
-        start = min(replay.start for replay in replays)
-        names = ", ".join(f"'{escape(cluster)}'" for cluster in changed)
-        late = f"(valid_to_offset IS NULL OR valid_to_offset >= {start})"
-        yield Rewritten(table, in_order(table, fresh), f"cluster_id IN ({names}) AND {late}")
+        yield Rewritten(table, in_order(table, fresh), replaced(replays, changed))
+
+
+def replaced(replays: Sequence[Replay], clusters: Sequence[str]) -> str:
+    """The condition (SQL) of rows that may be other ones now: one for all clusters, since delta-rs takes a
+    long time over long conditions. Some that end before their cluster's replay starts are among them."""
+    start = min(replay.start for replay in replays)
+    named = ", ".join(f"'{escape(cluster)}'" for cluster in clusters)
+    return f"cluster_id IN ({named}) AND (valid_to_offset IS NULL OR valid_to_offset >= {start})"
 
 
 def in_order(table: Table, held: list[Row]) -> list[Row]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -13,7 +14,8 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from tests.kraft_core.image.worlds import life, random_steps
+from kraft_core.image.line import Checkpoint
+from tests.kraft_core.image.worlds import Row, life, random_steps
 from tests.transforms.replayed import (
     World,
     gapped,
@@ -24,8 +26,8 @@ from tests.transforms.replayed import (
 from transforms.delta_rs import replace_where, rows_with
 from transforms.frames import to_frame, to_rows
 from transforms.histories import histories
+from transforms.replayed_histories import replayed_histories
 from transforms.replays import Replay
-from transforms.short_histories import short_histories
 from transforms.tables import HISTORIES, PARTITIONS, RECORDS, SNAPSHOT_RECORDS, ZK_MIGRATION_STATES
 
 KINDS = {ZK_MIGRATION_STATES: "zk_migration"}
@@ -66,9 +68,12 @@ def as_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat()
 
 
-def worlds() -> list[World]:
-    """Whole logs, and logs with a gap and checkpoints."""
-    told = [(seed, life(random_steps(seed, STEPS))) for seed in range(LIVES)]
+def worlds(without: str = "") -> list[World]:
+    """Whole logs, and logs with a gap and checkpoints. without: a type of records that say nothing here."""
+    told = [
+        (seed, [quiet(record) if record.type == without else record for record in records])
+        for seed, records in ((seed, life(random_steps(seed, STEPS))) for seed in range(LIVES))
+    ]
     return [
         (whole if seed % 2 else gapped)(f"cluster {seed}", records, Random(seed)) for seed, records in told
     ]
@@ -122,13 +127,43 @@ def test_random_lives_replayed_from_the_lake_give_the_same(tmp_path: Path) -> No
     assert versions == {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
 
 
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("together", [100, 1_000_000])
+def test_partitions_by_columns_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """Of lives without what goes by SQL: checkpoints over gaps, cleared ELRs."""
+    monkeypatch.setattr("transforms.replayed_histories.MOST_IN_ALL", 0)
+    monkeypatch.setattr("transforms.partition_replay.TOGETHER", together)
+    ended = [world for world in worlds(without="CLEAR_ELR_RECORD") if not jumps(world)]
+    begun = [world.begun(Random(world.cluster_id)) for world in ended]
+    assert len(ended) > LIVES // 2
+    assert any(world.checkpoints for world in ended)
+    write_records(tmp_path, begun)
+    replay_from(tmp_path, [w.replay() for w in begun])
+    assert_equal(held(tmp_path), expected(begun))
+
+    write_records(tmp_path, ended)
+    replay_from(tmp_path, [w.replay(b.steps) for b, w in zip(begun, ended, strict=True)])
+    assert_equal(held(tmp_path), expected(ended))
+
+
+def quiet(record: Row) -> Row:
+    return replace(record, type="NO_OP_RECORD", value={})
+
+
+def jumps(world: World) -> bool:
+    """Whether a checkpoint takes the place of a state known before."""
+    return any(isinstance(step, Checkpoint) for step in world.steps[1:])
+
+
 def write_records(lake: Path, worlds: list[World]) -> None:
     write_deltalake(lake / RECORDS.name, records_table(worlds), mode="overwrite")
     write_deltalake(lake / SNAPSHOT_RECORDS.name, snapshot_records_table(worlds), mode="overwrite")
 
 
 def replay_from(lake: Path, replays: list[Replay]) -> None:
-    changed = short_histories(lake, replays)
+    changed = replayed_histories(lake, replays)
     assert changed is not None
     for each in changed:
         replace_where(lake, each.table, each.rows, each.condition)
@@ -143,13 +178,10 @@ def test_much_is_left_to_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (world,) = [gapped("cluster", life(random_steps(3, STEPS)), Random(3))]
     write_records(tmp_path, [world])
     replay = world.replay()
-    monkeypatch.setattr("transforms.short_histories.MOST_REPLAYED", 10_000)
-    assert short_histories(tmp_path, [replay]) is not None
-    monkeypatch.setattr("transforms.short_histories.MOST_REPLAYED", 30)
-    assert short_histories(tmp_path, [replay]) is None
-    monkeypatch.setattr("transforms.short_histories.MOST_REPLAYED", 10_000)
-    monkeypatch.setattr("transforms.short_histories.MOST_OFFSETS", 10)
-    assert short_histories(tmp_path, [replay]) is None
+    assert replayed_histories(tmp_path, [replay]) is not None
+    monkeypatch.setattr("transforms.replayed_histories.MOST_IN_ALL", 30)
+    monkeypatch.setattr("transforms.replayed_histories.MOST_BUT_PARTITIONS", 20)
+    assert replayed_histories(tmp_path, [replay]) is None
 
 
 def test_two_batches_of_one_epoch_at_one_offset_are_left_to_sql(tmp_path: Path) -> None:
@@ -157,7 +189,7 @@ def test_two_batches_of_one_epoch_at_one_offset_are_left_to_sql(tmp_path: Path) 
     records = records_table([world])
     replay = world.replay()
     write_records(tmp_path, [world])
-    assert short_histories(tmp_path, [replay]) is not None
+    assert replayed_histories(tmp_path, [replay]) is not None
     twice = pc.equal(records["offset"], next(r.offset for r in world.records if r.type == "TOPIC_RECORD"))
     write_deltalake(tmp_path / RECORDS.name, records.filter(twice), mode="append")
-    assert short_histories(tmp_path, [replay]) is None
+    assert replayed_histories(tmp_path, [replay]) is None

@@ -1,0 +1,268 @@
+"""The histories of partitions of which there is much: records of the lake by columns, in bounded memory.
+
+Events are spread over buckets by their topic, on disk where one would be too big; each bucket is worked out
+by itself (transforms.partition_columns).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from kraft_core.image import names
+from kraft_core.image.line import COMMITTED, Checkpoint
+from transforms import delta_rs
+from transforms.frames import arrow_schema, moment
+from transforms.history_line import MOMENT
+from transforms.partition_columns import (
+    CHANGE,
+    ENVELOPE,
+    EVENTS,
+    REGISTRATION,
+    Life,
+    events,
+    numbers,
+    partition_versions,
+)
+from transforms.replays import Replay
+from transforms.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, Table
+
+# Events that are worked out together: some 600 bytes each.
+TOGETHER = 1_500_000
+# The tables that are read, where they are there.
+Held = Mapping[Table, ds.Dataset]
+SPREAD = pa.schema([("cluster_id", pa.string()), *EVENTS])
+PARTITION_RECORDS = ds.field("unread_reason").is_null() & ds.field("type").isin([REGISTRATION, CHANGE])
+READ = ("leader_epoch", "batch_crc", "appended_at", "type", "partition", "partition_change")
+
+
+def partition_rows(
+    lake: Path, replays: Sequence[Replay], lives: Mapping[str, Sequence[Life]]
+) -> pa.RecordBatchReader:
+    """Rows of PARTITIONS that end at the lowest start of the replays or later, or not at all.
+
+    lives: of the topics of each cluster.
+    """
+    schema = arrow_schema(PARTITIONS.schema)
+    # Opened here: delta-rs, which writes what it pulls from the reader, opens no table meanwhile.
+    lake_tables = (RECORDS, SNAPSHOT_RECORDS, PARTITIONS)
+    held = {t: delta_rs.opened(lake, t) for t in lake_tables if delta_rs.exists(lake, t)}
+    made = chain(rows_before(held, replays), rows_made(held, replays, lives))
+    found = (batch for rows in made for batch in rows.select(schema.names).cast(schema).to_batches())
+    return pa.RecordBatchReader.from_batches(schema, found)
+
+
+def rows_made(
+    held: Held, replays: Sequence[Replay], lives: Mapping[str, Sequence[Life]]
+) -> Iterator[pa.Table]:
+    """The rows that the replays tell."""
+    with ExitStack() as stack:
+        for bucket in spread(held, replays, stack):
+            for cluster in pc.unique(bucket["cluster_id"]).to_pylist():
+                told = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
+                found = partition_versions(told.combine_chunks(), lives[cluster])
+                yield found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
+
+
+def rows_before(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
+    """Rows that end at the lowest start or later, but before the replay of their own cluster starts."""
+    lowest = min(replay.start for replay in replays)
+    later = {replay.cluster_id: replay for replay in replays if replay.start > lowest}
+    ended = ds.field("valid_to_offset") >= lowest
+    for rows, replay in scanned(held, PARTITIONS, PARTITIONS.names, ended, later):
+        yield rows.filter(pc.less(rows["valid_to_offset"], replay.start))
+
+
+def spread(held: Held, replays: Sequence[Replay], stack: ExitStack) -> Iterator[pa.Table]:
+    """The events in tables of about TOGETHER rows, all of a topic in one."""
+    count = -(-count_events(held, replays) // TOGETHER)
+    if count <= 1:
+        yield pa.concat_tables([SPREAD.empty_table(), *all_events(held, replays)])
+        return
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="kraftlake-")))
+    files = [folder / str(number) for number in range(count)]
+    with ExitStack() as writing:
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        writers = [
+            writing.enter_context(pa.ipc.new_stream(str(file), SPREAD, options=options)) for file in files
+        ]
+        for told in all_events(held, replays):
+            number = bucket_of(told, count)
+            for place in np.unique(number):
+                writers[place].write_table(told.filter(pa.array(number == place)))
+    for file in files:
+        with pa.OSFile(str(file)) as source:
+            yield pa.ipc.open_stream(source).read_all()
+        file.unlink()
+
+
+def bucket_of(told: pa.Table, count: int) -> Any:
+    topics = told["topic_id"].combine_chunks().dictionary_encode()
+    numbers = np.array([zlib.crc32(topic.encode()) % count for topic in topics.dictionary.to_pylist()])
+    return numbers[topics.indices.to_numpy()]
+
+
+def count_events(held: Held, replays: Sequence[Replay]) -> int:
+    """About how many there are."""
+    by_cluster = {replay.cluster_id: replay for replay in replays}
+    sources = (
+        (RECORDS, rows_of_log(replays)),
+        (SNAPSHOT_RECORDS, rows_of_loads(replays)),
+        (PARTITIONS, standing_rows(replays)),
+    )
+    return sum(
+        len(rows) for table, where in sources for rows, _ in scanned(held, table, [], where, by_cluster)
+    )
+
+
+def rows_of_log(replays: Sequence[Replay]) -> ds.Expression:
+    return PARTITION_RECORDS & (ds.field("offset") >= min(replay.start for replay in replays))
+
+
+def rows_of_loads(replays: Sequence[Replay]) -> ds.Expression:
+    loads = [c.content_digest for replay in replays for c in replay.checkpoints]
+    return PARTITION_RECORDS & (ds.field("content_digest").isin(loads) if loads else ds.scalar(False))
+
+
+def standing_rows(replays: Sequence[Replay]) -> ds.Expression:
+    """Versions that may stand where a replay starts."""
+    going_on = [replay.start for replay in replays if replay.start > 0]
+    end = ds.field("valid_to_offset")
+    return end.is_null() | (end >= min(going_on)) if going_on else ds.scalar(False)
+
+
+def all_events(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
+    """Tables of SPREAD: versions that go on, what checkpoints hold, what the log tells."""
+    by_cluster = {replay.cluster_id: replay for replay in replays}
+    for rows, replay in scanned(held, PARTITIONS, PARTITIONS.names, standing_rows(replays), by_cluster):
+        yield spread_events(standing_events(rows, replay), replay)
+    loads = {c.content_digest: c for replay in replays for c in replay.checkpoints}
+    columns = [*READ, "content_digest"]
+    for rows, replay in scanned(held, SNAPSHOT_RECORDS, columns, rows_of_loads(replays), by_cluster):
+        for digest in pc.unique(rows["content_digest"]).to_pylist():
+            of_load = rows.filter(pc.equal(rows["content_digest"], digest))
+            envelope = loaded_envelope(of_load, replay, loads[digest])
+            yield spread_events(events(of_load, envelope), replay)
+    for rows, replay in scanned(held, RECORDS, ["offset", *READ], rows_of_log(replays), by_cluster):
+        rows, envelope = on_line(rows, replay)
+        yield spread_events(events(rows, envelope), replay)
+
+
+def scanned(
+    held: Held, table: Table, columns: Sequence[str], where: ds.Expression, replays: Mapping[str, Replay]
+) -> Iterator[tuple[pa.Table, Replay]]:
+    """The rows of a table for which a condition holds, in pieces of one cluster each."""
+    if table not in held or not replays:
+        return
+    of_them = ds.field("cluster_id").isin(list(replays))
+    for batch in held[table].to_batches(
+        columns=list(dict.fromkeys(["cluster_id", *columns])), filter=where & of_them
+    ):
+        rows = pa.Table.from_batches([batch])
+        for cluster in pc.unique(rows["cluster_id"]).to_pylist():
+            yield rows.filter(pc.equal(rows["cluster_id"], cluster)), replays[cluster]
+
+
+def spread_events(told: pa.Table, replay: Replay) -> pa.Table:
+    cluster = pa.array([replay.cluster_id] * len(told), pa.string())
+    return told.append_column("cluster_id", cluster).select(SPREAD.names)
+
+
+def standing_events(rows: pa.Table, replay: Replay) -> pa.Table:
+    """Those of the versions that stand where the replay starts, as registrations."""
+    began = pc.less(rows["valid_from_offset"], replay.start)
+    goes_on = pc.fill_null(pc.greater_equal(rows["valid_to_offset"], replay.start), True)
+    kept = rows.filter(pc.and_(began, goes_on))
+    words = pa.array(names.LEADER_RECOVERY_STATES.values(), pa.string())
+    columns = {
+        "seq": pc.coalesce(kept["record_offset"], kept["known_from_offset"]),
+        "batch_crc": pa.array(np.full(len(kept), -1)),
+        "visible_offset": kept["valid_from_offset"],
+        "effective_at": kept["valid_from_at"],
+        "is_whole": pa.array(np.ones(len(kept), dtype=bool)),
+        "leader_recovery_state": pc.index_in(kept["leader_recovery_state"], words),
+    }
+    told = [columns[name] if name in columns else kept[name] for name in EVENTS.names]
+    return pa.table(told, EVENTS.names).cast(EVENTS)
+
+
+def loaded_envelope(rows: pa.Table, replay: Replay, checkpoint: Checkpoint) -> pa.Table:
+    """When what a checkpoint holds takes effect: at the last offset that it stands for."""
+    count, seq = len(rows), checkpoint.first_offset
+    at = moment(checkpoint.timestamp)
+    floor = max([f.at for f in replay.floors if f.first_offset <= seq < f.end_offset], default=-1)
+    told = {
+        "seq": seq,
+        "batch_crc": 0,
+        "visible_offset": seq,
+        "effective_at": max(at, moment(floor)) if floor >= 0 else at,
+        "commit_status": COMMITTED,
+        "record_offset": None,
+        "record_leader_epoch": checkpoint.leader_epoch,
+        "appended_at": at,
+        "known_from_offset": seq,
+    }
+    columns = [
+        rows["type"] if f.name == "record_type" else pa.repeat(pa.scalar(told[f.name], f.type), count)
+        for f in ENVELOPE
+    ]
+    return pa.table(columns, schema=ENVELOPE)
+
+
+def on_line(rows: pa.Table, replay: Replay) -> tuple[pa.Table, pa.Table]:
+    """The rows that are replayed, and when each of them takes effect."""
+    offset, epoch = numbers(rows, "offset"), numbers(rows, "leader_epoch")
+    stretches = replay.stretches
+    place = place_of(offset, [s.first_offset for s in stretches])
+    on = (place >= 0) & (offset < np.array([s.end_offset for s in stretches] or [0])[place])
+    on &= epoch == np.array([s.leader_epoch for s in stretches] or [0])[place]
+    status = np.array([s.commit_status for s in stretches] or [""])[place]
+    at = np.maximum(numbers(rows.set_column(0, "at", rows["appended_at"].cast(MOMENT)), "at", -1), -1)
+    floors = replay.floors
+    lag = place_of(offset, [f.first_offset for f in floors])
+    if floors:
+        lags = (lag >= 0) & (offset < np.array([f.end_offset for f in floors])[lag])
+        at = np.where(lags, np.maximum(at, np.array([f.at for f in floors])[lag] * 1000), at)
+    visible = offset
+    spans = replay.transactions
+    if spans:
+        within = place_of(offset, [t.begin_offset for t in spans])
+        inside = (within >= 0) & (offset <= np.array([t.last_offset for t in spans])[within])
+        ended = np.array([t.outcome == "ended" for t in spans])[within]
+        on &= ~inside | ended
+        inside &= ended
+        visible = np.where(inside, np.array([t.end_offset or 0 for t in spans])[within], offset)
+        at = np.where(inside, np.array([(t.effective_at or 0) * 1000 for t in spans])[within], at)
+        status = np.where(inside, np.array([t.commit_status for t in spans])[within], status)
+    envelope = pa.table(
+        [
+            pa.array(offset),
+            rows["batch_crc"],
+            pa.array(visible),
+            pa.array(at, mask=at < 0).cast(MOMENT),
+            pa.array(status),
+            pa.array(offset),
+            rows["type"],
+            rows["leader_epoch"],
+            rows["appended_at"].cast(MOMENT),
+            pa.nulls(len(rows), pa.int64()),
+        ],
+        schema=ENVELOPE,
+    )
+    chosen = pa.array(on)
+    return rows.filter(chosen), envelope.filter(chosen)
+
+
+def place_of(offset: Any, firsts: Sequence[int]) -> Any:
+    """For each offset the last interval that begins at it or below; -1: none."""
+    return np.searchsorted(np.array(firsts, dtype=np.int64), offset, side="right") - 1
