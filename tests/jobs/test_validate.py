@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from dashboards.report.queries import ask_fleet
+from dashboards.report.state import fleet
 from jobs.cli import main
 from jobs.describe_files import described
 from kraft_core.findings.finding import Finding
 from tests.jobs.lakes import opened, report
+from transforms.answers import unseen
 from transforms.delta_rs import rows_with
 from transforms.findings import finding_rows, observation_rows
 from transforms.frames import to_frame
@@ -82,6 +85,10 @@ def test_a_new_error_fails_it_and_a_broken_cluster_harms_no_other(
     assert [cluster for cluster, failure in states.items() if failure is not None] == [MAD_CLOCK]
     assert len(states) == 7
     assert "OverflowError" in states[MAD_CLOCK]
+    # So does the page, and the next validation will try again; no run brought the outputs that lie.
+    (shown,) = fleet(ask_fleet(judged.path, [MAD_CLOCK]), now=0)
+    assert "could not be derived" in shown.reasons[0].words
+    assert set(unseen(judged.path, "next").unjudged) == {MAD_CLOCK, LIED_ABOUT}
 
     (found,) = rows_with(judged.path, FINDINGS, cluster_id=[LIED_ABOUT], severity=["error"])
     assert (found["rule"], found["state"]) == (6, "open")
