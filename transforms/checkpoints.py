@@ -149,6 +149,6 @@ def decode_checkpoint(checkpoint: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     from kraft_core.columnar.fast import decode
 
     for records in decode(checkpoint["path"]):
-        key = [pa.array([checkpoint[f.name]] * len(records), f.type) for f in KEY_COLUMNS]
+        key = [pa.repeat(pa.scalar(checkpoint[f.name], f.type), len(records)) for f in KEY_COLUMNS]
         kept = [records[name] for name in DECODED.names[len(key) + 1 :]]
         yield pa.RecordBatch.from_arrays([*key, records["offset"], *kept], schema=DECODED)

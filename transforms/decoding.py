@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -151,5 +150,5 @@ def within_batch(records: pa.RecordBatch, starts: Positions) -> pa.RecordBatch:
 
 def owned(cluster_id: str, records: pa.RecordBatch) -> pa.RecordBatch:
     """The records with the column of their cluster."""
-    column: Any = pa.array([cluster_id] * len(records), pa.string())
+    column = pa.repeat(pa.scalar(cluster_id), len(records))
     return pa.RecordBatch.from_arrays([column, *records.columns], schema=DECODED)
