@@ -59,18 +59,13 @@ def _unreadable(capture: Capture, file: str, severity: Severity, places: list[Un
     )
 
 
-def batches_follow_each_other(view: ClusterView) -> Iterator[Breach]:
+def batches_follow_each_other(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """By the order of batches in the files, where that was looked at, and by the runs of each capture."""
-    told: defaultdict[str, set[OrderFault]] = defaultdict(set)
-    for fault in view.facts.order_faults:
-        if fault.kind != "epoch_regression":
-            told[fault.capture_id].add(fault)
-    for capture in view.known.facts.captures:
-        faults = told[capture.capture_id]
-        places = {fault.offset for fault in faults}
-        faults |= {fault for fault in _of_runs(view, capture) if fault.offset not in places}
-        for fault in sorted(faults):
-            yield _disordered(capture, fault)
+    faults = {f for f in view.order_faults.get(capture.capture_id, ()) if f.kind != "epoch_regression"}
+    places = {fault.offset for fault in faults}
+    faults |= {fault for fault in _of_runs(view, capture) if fault.offset not in places}
+    for fault in sorted(faults):
+        yield _disordered(capture, fault)
 
 
 def _disordered(capture: Capture, fault: OrderFault) -> Breach:

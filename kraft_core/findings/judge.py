@@ -1,7 +1,7 @@
 """All rules over one cluster's captures.
 
-RULES_OF names the functions of each rule's number: the one place to look where a rule lives. What a rule
-demands, and where that is written, is in raft.rules.
+RULES_OF and LOG_RULES_OF name the functions of each rule's number: the one place to look where a rule lives.
+What a rule demands, and where that is written, is in raft.rules.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture
 from kraft_core.findings import (
     agreement_rules,
     byte_rules,
@@ -25,11 +26,24 @@ from kraft_core.findings.finding import Breach, Finding, findings_of
 from kraft_core.findings.view import ClusterView
 
 RuleFunction = Callable[[ClusterView], Iterator[Breach]]
+LogRuleFunction = Callable[[ClusterView, Capture], Iterator[Breach]]
 
+# Asked capture by capture, so that a captured log is put together once.
+LOG_RULES_OF: dict[int, LogRuleFunction] = {
+    0: byte_rules.batches_follow_each_other,
+    2: log_rules.epochs_never_go_back,
+    10: log_rules.epoch_cache_matches_batches,
+    11: log_rules.epochs_begin_with_leader_change,
+    12: voter_rules.one_change_uncommitted,
+    13: voter_rules.one_voter_at_a_time,
+    15: voter_rules.kraft_version_allows_voters,
+    19: log_rules.starts_under_a_snapshot,
+    20: voter_rules.removed_leader_changes_no_more,
+    21: log_rules.epoch_is_not_behind_log,
+}
 RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
-    0: (byte_rules.bytes_are_readable, byte_rules.batches_follow_each_other),
+    0: (byte_rules.bytes_are_readable,),
     1: (agreement_rules.one_leader_an_epoch,),
-    2: (log_rules.epochs_never_go_back,),
     3: (agreement_rules.logs_match,),
     4: (agreement_rules.committed_agree, election_rules.believed_commits_agree),
     5: (completeness_rules.committed_stay,),
@@ -37,18 +51,10 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     7: (completeness_rules.leader_is_complete,),
     8: (watermark_rules.majority_holds_high_watermark,),
     9: (watermark_rules.high_watermark_in_epoch,),
-    10: (log_rules.epoch_cache_matches_batches,),
-    11: (log_rules.epochs_begin_with_leader_change,),
-    12: (voter_rules.one_change_uncommitted,),
-    13: (voter_rules.one_voter_at_a_time,),
     14: (voter_rules.changes_follow_a_commit,),
-    15: (voter_rules.kraft_version_allows_voters,),
     16: (election_rules.kafka_goes_by_its_log,),
     17: (snapshot_rules.snapshots_carry_the_log,),
     18: (snapshot_rules.snapshots_are_aligned,),
-    19: (log_rules.starts_under_a_snapshot,),
-    20: (voter_rules.removed_leader_changes_no_more,),
-    21: (log_rules.epoch_is_not_behind_log,),
     22: (snapshot_rules.snapshots_equal_the_replay,),
     23: (election_rules.leader_change_names_the_set,),
 }
@@ -61,6 +67,13 @@ def judge(known: Conclusions, facts: RuleFacts = _NO_FACTS) -> list[Finding]:
 
     The same for any order of captures and facts, and for duplicates.
     """
-    view = ClusterView(known, facts)
-    functions = [function for functions in RULES_OF.values() for function in functions]
-    return findings_of(known, (breach for function in functions for breach in function(view)))
+    return findings_of(known, _breaches(ClusterView(known, facts)))
+
+
+def _breaches(view: ClusterView) -> Iterator[Breach]:
+    for capture in view.known.facts.captures:
+        for log_rule in LOG_RULES_OF.values():
+            yield from log_rule(view, capture)
+    for functions in RULES_OF.values():
+        for rule in functions:
+            yield from rule(view)

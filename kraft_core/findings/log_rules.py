@@ -18,15 +18,14 @@ from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.rules import Violation
 
 
-def epochs_never_go_back(view: ClusterView) -> Iterator[Breach]:
+def epochs_never_go_back(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 2."""
-    for capture in view.known.facts.captures:
-        for found in invariants.epochs_never_go_back(view.logs.whole(capture)):
-            yield _fallen(capture, found.offset, found.leader_epoch, found.detail)
-    for fault in view.facts.order_faults:
-        if fault.kind == "epoch_regression" and fault.capture_id in view.captures:
+    for found in invariants.epochs_never_go_back(view.logs.whole(capture)):
+        yield _fallen(capture, found.offset, found.leader_epoch, found.detail)
+    for fault in view.order_faults.get(capture.capture_id, ()):
+        if fault.kind == "epoch_regression":
             detail = f"follows a batch of epoch {fault.expected}"
-            yield _fallen(view.captures[fault.capture_id], fault.offset, fault.leader_epoch, detail)
+            yield _fallen(capture, fault.offset, fault.leader_epoch, detail)
 
 
 def _fallen(capture: Capture, offset: int, leader_epoch: int, detail: str) -> Breach:
@@ -36,24 +35,23 @@ def _fallen(capture: Capture, offset: int, leader_epoch: int, detail: str) -> Br
     return _of_capture(2, "error", capture, offset, leader_epoch, sentence, detail)
 
 
-def epoch_cache_matches_batches(view: ClusterView) -> Iterator[Breach]:
+def epoch_cache_matches_batches(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 10, of the part of the log above its last hole.
 
     Which old checkpoints a capture held may not be known; both lists are then cut to the newest one. An epoch
     that is newer than the log and begins below its end was truncated to after the log was copied: a warning.
     """
-    for capture in view.known.facts.captures:
-        entries, sections = capture.leader_epoch_checkpoint, list(view.logs.sections(capture))
-        if entries is None or not sections:
-            continue
-        yield from _unordered_entries(capture, entries)
-        log = replace(sections[-1], snapshots=())
-        ends = sorted(s.end_offset for s in view.logs.snapshots(capture) if s.end_offset <= log.end_offset)
-        told = all(s.held_in for s in view.logs.snapshots(capture))
-        start = max(log.start_offset, (ends[0] if told else ends[-1]) if ends else 0)
-        log = replace(log, start_offset=start, epochs=EpochCache(tuple(sorted(entries))))
-        for found in invariants.epoch_cache_matches_batches(log):
-            yield _cached_otherwise(capture, found)
+    entries, sections = capture.leader_epoch_checkpoint, view.logs.sections(capture)
+    if entries is None or not sections:
+        return
+    yield from _unordered_entries(capture, entries)
+    log = replace(sections[-1], snapshots=())
+    ends = sorted(s.end_offset for s in view.logs.snapshots(capture) if s.end_offset <= log.end_offset)
+    told = all(s.held_in for s in view.logs.snapshots(capture))
+    start = max(log.start_offset, (ends[0] if told else ends[-1]) if ends else 0)
+    log = replace(log, start_offset=start, epochs=EpochCache(tuple(sorted(entries))))
+    for found in invariants.epoch_cache_matches_batches(log):
+        yield _cached_otherwise(capture, found)
 
 
 def _cached_otherwise(capture: Capture, found: Violation) -> Breach:
@@ -72,51 +70,41 @@ def _unordered_entries(capture: Capture, entries: tuple[tuple[int, int], ...]) -
             yield _of_capture(10, "error", capture, next_start, next_epoch, sentence, detail)
 
 
-def epochs_begin_with_leader_change(view: ClusterView) -> Iterator[Breach]:
+def epochs_begin_with_leader_change(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 11; a LEADER_CHANGE that cannot be read is one."""
-    unread = {
-        (record.leader_epoch, record.batch_base_offset)
-        for record in view.known.facts.control_records
-        if record.type == "LeaderChange" and record.value is None
-    }
-    for capture in view.known.facts.captures:
-        for log in view.logs.sections(capture):
-            for found in invariants.epochs_begin_with_leader_change(log):
-                if (found.leader_epoch, found.offset) not in unread:
-                    place = f"The batch of epoch {found.leader_epoch} at {found.offset}"
-                    sentence = f"{place} in the log of {label(capture.replica)} {found.detail}."
-                    yield _of_capture(
-                        11, "error", capture, found.offset, found.leader_epoch, sentence, found.detail
-                    )
+    for log in view.logs.sections(capture):
+        for found in invariants.epochs_begin_with_leader_change(log):
+            if (found.leader_epoch, found.offset) not in view.unread_elections:
+                place = f"The batch of epoch {found.leader_epoch} at {found.offset}"
+                sentence = f"{place} in the log of {label(capture.replica)} {found.detail}."
+                yield _of_capture(
+                    11, "error", capture, found.offset, found.leader_epoch, sentence, found.detail
+                )
 
 
-def starts_under_a_snapshot(view: ClusterView) -> Iterator[Breach]:
+def starts_under_a_snapshot(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 19."""
-    for capture in view.known.facts.captures:
-        log = view.logs.whole(capture)
-        if not capture.runs:
-            continue
-        for found in invariants.starts_under_a_snapshot(log):
-            sentence = (
-                f"The log of {label(capture.replica)} begins at {found.offset}, and {found.detail}: "
-                "what lay below is in no file of its."
-            )
-            yield _of_capture(19, "error", capture, found.offset, None, sentence, found.detail, moves=True)
+    if not capture.runs:
+        return
+    for found in invariants.starts_under_a_snapshot(view.logs.whole(capture)):
+        sentence = (
+            f"The log of {label(capture.replica)} begins at {found.offset}, and {found.detail}: "
+            "what lay below is in no file of its."
+        )
+        yield _of_capture(19, "error", capture, found.offset, None, sentence, found.detail, moves=True)
 
 
-def epoch_is_not_behind_log(view: ClusterView) -> Iterator[Breach]:
+def epoch_is_not_behind_log(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 21. A quorum-state that was copied before the log says nothing of the node."""
-    for capture in view.known.facts.captures:
-        if capture.quorum_state_epoch is None:
-            continue
-        log = view.logs.whole(capture)
-        for found in invariants.epoch_is_not_behind_log(log, capture.quorum_state_epoch):
-            sentence = (
-                f"quorum-state of {label(capture.replica)} is in epoch {capture.quorum_state_epoch}, "
-                f"its log in epoch {found.leader_epoch}."
-            )
-            severity: Severity = "error" if capture.consistent else "warning"
-            yield _of_capture(21, severity, capture, None, found.leader_epoch, sentence, found.detail)
+    if capture.quorum_state_epoch is None:
+        return
+    for found in invariants.epoch_is_not_behind_log(view.logs.whole(capture), capture.quorum_state_epoch):
+        sentence = (
+            f"quorum-state of {label(capture.replica)} is in epoch {capture.quorum_state_epoch}, "
+            f"its log in epoch {found.leader_epoch}."
+        )
+        severity: Severity = "error" if capture.consistent else "warning"
+        yield _of_capture(21, severity, capture, None, found.leader_epoch, sentence, found.detail)
 
 
 def _is_consistent(capture: Capture) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,14 @@ class _ControlBatch:
     unreadable: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """What is made of one captured log."""
+
+    whole: ReplicaLog
+    sections: tuple[ReplicaLog, ...]
+
+
 class CapturedLogs:
     """The logs of a cluster's captures."""
 
@@ -41,6 +49,7 @@ class CapturedLogs:
         self._copies = {
             (conflict.leader_epoch, conflict.base_offset): conflict.copies for conflict in conflicts
         }
+        self._kept: tuple[Capture, _Logs] | None = None
         self._snapshots: defaultdict[ReplicaKey, list[SnapshotFacts]] = defaultdict(list)
         for snapshot in known.facts.snapshots:
             for holder in snapshot.held_by:
@@ -57,21 +66,34 @@ class CapturedLogs:
 
     def whole(self, capture: Capture) -> ReplicaLog:
         """The captured log with its holes: good for what its bounds, epochs and snapshots tell."""
-        runs = sorted(capture.runs, key=lambda run: run.first_offset)
-        log = self._log(capture, [c.batch for run in runs for c in self._batches(capture, run)])
-        return replace(log, segments=(Segment(capture.log_start_offset or 0),))
+        return self._of(capture).whole
 
-    def sections(self, capture: Capture) -> Iterator[ReplicaLog]:
+    def sections(self, capture: Capture) -> tuple[ReplicaLog, ...]:
         """The captured log cut at holes, and after records that set voters or version and cannot be read."""
+        return self._of(capture).sections
+
+    def _of(self, capture: Capture) -> _Logs:
+        """Only those of the last capture are kept: rules go capture by capture, and all would fill memory."""
+        if self._kept is None or self._kept[0] is not capture:
+            runs = sorted(capture.runs, key=lambda run: run.first_offset)
+            held = [(run, list(self._batches(capture, run))) for run in runs]
+            whole = self._log(capture, [c.batch for _, batches in held for c in batches])
+            whole = replace(whole, segments=(Segment(capture.log_start_offset or 0),))
+            self._kept = (capture, _Logs(whole, tuple(self._sections(capture, held))))
+        return self._kept[1]
+
+    def _sections(
+        self, capture: Capture, held: Iterable[tuple[Run, list[_ControlBatch]]]
+    ) -> Iterator[ReplicaLog]:
         section: list[Batch] = []
         end: int | None = None
-        for run in sorted(capture.runs, key=lambda run: run.first_offset):
+        for run, batches in held:
             if section and run.first_offset != end:
                 yield self._log(capture, section)
                 section = []
-            for held in self._batches(capture, run):
-                section.append(held.batch)
-                if held.unreadable:
+            for each in batches:
+                section.append(each.batch)
+                if each.unreadable:
                     yield self._log(capture, section)
                     section = []
             end = run.end_offset

@@ -12,7 +12,7 @@ from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.evidence.set_history import Key, SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
 from kraft_core.evidence.watermarks import high_watermarks
-from kraft_core.findings.facts import RuleFacts, distinct
+from kraft_core.findings.facts import OrderFault, RuleFacts, distinct
 from kraft_core.findings.logs import CapturedLogs
 from kraft_core.findings.truncations import TruncationRow, observed_truncations
 from kraft_core.raft.voters import ReplicaKey
@@ -45,6 +45,23 @@ class ClusterView:
             if node is not None:
                 history.append(node.voters)
         return history
+
+    @cached_property
+    def order_faults(self) -> dict[str, list[OrderFault]]:
+        """Of each capture of which any are known."""
+        found: defaultdict[str, list[OrderFault]] = defaultdict(list)
+        for fault in self.facts.order_faults:
+            found[fault.capture_id].append(fault)
+        return dict(found)
+
+    @cached_property
+    def unread_elections(self) -> set[tuple[int, int]]:
+        """Epoch and offset of each LEADER_CHANGE that cannot be read."""
+        return {
+            (record.leader_epoch, record.batch_base_offset)
+            for record in self.known.facts.control_records
+            if record.type == "LeaderChange" and record.value is None
+        }
 
     @cached_property
     def truncations(self) -> list[TruncationRow]:

@@ -20,29 +20,28 @@ from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.rules import Violation
 
 
-def one_change_uncommitted(view: ClusterView) -> Iterator[Breach]:
+def one_change_uncommitted(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 12: a change is uncommitted if no high watermark can have reached it when its log was captured."""
-    for capture in view.known.facts.captures:
-        bound = view.upper_bound_at(capture.captured_at)
-        for log in view.logs.sections(capture):
-            high_watermark = log.end_offset if bound is None else bound
-            for found in invariants.one_change_uncommitted(log, high_watermark):
-                yield _breach(found, "error", (capture,), _bounded(bound))
+    bound = view.upper_bound_at(capture.captured_at)
+    for log in view.logs.sections(capture):
+        high_watermark = log.end_offset if bound is None else bound
+        for found in invariants.one_change_uncommitted(log, high_watermark):
+            yield _breach(found, "error", (capture,), _bounded(bound))
 
 
-def one_voter_at_a_time(view: ClusterView) -> Iterator[Breach]:
+def one_voter_at_a_time(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 13, a warning: Kafka's own check is weaker."""
-    return _of_sections(view, invariants.one_voter_at_a_time, "warning")
+    return _of_sections(view, capture, invariants.one_voter_at_a_time, "warning")
 
 
-def kraft_version_allows_voters(view: ClusterView) -> Iterator[Breach]:
+def kraft_version_allows_voters(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 15."""
-    return _of_sections(view, invariants.kraft_version_allows_voters, "error")
+    return _of_sections(view, capture, invariants.kraft_version_allows_voters, "error")
 
 
-def removed_leader_changes_no_more(view: ClusterView) -> Iterator[Breach]:
+def removed_leader_changes_no_more(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 20, of a later VotersRecord; batches that a removed leader goes on to write are lawful."""
-    return _of_sections(view, invariants.removed_leader_changes_no_more, "error")
+    return _of_sections(view, capture, invariants.removed_leader_changes_no_more, "error")
 
 
 def changes_follow_a_commit(view: ClusterView) -> Iterator[Breach]:
@@ -71,12 +70,14 @@ def changes_follow_a_commit(view: ClusterView) -> Iterator[Breach]:
 
 
 def _of_sections(
-    view: ClusterView, rule: Callable[[ReplicaLog], Iterator[Violation]], severity: Severity
+    view: ClusterView,
+    capture: Capture,
+    rule: Callable[[ReplicaLog], Iterator[Violation]],
+    severity: Severity,
 ) -> Iterator[Breach]:
-    for capture in view.known.facts.captures:
-        for log in view.logs.sections(capture):
-            for found in rule(log):
-                yield _breach(found, severity, (capture,), "")
+    for log in view.logs.sections(capture):
+        for found in rule(log):
+            yield _breach(found, severity, (capture,), "")
 
 
 def _bounded(bound: int | None) -> str:

@@ -145,8 +145,17 @@ class Memory:
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
             self.driver = max(self.driver, resident(Path("/proc/self")))
-            for worker in descendants(self._jvm):
-                self.worker = max(self.worker, resident(worker))
+            for process in descendants(self._jvm):
+                if is_python(process):
+                    self.worker = max(self.worker, resident(process))
+
+
+def is_python(process: Path) -> bool:
+    """Whether it is a worker: a command that the JVM runs is for a moment the JVM's own memory over again."""
+    try:
+        return (process / "exe").readlink().name.startswith("python")
+    except OSError:
+        return False
 
 
 def resident(process: Path) -> int:
