@@ -65,7 +65,6 @@ def _storer(bits: int) -> Store:
 
 
 load_u8 = _loader(8, signed=False, swap=False)
-load_i8 = _loader(8, signed=True, swap=False)
 load_i16 = _loader(16, signed=True, swap=True)
 load_u16 = _loader(16, signed=False, swap=True)
 load_i32 = _loader(32, signed=True, swap=True)

@@ -36,10 +36,13 @@ class Pieces:
         return Piece(memory, self)
 
     def give_back(self, memory: NDArray[np.uint8]) -> None:
-        """For another to take, unless enough is kept already. Any thread may call it, at any time."""
-        if self._kept + len(memory) <= _KEPT:
-            self._kept += len(memory)
-            self._free.setdefault(len(memory), []).append(memory)
+        """For another to take. Any thread may call it, at any time."""
+        if self._kept + len(memory) > _KEPT:
+            # Sizes that nobody asks for any more would stay for ever.
+            self._free.clear()
+            self._kept = 0
+        self._kept += len(memory)
+        self._free.setdefault(len(memory), []).append(memory)
 
 
 class Piece:

@@ -85,7 +85,7 @@ def _read_int32(node: int, row: int, at: int, end: int) -> int:
 
 @compiled
 def _read_number(opcode: int, node: int, row: int, at: int, end: int) -> int:
-    size = number_bytes(opcode)
+    size = _number_bytes(opcode)
     if at + size > end:
         return MALFORMED
     if size == 4:
@@ -101,7 +101,7 @@ def _read_number(opcode: int, node: int, row: int, at: int, end: int) -> int:
 
 
 @inlined
-def number_bytes(opcode: int) -> int:
+def _number_bytes(opcode: int) -> int:
     """The size of a number on the wire."""
     if opcode in (INT32, UINT32):
         return 4
