@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import traceback
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -20,17 +22,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kraft_core.columnar.schema import message_columns, message_fields
+from kraft_core.columnar.schema import message_columns
 from kraft_core.findings.deviations import unlawful
 from kraft_core.findings.facts import SnapshotDeviation
 from kraft_core.findings.prefixes import CheckpointKey, Replay
-from kraft_core.image.delegation_tokens import TokenDigest
-from kraft_core.image.from_rows import REDACTED
+from kraft_core.image.from_columns import fields_of
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import RULES
 from kraft_core.image.snapshot_check import deviations
-from kraft_core.messages.schema import Field, Message
-from kraft_core.secrets import named_secret
 from transforms.frames import spark_types
 from transforms.lake import in_clusters
 from transforms.tables import SNAPSHOT_CHECKS
@@ -192,7 +191,7 @@ def content() -> list[Any]:
     """What a record says, as one text: rows as wide as the tables would fill the shuffle with nulls."""
     values = F.struct(*(message.column for message in MESSAGES.values()))
     unread = F.col("unread_reason").isNotNull().alias("is_unread")
-    return ["type", "version", "redacted", unread, F.to_json(values).alias("value")]
+    return ["type", "redacted", unread, F.to_json(values).alias("value")]
 
 
 def checked(start: CheckpointKey | None, rows: Iterable[Row]) -> Iterator[Row]:
@@ -262,41 +261,13 @@ DEVIATION = tuple(name for name in SnapshotDeviation.__slots__ if name not in KE
 def told(row: Row) -> Told:
     """A record from its row."""
     message = MESSAGES.get(row["type"])
-    value = {} if message is None else record_value(message, row)
+    value: Mapping[str, Any] = {}
+    if message is not None:
+        # Columns that are null are not in the text.
+        columns = json.loads(row["value"], object_hook=partial(defaultdict, none))
+        value = fields_of(message, columns[message.column], row["redacted"])
     return Told(row["place"], row["leader_epoch"], row["type"], value)
 
 
-def record_value(message: Message, row: Row) -> Row:
-    """A record's value as the codec has it, but for its secrets."""
-    held = json.loads(row["value"]).get(message.column, {})
-    value = struct_value(message.fields, message_fields(message), held, row["version"])
-    secret = named_secret_field(message)
-    if row["redacted"] and secret is not None:
-        value[secret] = REDACTED
-    return value
-
-
-def named_secret_field(message: Message) -> str | None:
-    """The field that is taken out where another one says so; null in it would mean that it is deleted."""
-    named = named_secret(message)
-    return None if named is None else named[1].name
-
-
-def struct_value(current: Sequence[Field], every: Sequence[Field], held: Row, version: int) -> Row:
-    """A struct by Kafka's names: null in a field of today's layout is a value, in others it is absence."""
-    value: Row = {}
-    for field in every:
-        given = held.get(field.column)
-        if given is None:
-            if field in current and version in field.versions:
-                value[field.name] = None
-        elif field.type == "struct":
-            inner = field.fields
-            value[field.name] = (
-                [struct_value(inner, inner, each, version) for each in given]
-                if field.array
-                else struct_value(inner, inner, given, version)
-            )
-        else:
-            value[field.name] = TokenDigest(given) if field.digested else given
-    return value
+def none() -> None:
+    """What a column holds that is not there."""

@@ -134,7 +134,8 @@ def test_broken_checkpoints_are_found_by_the_executors_and_a_broken_replay_harms
     broken = next(c.checkpoint for c in wanted if c.checkpoint.end_offset == 453)
     kept = lake.read(SNAPSHOT_RECORDS).where(F.col("cluster_id") == CLUSTER)
     lost = (F.col("content_digest") == broken.content_digest) & (F.col("topic.name") == "t-rf2")
-    strange = kept.withColumn("cluster_id", F.lit("strange")).withColumn("version", F.lit(None).cast("short"))
+    without = F.lit(None).cast(kept.schema["topic"].dataType)
+    strange = kept.withColumn("cluster_id", F.lit("strange")).withColumn("topic", without)
     records = lake.read(RECORDS).where(F.col("cluster_id") == CLUSTER)
     found = to_rows(
         checked_snapshots(
