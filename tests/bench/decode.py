@@ -9,7 +9,7 @@ from pathlib import Path
 from google_crc32c import extend
 
 from kraft_core.columnar.fast import decode
-from tests.bench.frame import Bench, Kafka, Row, best, seconds
+from tests.bench.frame import Bench, Kafka, Row, best, best_within, seconds
 from tests.bench.inputs import checkpoint, first_segment, mixed_log, one_record_batches
 
 PIECE_BYTES = 1 << 20
@@ -29,13 +29,14 @@ def compared(bench: Bench, name: str, path: Path, at_least: float) -> Iterator[R
     """One file by us, by kafka-dump-log and by Kafka's classes in a warm JVM, and a bare checksum."""
     size = path.stat().st_size
     records = decoded(path)
-    ours = best(lambda: seconds(lambda: decoded(path)), ROUNDS)
+    rounds_seconds = bench.size(20, 3)
+    ours = best_within(rounds_seconds, lambda: seconds(lambda: decoded(path)))
     speed = f"{records / ours / 1e6:.2f} M records/s, {size / ours / 1e6:.0f} MB/s"
     if bench.kafka is not None:
         cold = bench.kafka.dump_seconds(path)
         detail = f"{speed}; kafka-dump-log {records / cold / 1e6:.2f} M records/s"
         yield Row(f"kafka-dump-log / ours, {name}", cold / ours, at_least=at_least, detail=detail)
-        warm = warm_seconds(bench.kafka, path, records, rounds_seconds=bench.size(20, 3))
+        warm = warm_seconds(bench.kafka, path, records, rounds_seconds)
         detail = f"{speed}; warm {records / warm / 1e6:.2f} M records/s"
         yield Row(f"warm Java decoder / ours, {name}", warm / ours, at_least=1, detail=detail)
     plain = best(lambda: seconds(lambda: checksum(path)), ROUNDS)
