@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 VERSION = "4.3.1"
+FETCH_TIMEOUT_MS = 15_000
 HIDDEN = shutil.ignore_patterns("*.index", "*.timeindex", "*.txnindex", "*.lock", ".lock", "quorum-state")
 
 
@@ -32,7 +33,10 @@ class Tool:
 
 @dataclass(slots=True)
 class LiveQuorum:
-    """Controllers by id in `path`, their ports from `port` on; `voters` is a static set, if any."""
+    """Controllers by id in `path`, their ports from `port` on; `static`: with a static set of voters.
+
+    `fetch_timeouts`: for some nodes another time without the leader before they want an election, in ms.
+    """
 
     tools: Path
     path: Path
@@ -40,6 +44,7 @@ class LiveQuorum:
     static: bool = False
     cluster_id: str = ""
     ports: dict[int, int] = field(default_factory=dict)
+    fetch_timeouts: dict[int, int] = field(default_factory=dict)
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -78,7 +83,7 @@ class LiveQuorum:
             "controller.listener.names=CONTROLLER",
             quorum,
             f"log.dirs={self.folder(node)}",
-            "controller.quorum.fetch.timeout.ms=15000",
+            f"controller.quorum.fetch.timeout.ms={self.fetch_timeouts.get(node, FETCH_TIMEOUT_MS)}",
             "num.network.threads=1",
             "num.io.threads=2",
         ]
@@ -128,15 +133,17 @@ class LiveQuorum:
         return self.k("metadata-quorum", "--bootstrap-controller", self.address(by), *words, timeout=timeout)
 
     def add(self, node: int, by: int) -> Tool:
-        config = self.configure(node)
-        return self.k(
-            "metadata-quorum",
-            "--command-config",
-            config,
-            "--bootstrap-controller",
-            self.address(by),
-            "add-controller",
-        )
+        return self.k(*self._add(node, by))
+
+    def begin_to_add(self, node: int, by: int) -> subprocess.Popen[bytes]:
+        """The tool that adds a controller, left running: it waits until the change is committed."""
+        command = [str(self.tools / "k"), VERSION, *self._add(node, by)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def _add(self, node: int, by: int) -> tuple[str, ...]:
+        config, where = self.configure(node), self.address(by)
+        command = ("metadata-quorum", "--command-config", config, "--bootstrap-controller", where)
+        return *command, "add-controller"
 
     def remove(self, node: int, directory_id: str, by: int) -> Tool:
         words = ("--controller-id", str(node), "--controller-directory-id", directory_id)
