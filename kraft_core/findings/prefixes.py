@@ -73,7 +73,9 @@ def comparisons(lineage: Lineage, held: Mapping[Holder, Collection[CheckpointKey
 
     One whose last record no capture shows, and one that is taken on trust, has no comparison.
     """
-    logs = {c: log_below(lineage, c.leader_epoch, c.end_offset) for some in held.values() for c in some}
+    below = LogsBelow(lineage)
+    every = sorted({checkpoint for some in held.values() for checkpoint in some})
+    logs = {checkpoint: below.log(checkpoint.leader_epoch, checkpoint.end_offset) for checkpoint in every}
     found: dict[Comparison, None] = {}
     for holder in sorted(held):
         own = sorted(held[holder])
@@ -163,19 +165,34 @@ def _lies_on(checkpoint: CheckpointKey, log: Log) -> bool:
     return part.leader_epoch == checkpoint.leader_epoch and checkpoint.end_offset <= part.end_offset
 
 
-def log_below(lineage: Lineage, leader_epoch: int, end_offset: int) -> Log:
-    """What captures hold without a gap below an offset, whose last record is of an epoch.
+class LogsBelow:
+    """The captured logs that end at given records; what lies below an epoch is worked out once."""
 
-    Empty where no capture has that record, or captures contradict each other about its epoch.
-    """
-    parts: list[Part] = []
-    part = _part(lineage, leader_epoch, end_offset)
-    while part is not None:
-        parts.append(part)
-        link = lineage.lines[part.leader_epoch].below
-        begins_there = link is not None and link.end_offset == part.first_offset
-        part = _part(lineage, link.parent, link.end_offset) if link and begins_there else None
-    return tuple(reversed(parts))
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage = lineage
+        self._known: dict[tuple[int, int], Log] = {}
+
+    def log(self, leader_epoch: int, end_offset: int) -> Log:
+        """What captures hold without a gap below an offset, whose last record is of an epoch.
+
+        Empty where no capture has that record, or captures contradict each other about its epoch.
+        """
+        passed: list[Part] = []
+        part = _part(self._lineage, leader_epoch, end_offset)
+        while part is not None and (part.leader_epoch, part.first_offset) not in self._known:
+            passed.append(part)
+            part = self._next_below(part)
+        under = (*self._known[part.leader_epoch, part.first_offset], part) if part else ()
+        log = (*under, *reversed(passed))
+        if log:
+            self._known[log[-1].leader_epoch, log[-1].first_offset] = log[:-1]
+        return log
+
+    def _next_below(self, part: Part) -> Part | None:
+        link = self._lineage.lines[part.leader_epoch].below
+        if link is None or link.end_offset != part.first_offset:
+            return None
+        return _part(self._lineage, link.parent, link.end_offset)
 
 
 def _part(lineage: Lineage, leader_epoch: int, end_offset: int) -> Part | None:

@@ -8,10 +8,10 @@ from kraft_core.findings.facts import Holder
 from kraft_core.findings.prefixes import (
     CheckpointKey,
     Comparison,
+    LogsBelow,
     Part,
     comparisons,
     goes_on_from,
-    log_below,
     replays,
 )
 from tests.kraft_core.evidence.told import Story, directory
@@ -49,19 +49,22 @@ def shown(found: list[Comparison]) -> list[str]:
 
 def test_a_log_goes_on_in_other_replicas_captures() -> None:
     tree = lineage("1:0-100 3:100-120", "3:110-200 4:200-220", "1:0-150")
-    assert log_below(tree, 4, 210) == (Part(1, 0, 100), Part(3, 100, 200), Part(4, 200, 210))
-    assert log_below(tree, 1, 140) == (Part(1, 0, 140),)
-    assert log_below(tree, 4, 230) == log_below(tree, 5, 10) == ()
+    below = LogsBelow(tree)
+    assert below.log(4, 210) == (Part(1, 0, 100), Part(3, 100, 200), Part(4, 200, 210))
+    assert below.log(1, 140) == (Part(1, 0, 140),)
+    assert below.log(3, 105) == (Part(1, 0, 100), Part(3, 100, 105))
+    assert below.log(4, 215) == (Part(1, 0, 100), Part(3, 100, 200), Part(4, 200, 215))
+    assert below.log(4, 230) == below.log(5, 10) == ()
 
 
 def test_below_a_gap_nothing_is_known() -> None:
-    assert log_below(lineage("1:0-100", "3:110-200"), 3, 150) == (Part(3, 110, 150),)
-    assert log_below(lineage("1:0-100 3:110-200"), 3, 150) == (Part(3, 110, 150),)
+    assert LogsBelow(lineage("1:0-100", "3:110-200")).log(3, 150) == (Part(3, 110, 150),)
+    assert LogsBelow(lineage("1:0-100 3:110-200")).log(3, 150) == (Part(3, 110, 150),)
 
 
 def test_a_contested_epoch_has_no_log() -> None:
     story = Story().capture("1", 5000, "1:0-100", digests="a").capture("2", 5000, "1:0-100", digests="b")
-    assert log_below(lineage_of(distinct(story.facts())), 1, 50) == ()
+    assert LogsBelow(lineage_of(distinct(story.facts()))).log(1, 50) == ()
 
 
 def test_from_offset_0_on_all_replicas_are_held_against_one_replay() -> None:
