@@ -16,11 +16,23 @@ from transforms.frames import moment, to_frame
 from transforms.histories import Histories, histories
 from transforms.history_line import frame_of
 from transforms.lake import Lake, escape, in_clusters
-from transforms.replayed_histories import replayed_histories
-from transforms.replays import STARTS, Replay, replays, step_row
-from transforms.tables import HISTORIES, METADATA_TRANSACTIONS, RECORDS, REPLAYS, SNAPSHOT_RECORDS, Table
+from transforms.partition_replay import partition_rows
+from transforms.replayed_histories import Rewritten, replayed_histories
+from transforms.replays import STARTS, Replay, replaced_by, replays, step_row
+from transforms.tables import (
+    HISTORIES,
+    METADATA_TRANSACTIONS,
+    PARTITIONS,
+    RECORDS,
+    REPLAYS,
+    SNAPSHOT_RECORDS,
+    Table,
+)
 
 Row = dict[str, Any]
+OTHERS = tuple(table for table in HISTORIES if table is not PARTITIONS)
+# Records and versions that stand, together: so many take the core a second, and half a minute.
+MOST_IN_ALL, MOST_BUT_PARTITIONS = 20_000, 500_000
 
 
 def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, whole: bool = False) -> None:
@@ -35,12 +47,18 @@ def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, wh
 
 
 def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
-    replayed = replayed_histories(lake.path, todo)
-    if replayed is None:
-        write_by_sql(lake, todo)
+    """What is little by the core; else partitions by columns, and the rest by the core or by SQL."""
+    little = replayed_histories(lake.path, todo, HISTORIES, MOST_IN_ALL)
+    if little is not None:
+        write_all(lake, little)
     else:
-        for each in replayed:
-            write_rows(lake, each.table, each.rows, each.condition)
+        others = replayed_histories(lake.path, todo, OTHERS, MOST_BUT_PARTITIONS)
+        if others is not None:
+            write_all(lake, others)
+        else:
+            write_by_sql(lake, todo)
+        of_all = replaced_by(todo, [replay.cluster_id for replay in todo])
+        write_rows(lake, PARTITIONS, partition_rows(lake.path, todo), of_all)
     clusters = ", ".join(f"'{escape(replay.cluster_id)}'" for replay in todo)
     of_them = f"cluster_id IN ({clusters})"
     rows = list(transaction_rows(todo))
@@ -50,23 +68,29 @@ def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
     write_rows(lake, REPLAYS, steps, of_them)
 
 
+def write_all(lake: Lake, made: Sequence[Rewritten]) -> None:
+    for each in made:
+        write_rows(lake, each.table, each.rows, each.condition)
+
+
 def write_rows(lake: Lake, table: Table, rows: list[Row] | pa.RecordBatchReader, condition: str) -> None:
     """Replace the rows of which the condition holds, without Spark where that can be."""
     if delta_rs.is_written_here(lake.path, table):
         delta_rs.replace_where(lake.path, table, rows, condition)
     else:
-        lake.replace_where(table, to_frame(lake.spark, rows, table.schema), condition)
+        held = rows.read_all().to_pylist() if isinstance(rows, pa.RecordBatchReader) else rows
+        lake.replace_where(table, to_frame(lake.spark, held, table.schema), condition)
 
 
 def write_by_sql(lake: Lake, todo: Sequence[Replay]) -> None:
-    """By SQL (transforms.histories)."""
+    """All but partitions (transforms.histories)."""
     touched = [replay.cluster_id for replay in todo]
     records, snapshot_records = (
         lake.read(t).where(in_clusters(touched)) for t in (RECORDS, SNAPSHOT_RECORDS)
     )
     made = histories(records, snapshot_records, kept_versions(lake, todo), todo)
     rewritten = any(replay.rewrites for replay in todo)
-    tables = [t for t in HISTORIES if t.name in made.changed or (rewritten and lake.exists(t))]
+    tables = [t for t in OTHERS if t.name in made.changed or (rewritten and lake.exists(t))]
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda table: write_history(lake, table, made, todo), tables))
 
@@ -82,7 +106,7 @@ def kept_versions(lake: Lake, todo: Sequence[Replay]) -> dict[str, DataFrame]:
         .join(starts, "cluster_id")
         .where("valid_from_offset < start AND (valid_to_offset IS NULL OR valid_to_offset >= start)")
         .drop("start")
-        for table in HISTORIES
+        for table in OTHERS
         if lake.exists(table)
     }
 

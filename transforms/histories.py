@@ -1,7 +1,7 @@
-"""All histories of the metadata of some clusters: records in, versions of every kind of thing out.
+"""Histories of all kinds but partitions by SQL: records in, versions of every kind of thing out.
 
-Small kinds go together through one frame of events, which is kept, so that each of their tables costs one
-small job; partitions, of which there are most, go through a frame of their own.
+For what is too much to be replayed record by record (transforms.replayed_histories). The kinds go together
+through one frame of events, which is kept, so that each table costs one small job.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transforms import history_brokers, history_partitions
+from transforms import history_brokers
 from transforms.history_brokers import broker_events
 from transforms.history_events import (
     ENVELOPE,
@@ -25,12 +25,10 @@ from transforms.history_events import (
     whole_events,
 )
 from transforms.history_line import LOADS, frame_of, line_records, load, with_floors
-from transforms.history_partitions import partition_versions
-from transforms.history_versions import ENDS, in_order, vanished, versions, without_repetition
+from transforms.history_versions import in_order, vanished, versions
 from transforms.replays import Replay
-from transforms.tables import BROKERS, CONFIGS, PARTITIONS, TOPICS, Table
+from transforms.tables import BROKERS, CONFIGS, TOPICS, Table
 
-CLEAR_ELR = "CLEAR_ELR_RECORD"
 REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
 THING = ("kind", "key")
 STRUCTS = tuple(table.name for table in SMALL)
@@ -52,27 +50,23 @@ SMALL_COLUMNS = (
     "remove_feature_level",
     "producer_ids",
     "zk_migration_state",
-    "clear_elr",
     *history_brokers.COLUMNS,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """Versions from the offsets on at which the replays start, by table. changed: the names of tables of
-    which anything is new."""
+    """Versions from the offsets on at which the replays start. changed: the names of tables of which anything
+    is new."""
 
     changed: frozenset[str]
-    small: DataFrame
-    partitions: DataFrame
+    versions: DataFrame
 
     def rows(self, table: Table) -> DataFrame:
         """The rows of one history."""
-        if table is PARTITIONS:
-            return self.partitions
         values = set(value_columns(table))
         columns = [F.col(f"{table.name}.{n}" if n in values else n) for n in table.names]
-        return self.small.where(F.col("kind") == table.name).select(columns)
+        return self.versions.where(F.col("kind") == table.name).select(columns)
 
 
 def histories(
@@ -85,37 +79,18 @@ def histories(
 
     kept: by table, the versions that stand at the offset where their cluster's replay starts.
     """
-    line = line_records(
-        records,
-        snapshot_records,
-        replays,
-        [*said(), *history_brokers.TYPES, CLEAR_ELR],
-        SMALL_COLUMNS,
-    )
+    types = [*said(), *history_brokers.TYPES]
+    line = line_records(records, snapshot_records, replays, types, SMALL_COLUMNS)
     # Checkpoints, not caches: the plans of a dozen tables would each be made from the beginning.
     line = line.localCheckpoint()
     loads = jumps(replays, snapshot_records)
     events = small_events(line, kept, loads).localCheckpoint()
-    of_partitions = line_records(
-        records, snapshot_records, replays, history_partitions.TYPES, history_partitions.COLUMNS
-    )
-    fresh = events.where(F.col("batch_crc") != KEPT).select("kind")
-    clears = line.where(F.col("record_type") == CLEAR_ELR)
-    others = [of_partitions.select(F.lit(PARTITIONS.name)).limit(1), clears.select(F.lit(CLEAR_ELR)).limit(1)]
-    kinds = {row[0] for row in fresh.union(others[0]).union(others[1]).distinct().collect()}
-    small = versions(with_topic_configs(events), THING, STRUCTS, jumps=loads is not None).localCheckpoint()
-    partitions = partition_versions(
-        of_partitions,
-        kept.get(PARTITIONS.name),
-        topic_lives(events, loads is not None),
-        clears.select(*ENVELOPE, "clear_elr.topic_name") if CLEAR_ELR in kinds else None,
-        loads,
-    )
-    if kinds & {TOPICS.name, CLEAR_ELR}:
-        kinds.add(PARTITIONS.name)
+    fresh = events.where(F.col("batch_crc") != KEPT).select("kind").distinct()
+    kinds = {row["kind"] for row in fresh.collect()}
+    found = versions(with_topic_configs(events), THING, STRUCTS, jumps=loads is not None).localCheckpoint()
     if TOPICS.name in kinds:
         kinds.add(CONFIGS.name)
-    return Histories(frozenset(kinds), small, partitions)
+    return Histories(frozenset(kinds), found)
 
 
 def jumps(replays: Sequence[Replay], snapshot_records: DataFrame) -> DataFrame | None:
@@ -182,27 +157,3 @@ def with_topic_configs(events: DataFrame) -> DataFrame:
         *[F.lit(None).cast(events.schema[name].dataType).alias(name) for name in STRUCTS],
     )
     return events.unionByName(ends)
-
-
-def topic_lives(events: DataFrame, jumps: bool) -> DataFrame:
-    """Each life of a topic under its id: from the event that made it to the one that ended it."""
-    order = in_order("key")
-    topics = events.where(F.col("kind") == TOPICS.name)
-    if jumps:
-        topics = without_repetition(topics, order, [TOPICS.name])
-    return (
-        topics.select(
-            "cluster_id",
-            "present",
-            F.col("key")[0].alias("topic_id"),
-            F.col("topics.name").alias("name"),
-            F.col("seq").alias("topic_seq"),
-            F.lead("seq").over(order).alias("end_seq"),
-            F.lead("visible_offset").over(order).alias("end_offset"),
-            F.lead("effective_at").over(order).alias("end_at"),
-            F.lead(F.expr(ENDS)).over(order).alias("end_type"),
-            F.lead("commit_status").over(order).alias("end_status"),
-        )
-        .where("present")
-        .drop("present")
-    )

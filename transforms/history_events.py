@@ -1,8 +1,8 @@
 """Records as events of the histories: what a record of each type says of which thing, kinds side by side.
 
 An event has an envelope (ENVELOPE), a kind, a key (its parts as text), `present` (false: the thing is gone)
-and one struct a kind with the values of the thing, null in events of other kinds. Partitions and brokers,
-whose records tell changes only, have events of their own (history_partitions, history_brokers).
+and one struct a kind with the values of the thing, null in events of other kinds. Brokers, whose records tell
+changes only, have events of their own (history_brokers); partitions go by columns (partition_columns).
 """
 
 from __future__ import annotations

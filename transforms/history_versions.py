@@ -16,37 +16,31 @@ def in_order(*thing: str) -> WindowSpec:
     return Window.partitionBy("cluster_id", *thing).orderBy("seq", "batch_crc")
 
 
-def versions(
-    events: DataFrame, thing: Sequence[str], values: Sequence[str], jumps: bool, end: str | None = None
-) -> DataFrame:
+def versions(events: DataFrame, thing: Sequence[str], values: Sequence[str], jumps: bool) -> DataFrame:
     """Versions of the things that the columns `thing` name, with their values and the columns of VERSION.
 
     Of what happened to a thing at one offset (a transaction, a snapshot) only the last counts. jumps:
-    snapshots follow other events; what they tell alike goes on. end: prefix of columns (_offset, _at, _type,
-    _status) of what ends the thing from outside, null where nothing does.
+    snapshots follow other events; what they tell alike goes on.
     """
     order = in_order(*thing)
     if jumps:
         events = without_repetition(events, order, values)
-    outside = {part: None if end is None else F.col(f"{end}_{part}") for part in OUTSIDE}
 
-    def following(column: str, part: str) -> Column:
-        inside = F.lead(F.expr(column)).over(order)
-        other = outside[part]
-        return inside if other is None else F.coalesce(inside, other)
+    def following(expression: str) -> Column:
+        return F.lead(F.expr(expression)).over(order)
 
-    standing = events.withColumn("next_offset", following("visible_offset", "offset")).where(
+    standing = events.withColumn("next_offset", following("visible_offset")).where(
         F.col("next_offset").isNull() | (F.col("next_offset") > F.col("visible_offset"))
     )
     ended = standing.select(
         *ENVELOPE,
         *thing,
         "present",
-        *[v for v in values if v not in thing],
-        following("visible_offset", "offset").alias("valid_to_offset"),
-        following("effective_at", "at").alias("valid_to_at"),
-        following(ENDS, "type").alias("ended_by"),
-        following("commit_status", "status").alias("end_commit_status"),
+        *values,
+        following("visible_offset").alias("valid_to_offset"),
+        following("effective_at").alias("valid_to_at"),
+        following(ENDS).alias("ended_by"),
+        following("commit_status").alias("end_commit_status"),
     )
     return (
         ended.where("present")
@@ -57,7 +51,6 @@ def versions(
 
 # What is said of an event where it ends another.
 ENDS = f"IF(loaded, '{SNAPSHOT}', record_type)"
-OUTSIDE = ("offset", "at", "type", "status")
 
 
 def without_repetition(events: DataFrame, order: WindowSpec, values: Sequence[str]) -> DataFrame:
@@ -73,15 +66,9 @@ def without_repetition(events: DataFrame, order: WindowSpec, values: Sequence[st
     )
 
 
-def vanished(
-    events: DataFrame, thing: Sequence[str], loads: DataFrame, along: Sequence[str] = ()
-) -> DataFrame:
-    """For each load (rows of ENVELOPE) an end of every thing told of before it that it does not hold.
-
-    along: columns that are the same in all events of a thing, and kept.
-    """
-    carried = [F.first(name).alias(name) for name in along]
-    known = events.groupBy("cluster_id", *thing).agg(F.min("seq").alias("first_seq"), *carried)
+def vanished(events: DataFrame, thing: Sequence[str], loads: DataFrame) -> DataFrame:
+    """For each load (rows of ENVELOPE) an end of every thing told of before it that it does not hold."""
+    known = events.groupBy("cluster_id", *thing).agg(F.min("seq").alias("first_seq"))
     held = events.where("loaded").select("cluster_id", *thing, "seq")
     absent = (
         known.join(F.broadcast(loads), "cluster_id")
@@ -89,7 +76,7 @@ def vanished(
         .join(held, ["cluster_id", *thing, "seq"], "left_anti")
     )
     told = {"present": F.lit(False), "record_type": F.lit(SNAPSHOT)}
-    kept = (*ENVELOPE, *thing, *along)
+    kept = (*ENVELOPE, *thing)
     return absent.select(
         *[
             told.get(f.name, F.col(f.name) if f.name in kept else F.lit(None)).cast(f.dataType).alias(f.name)

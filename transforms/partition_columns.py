@@ -6,7 +6,8 @@ that does. Lists are not touched for that: each output row names the row it take
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraft_core.image import names
+from kraft_core.image.history import SNAPSHOT
 from kraft_core.image.partitions import NO_LEADER_CHANGE, NO_RECOVERY_STATE_CHANGE
+from transforms.history_events import KEPT
 from transforms.history_line import MOMENT
 
 REGISTRATION, CHANGE = "PARTITION_RECORD", "PARTITION_CHANGE_RECORD"
@@ -28,8 +31,11 @@ NUMBER_LISTS = (
     "last_known_elr",
 )
 LISTS = (*NUMBER_LISTS, "directories")
+NEVER = np.iinfo(np.int64).max
 SCALARS = ("leader", "leader_recovery_state")
-# What is told of each event, seq being its place in the log.
+# What an event is: a registration, which tells all; a change; ELRs cleared; what a snapshot no longer holds.
+WHOLE, CHANGED, CLEARED, GONE = "whole", "changed", "cleared", "gone"
+# What is told of each event, seq being its place in the log. known_from_offset: a snapshot tells it.
 ENVELOPE = pa.schema(
     [
         ("seq", pa.int64()),
@@ -47,7 +53,7 @@ ENVELOPE = pa.schema(
 EVENTS = pa.schema(
     [
         *ENVELOPE,
-        ("is_whole", pa.bool_()),
+        ("says", pa.string()),
         ("topic_id", pa.string()),
         ("partition_id", pa.int32()),
         *((name, pa.list_(pa.int32())) for name in NUMBER_LISTS),
@@ -89,7 +95,7 @@ def events(rows: pa.Table, envelope: pa.Table) -> pa.Table:
         return pc.coalesce(pc.struct_field(whole, name), of_change)
 
     columns = {
-        "is_whole": pc.is_valid(whole),
+        "says": pc.if_else(pc.is_valid(whole), WHOLE, CHANGED),
         "leader": changed("leader", NO_LEADER_CHANGE),
         "leader_recovery_state": changed("leader_recovery_state", NO_RECOVERY_STATE_CHANGE),
         "leader_epoch": pc.struct_field(whole, "leader_epoch"),
@@ -103,29 +109,112 @@ def events(rows: pa.Table, envelope: pa.Table) -> pa.Table:
     return found.filter(pc.and_(held, pc.or_(pc.is_null(state), known))).select(EVENTS.names).cast(EVENTS)
 
 
-def partition_versions(told: pa.Table, lives: Sequence[Life]) -> pa.Table:
+def partition_versions(told: pa.Table, lives: Sequence[Life], clears: pa.Table, loads: pa.Table) -> pa.Table:
     """The versions of the partitions of one cluster: the columns of PARTITIONS but for the cluster's.
 
-    told: EVENTS, in any order. What lies outside of every life of its topic is no partition.
+    told: EVENTS, in any order. What lies outside of every life of its topic is no partition. clears: ELRs
+    cleared (ENVELOPE and topic_name, empty: of all topics). loads: snapshots that take the place of what was
+    known (ENVELOPE).
     """
     told, life = in_lives(told, lives)
     things = life << 32 | numbers(told, "partition_id")
+    more = [*cleared(told, things, lives, clears), *vanished(told, things, lives, loads)]
+    if more:
+        told = pa.concat_tables([told, *(rows for rows, _ in more)]).combine_chunks()
+        things = np.concatenate([things, *(of_rows for _, of_rows in more)])
     order = np.lexsort((numbers(told, "batch_crc"), numbers(told, "seq"), things))
-    told, life, things = told.take(pa.array(order)).combine_chunks(), life[order], things[order]
-    lists = {name: Lengths.of(told[name]) for name in ("replicas", "directories")}
+    told, things = told.take(pa.array(order)).combine_chunks(), things[order]
+    life = things >> 32
+    lengths = {name: Lengths.of(told[name]) for name in LISTS}
     rows = np.arange(len(told))
     while True:
         state = State.after(told, things, rows)
-        refused = state.first_of_each_thing(misplaced(state, lists["replicas"], lists["directories"]))
-        if not refused.any() and len(state.rows) == len(rows):
+        out = state.first_of_each_thing(misplaced(state, lengths) | without_effect(told, state, lengths))
+        if not out.any() and len(state.rows) == len(rows):
             break
-        rows = state.rows[~refused]
-    ends = pa.array([each.end_offset for each in lives], pa.int64())
-    last = np.iinfo(np.int64).max
-    until = ends.fill_null(last).to_numpy()[life[state.rows]] if len(lives) else life[state.rows]
+        rows = state.rows[~out]
+    if len(loads):
+        state = state.at(~repeated(told, state, lengths))
+    ends = np.array([NEVER if e is None else e for e in (each.end_offset for each in lives)], dtype=np.int64)
     visible = numbers(told, "visible_offset")[state.rows]
-    stands = state.followed(visible, until) > visible
-    return as_table(told, state, np.flatnonzero(stands), life, lives, lists["directories"])
+    stands = state.followed(visible, ends[life[state.rows]]) > visible
+    return as_table(told, state.at(stands), life, lives, lengths)
+
+
+def cleared(
+    told: pa.Table, things: Any, lives: Sequence[Life], clears: pa.Table
+) -> Iterator[tuple[pa.Table, Any]]:
+    """For each record that clears ELRs an event of every partition that its topics have by then."""
+    known = Known.of(told, things)
+    of_name: dict[str, list[int]] = defaultdict(list)
+    for place, life in enumerate(lives):
+        of_name[life.name].append(place)
+    for clear in clears.to_pylist():
+        named, seq = clear["topic_name"], clear["seq"]
+        for place in of_name[named] if named else range(len(lives)):
+            if lives[place].first_seq < seq and (lives[place].end_offset or NEVER) > seq:
+                found = known.of_life(place, seq)
+                if len(found):
+                    yield event_of_each(found, clear, CLEARED, lives), found
+
+
+def vanished(
+    told: pa.Table, things: Any, lives: Sequence[Life], loads: pa.Table
+) -> Iterator[tuple[pa.Table, Any]]:
+    """For each snapshot that is loaded an end of every partition known by then that it does not hold."""
+    known = Known.of(told, things)
+    loaded, seqs = is_loaded(told), numbers(told, "seq")
+    goes_on_until = np.array([each.end_offset or NEVER for each in lives], dtype=np.int64)
+    for load in loads.to_pylist():
+        before = known.things[known.first < load["seq"]]
+        before = before[goes_on_until[before >> 32] > load["seq"]]
+        found = np.setdiff1d(before, things[loaded & (seqs == load["seq"])])
+        if len(found):
+            yield event_of_each(found, load | {"record_type": SNAPSHOT}, GONE, lives), found
+
+
+def event_of_each(things: Any, envelope: dict[str, Any], says: str, lives: Sequence[Life]) -> pa.Table:
+    """The same event of each of the partitions."""
+    count = len(things)
+    topics = pa.array([each.topic_id for each in lives], pa.string())
+    told: dict[str, Any] = {
+        "says": pa.repeat(pa.scalar(says), count),
+        "topic_id": topics.take(pa.array(things >> 32)),
+        "partition_id": pa.array(things & 0xFFFFFFFF).cast(pa.int32()),
+    }
+    if says == CLEARED:
+        nothing = pa.array([[]] * count, pa.list_(pa.int32()))
+        told |= {"eligible_leader_replicas": nothing, "last_known_elr": nothing}
+    columns = [
+        told[f.name] if f.name in told else pa.repeat(pa.scalar(envelope.get(f.name), f.type), count)
+        for f in EVENTS
+    ]
+    return pa.table(columns, schema=EVENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The partitions that are told of, sorted, and the place in the log where each is told of first."""
+
+    things: Any
+    first: Any
+
+    @classmethod
+    def of(cls, told: pa.Table, things: Any) -> Known:
+        order = np.lexsort((numbers(told, "seq"), things))
+        found, places = np.unique(things[order], return_index=True)
+        return cls(found, numbers(told, "seq")[order][places])
+
+    def of_life(self, place: int, seq: int) -> Any:
+        """Those of one life of a topic that are told of before an offset."""
+        first, end = np.searchsorted(self.things, [place << 32, place + 1 << 32])
+        return self.things[first:end][self.first[first:end] < seq]
+
+
+def is_loaded(told: pa.Table) -> Any:
+    """Which events a snapshot tells, that was loaded now."""
+    of_snapshot = pc.is_valid(told["known_from_offset"]).to_numpy()
+    return of_snapshot & (numbers(told, "batch_crc") != KEPT)
 
 
 def numbers(table: pa.Table, name: str, null: int = 0) -> Any:
@@ -146,7 +235,7 @@ def in_lives(told: pa.Table, lives: Sequence[Life]) -> tuple[pa.Table, Any]:
     seq = numbers(told, "seq")
     of_life = np.array([codes[life.topic_id] for life in lives], dtype=np.int64)
     first = np.array([life.first_seq for life in lives], dtype=np.int64)
-    end = np.array([np.iinfo(np.int64).max if e is None else e for e in (x.end_offset for x in lives)])
+    end = np.array([NEVER if e is None else e for e in (life.end_offset for life in lives)])
     order = np.lexsort((first, of_life))
     # Codes and offsets in one number, so that one search finds the topic's newest life by then.
     bits = 40
@@ -178,14 +267,16 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What stands after each event: `rows` are places in the sorted events, those that are no partition yet
+    """What stands after each event: `rows` are places in the sorted events, those of what is no partition
     left out; the other arrays go along with it.
 
-    things: the partition. base: the row of its last registration. sources: by column, the row to take from.
+    things: the partition, whose life of a topic is in the upper 32 bits. present: whether it is there after
+    the event. base: the row of its last registration. sources: by column, the row to take it from.
     """
 
     rows: Any
     things: Any
+    present: Any
     base: Any
     sources: dict[str, Any]
     elections: Any
@@ -193,26 +284,41 @@ class State:
 
     @classmethod
     def after(cls, told: pa.Table, things: Any, rows: Any) -> State:
-        whole = told["is_whole"].to_numpy()[rows]
+        whole = pc.equal(told["says"], WHOLE).to_numpy()[rows]
+        gone = pc.equal(told["says"], GONE).to_numpy()[rows]
         place = np.arange(len(rows))
         begins = np.concatenate([[True], things[rows][1:] != things[rows][:-1]])[: len(rows)]
         first = np.maximum.accumulate(np.where(begins, place, 0)) if len(rows) else place
         base = last_where(whole)
-        present = base >= first
+        present = (base >= first) & (base > last_where(gone))
+        told_of = present | gone
 
         def source(name: str) -> Any:
             says = pc.is_valid(told[name]).to_numpy()[rows] | whole
-            return rows[last_where(says)[present]]
+            return rows[last_where(says)[told_of]]
 
         named = pc.is_valid(told["leader"]).to_numpy()[rows]
         elections, changes = np.cumsum(~whole & named), np.cumsum(~whole)
         return cls(
-            rows=rows[present],
-            things=things[rows][present],
-            base=rows[base[present]],
+            rows=rows[told_of],
+            things=things[rows][told_of],
+            present=present[told_of],
+            base=rows[base[told_of]],
             sources={name: source(name) for name in (*LISTS, *SCALARS)},
-            elections=(elections - elections[base])[present],
-            changes=(changes - changes[base])[present],
+            elections=(elections - elections[base])[told_of],
+            changes=(changes - changes[base])[told_of],
+        )
+
+    def at(self, chosen: Any) -> State:
+        """Some of the rows of it."""
+        return State(
+            self.rows[chosen],
+            self.things[chosen],
+            self.present[chosen],
+            self.base[chosen],
+            {name: rows[chosen] for name, rows in self.sources.items()},
+            self.elections[chosen],
+            self.changes[chosen],
         )
 
     def first_of_each_thing(self, chosen: Any) -> Any:
@@ -237,39 +343,74 @@ def last_where(flags: Any) -> Any:
     return np.maximum.accumulate(places) if len(flags) else places
 
 
-def misplaced(state: State, replicas: Lengths, directories: Lengths) -> Any:
+def misplaced(state: State, lengths: Mapping[str, Lengths]) -> Any:
     """Where a record leaves other than one directory a replica, which Kafka refuses."""
-    held, placed = state.sources["replicas"], state.sources["directories"]
-    return (directories.assigned[placed] > 0) & (directories.all[placed] != replicas.all[held])
+    replicas = lengths["replicas"].all[state.sources["replicas"]]
+    placed, directories = state.sources["directories"], lengths["directories"]
+    return state.present & (directories.assigned[placed] > 0) & (directories.all[placed] != replicas)
+
+
+def without_effect(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> Any:
+    """Where ELRs are cleared of a partition that has none."""
+    clears = pc.equal(told["says"], CLEARED).to_numpy()[state.rows]
+    had = np.zeros(len(clears), dtype=bool)
+    for name in ("eligible_leader_replicas", "last_known_elr"):
+        had[1:] |= lengths[name].all[state.sources[name][:-1]] > 0
+    return clears & ~had
+
+
+def repeated(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> Any:
+    """Where a snapshot tells what stood already, or lacks what was not there."""
+    after = np.flatnonzero(is_loaded(told)[state.rows])
+    after = after[after > 0]
+    after = after[state.things[after] == state.things[after - 1]]
+    same = state.present[after] == state.present[after - 1]
+    one, other = (values(told, state.at(places), lengths) for places in (after, after - 1))
+    for name, column in one.items():
+        same &= pc.fill_null(pc.equal(comparable(column), comparable(other[name])), True).to_numpy(False)
+    found = np.zeros(len(state.rows), dtype=bool)
+    found[after[same | ~(state.present[after] | state.present[after - 1])]] = True
+    return found
+
+
+def comparable(column: pa.Array) -> pa.Array:
+    if pa.types.is_list(column.type):
+        return pc.binary_join(column.cast(pa.list_(pa.string())), ",")
+    return column
+
+
+def values(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> dict[str, pa.Array]:
+    """What the records say of the partitions, in the columns of PARTITIONS."""
+    found = {name: taken(told[name], state.sources[name]) for name in (*NUMBER_LISTS, *SCALARS)}
+    found["directories"] = placed_directories(told, state, lengths)
+    found["leader_recovery_state"] = worded(found["leader_recovery_state"])
+    for name, rises in (("leader_epoch", state.elections), ("partition_epoch", state.changes)):
+        found[name] = pa.array(numbers(told, name)[state.base] + rises, pa.int32())
+    return found
 
 
 def as_table(
-    told: pa.Table, state: State, standing: Any, life: Any, lives: Sequence[Life], directories: Lengths
+    told: pa.Table, state: State, life: Any, lives: Sequence[Life], lengths: Mapping[str, Lengths]
 ) -> pa.Table:
-    """The standing rows of the state as versions, each ended by the next one or with its topic."""
-    rows = state.rows[standing]
-    same = state.things[standing][1:] == state.things[standing][:-1]
+    """The rows of the state as versions, each ended by the next one or with its topic."""
     # What ends it: the next row, or else, behind all rows, the end of its topic.
-    ending = len(told) + life[rows]
-    ending[:-1][same] = rows[1:][same]
+    ending = state.followed(state.rows, len(told) + life[state.rows])[state.present]
+    state = state.at(state.present)
 
-    def ended(column: str, of_lives: Sequence[Any]) -> Any:
-        mine = told[column].combine_chunks()
+    def ended(column: pa.ChunkedArray, of_lives: Sequence[Any]) -> Any:
+        mine = column.combine_chunks()
         return pa.concat_arrays([mine, pa.array(of_lives, mine.type)]).take(pa.array(ending))
 
-    columns = {name: taken(told[name], state.sources[name][standing]) for name in (*NUMBER_LISTS, *SCALARS)}
-    columns["directories"] = placed_directories(told, state, standing, directories)
-    for name, rises in (("leader_epoch", state.elections), ("partition_epoch", state.changes)):
-        columns[name] = pa.array(numbers(told, name)[state.base[standing]] + rises[standing], pa.int32())
-    columns["leader_recovery_state"] = worded(columns["leader_recovery_state"])
-    columns |= {
-        "topic_name": pa.array([each.name for each in lives], pa.string()).take(pa.array(life[rows])),
-        "valid_to_offset": ended("visible_offset", [each.end_offset for each in lives]),
-        "valid_to_at": ended("effective_at", [each.end_at for each in lives]),
-        "ended_by": ended("record_type", [each.end_type for each in lives]),
-        "end_commit_status": ended("commit_status", [each.end_status for each in lives]),
+    enders = pc.if_else(pa.array(is_loaded(told)), SNAPSHOT, told["record_type"])
+    topics = pa.array([each.name for each in lives], pa.string())
+    columns = values(told, state, lengths) | {
+        "topic_name": topics.take(pa.array(life[state.rows])),
+        "valid_to_offset": ended(told["visible_offset"], [each.end_offset for each in lives]),
+        "valid_to_at": ended(told["effective_at"], [each.end_at for each in lives]),
+        "ended_by": ended(enders, [each.end_type for each in lives]),
+        "end_commit_status": ended(told["commit_status"], [each.end_status for each in lives]),
     }
-    as_told = told.take(pa.array(rows))
+    as_told = told.take(pa.array(state.rows))
     columns |= {name: as_told[name] for name in AS_TOLD}
     columns |= {"valid_from_offset": as_told["visible_offset"], "valid_from_at": as_told["effective_at"]}
     return pa.table(columns)
@@ -297,14 +438,14 @@ def taken(column: pa.ChunkedArray, rows: Any) -> pa.Array:
     return found.take(pa.array(rows))
 
 
-def placed_directories(told: pa.Table, state: State, standing: Any, directories: Lengths) -> pa.Array:
+def placed_directories(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> pa.Array:
     """The directories; where none was assigned yet, so many times Kafka's word for that."""
-    rows = state.sources["directories"][standing]
-    replicas = Lengths.of(told["replicas"]).all[state.sources["replicas"][standing]]
+    rows = state.sources["directories"]
+    replicas = lengths["replicas"].all[state.sources["replicas"]]
     column = told["directories"].combine_chunks()
     most = int(replicas.max()) if len(replicas) else 0
     unassigned = pa.array([[names.MIGRATING_DIRECTORY] * count for count in range(most + 1)], column.type)
-    rows = np.where(directories.assigned[rows] == 0, len(column) + replicas, rows)
+    rows = np.where(lengths["directories"].assigned[rows] == 0, len(column) + replicas, rows)
     return pa.concat_arrays([column, unassigned]).take(pa.array(rows))
 
 

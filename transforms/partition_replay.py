@@ -20,57 +20,61 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kraft_core.image import names
+from kraft_core.image.history import SNAPSHOT
 from kraft_core.image.line import COMMITTED, Checkpoint
 from transforms import delta_rs
 from transforms.frames import arrow_schema, moment
+from transforms.history_events import KEPT
 from transforms.history_line import MOMENT
 from transforms.partition_columns import (
     CHANGE,
     ENVELOPE,
     EVENTS,
     REGISTRATION,
+    WHOLE,
     Life,
     events,
     numbers,
     partition_versions,
 )
 from transforms.replays import Replay
-from transforms.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, Table
+from transforms.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
 
 # Events that are worked out together: some 600 bytes each.
 TOGETHER = 1_500_000
 # The tables that are read, where they are there.
 Held = Mapping[Table, ds.Dataset]
 SPREAD = pa.schema([("cluster_id", pa.string()), *EVENTS])
-PARTITION_RECORDS = ds.field("unread_reason").is_null() & ds.field("type").isin([REGISTRATION, CHANGE])
+WAS_READ = ds.field("unread_reason").is_null()
+PARTITION_RECORDS = WAS_READ & ds.field("type").isin([REGISTRATION, CHANGE])
+CLEARS = WAS_READ & (ds.field("type") == "CLEAR_ELR_RECORD")
 READ = ("leader_epoch", "batch_crc", "appended_at", "type", "partition", "partition_change")
 
 
-def partition_rows(
-    lake: Path, replays: Sequence[Replay], lives: Mapping[str, Sequence[Life]]
-) -> pa.RecordBatchReader:
+def partition_rows(lake: Path, replays: Sequence[Replay]) -> pa.RecordBatchReader:
     """Rows of PARTITIONS that end at the lowest start of the replays or later, or not at all.
 
-    lives: of the topics of each cluster.
+    The topics of the lake must be those of the replays already.
     """
     schema = arrow_schema(PARTITIONS.schema)
     # Opened here: delta-rs, which writes what it pulls from the reader, opens no table meanwhile.
-    lake_tables = (RECORDS, SNAPSHOT_RECORDS, PARTITIONS)
+    lake_tables = (RECORDS, SNAPSHOT_RECORDS, TOPICS, PARTITIONS)
     held = {t: delta_rs.opened(lake, t) for t in lake_tables if delta_rs.exists(lake, t)}
-    made = chain(rows_before(held, replays), rows_made(held, replays, lives))
+    made = chain(rows_before(held, replays), rows_made(held, replays))
     found = (batch for rows in made for batch in rows.select(schema.names).cast(schema).to_batches())
     return pa.RecordBatchReader.from_batches(schema, found)
 
 
-def rows_made(
-    held: Held, replays: Sequence[Replay], lives: Mapping[str, Sequence[Life]]
-) -> Iterator[pa.Table]:
+def rows_made(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
     """The rows that the replays tell."""
     with ExitStack() as stack:
+        lives, clears = topic_lives(held, replays), cleared(held, replays)
+        loads = {replay.cluster_id: loaded(replay) for replay in replays}
         for bucket in spread(held, replays, stack):
             for cluster in pc.unique(bucket["cluster_id"]).to_pylist():
                 told = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
-                found = partition_versions(told.combine_chunks(), lives[cluster])
+                told = told.combine_chunks()
+                found = partition_versions(told, lives[cluster], clears[cluster], loads[cluster])
                 yield found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
 
 
@@ -146,12 +150,11 @@ def all_events(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
     by_cluster = {replay.cluster_id: replay for replay in replays}
     for rows, replay in scanned(held, PARTITIONS, PARTITIONS.names, standing_rows(replays), by_cluster):
         yield spread_events(standing_events(rows, replay), replay)
-    loads = {c.content_digest: c for replay in replays for c in replay.checkpoints}
     columns = [*READ, "content_digest"]
     for rows, replay in scanned(held, SNAPSHOT_RECORDS, columns, rows_of_loads(replays), by_cluster):
-        for digest in pc.unique(rows["content_digest"]).to_pylist():
-            of_load = rows.filter(pc.equal(rows["content_digest"], digest))
-            envelope = loaded_envelope(of_load, replay, loads[digest])
+        for checkpoint in replay.checkpoints:
+            of_load = rows.filter(pc.equal(rows["content_digest"], checkpoint.content_digest))
+            envelope = loaded_envelope(of_load, replay, checkpoint)
             yield spread_events(events(of_load, envelope), replay)
     for rows, replay in scanned(held, RECORDS, ["offset", *READ], rows_of_log(replays), by_cluster):
         rows, envelope = on_line(rows, replay)
@@ -186,26 +189,70 @@ def standing_events(rows: pa.Table, replay: Replay) -> pa.Table:
     words = pa.array(names.LEADER_RECOVERY_STATES.values(), pa.string())
     columns = {
         "seq": pc.coalesce(kept["record_offset"], kept["known_from_offset"]),
-        "batch_crc": pa.array(np.full(len(kept), -1)),
+        "batch_crc": pa.array(np.full(len(kept), KEPT)),
         "visible_offset": kept["valid_from_offset"],
         "effective_at": kept["valid_from_at"],
-        "is_whole": pa.array(np.ones(len(kept), dtype=bool)),
+        "says": pa.array([WHOLE] * len(kept), pa.string()),
         "leader_recovery_state": pc.index_in(kept["leader_recovery_state"], words),
     }
     told = [columns[name] if name in columns else kept[name] for name in EVENTS.names]
     return pa.table(told, EVENTS.names).cast(EVENTS)
 
 
+def topic_lives(held: Held, replays: Sequence[Replay]) -> dict[str, list[Life]]:
+    """By cluster, the lives of topics that end at the lowest start of the replays or later, or not at all."""
+    end = ds.field("valid_to_offset")
+    late = end.is_null() | (end >= min(replay.start for replay in replays))
+    by_cluster = {replay.cluster_id: replay for replay in replays}
+    found: dict[str, list[Life]] = {cluster: [] for cluster in by_cluster}
+    for rows, replay in scanned(held, TOPICS, TOPICS.names, late, by_cluster):
+        found[replay.cluster_id] += map(life_of, rows.to_pylist())
+    return found
+
+
+def life_of(row: dict[str, Any]) -> Life:
+    return Life(
+        topic_id=row["topic_id"],
+        name=row["name"],
+        first_seq=row["known_from_offset"] if row["record_offset"] is None else row["record_offset"],
+        end_offset=row["valid_to_offset"],
+        end_at=row["valid_to_at"],
+        end_type=row["ended_by"],
+        end_status=row["end_commit_status"],
+    )
+
+
+def cleared(held: Held, replays: Sequence[Replay]) -> dict[str, pa.Table]:
+    """By cluster, the records that clear ELRs: ENVELOPE and topic_name."""
+    by_cluster = {replay.cluster_id: replay for replay in replays}
+    columns = ["offset", "leader_epoch", "batch_crc", "appended_at", "type", "clear_elr"]
+    where = CLEARS & (ds.field("offset") >= min(replay.start for replay in replays))
+    schema = pa.schema([*ENVELOPE, ("topic_name", pa.string())])
+    found = {cluster: [schema.empty_table()] for cluster in by_cluster}
+    for rows, replay in scanned(held, RECORDS, columns, where, by_cluster):
+        rows, envelope = on_line(rows, replay)
+        names = pc.struct_field(rows["clear_elr"].combine_chunks(), "topic_name")
+        found[replay.cluster_id].append(envelope.append_column("topic_name", names).cast(schema))
+    return {cluster: pa.concat_tables(tables) for cluster, tables in found.items()}
+
+
+def loaded(replay: Replay) -> pa.Table:
+    """The checkpoints that take the place of a state known before: ENVELOPE."""
+    jumps = [c for c in replay.checkpoints if c is not replay.steps[0]]
+    snapshot = pa.table({"type": pa.array([SNAPSHOT])})
+    return pa.concat_tables([ENVELOPE.empty_table(), *(loaded_envelope(snapshot, replay, c) for c in jumps)])
+
+
 def loaded_envelope(rows: pa.Table, replay: Replay, checkpoint: Checkpoint) -> pa.Table:
     """When what a checkpoint holds takes effect: at the last offset that it stands for."""
     count, seq = len(rows), checkpoint.first_offset
     at = moment(checkpoint.timestamp)
-    floor = max([f.at for f in replay.floors if f.first_offset <= seq < f.end_offset], default=-1)
+    floors = [moment(f.at) for f in replay.floors if f.first_offset <= seq < f.end_offset]
     told = {
         "seq": seq,
         "batch_crc": 0,
         "visible_offset": seq,
-        "effective_at": max(at, moment(floor)) if floor >= 0 else at,
+        "effective_at": max((time for time in (at, *floors) if time is not None), default=None),
         "commit_status": COMMITTED,
         "record_offset": None,
         "record_leader_epoch": checkpoint.leader_epoch,

@@ -1,9 +1,8 @@
 """Histories without a Spark job: replayed by the pure core from the lake's rows, written by delta-rs.
 
 A query of Spark costs a second to plan, the histories of a night a dozen of them; the core replays a record
-in 50 microseconds. Where there are many partitions they go by columns (transforms.partition_replay), the
-rest still by the core. What is too much for that, or too odd, goes by SQL (transforms.histories), which
-tells the same.
+in 50 microseconds. What is too much for that goes by columns (partitions: transforms.partition_replay) or by
+SQL (the rest: transforms.histories), which tell the same.
 """
 
 from __future__ import annotations
@@ -31,17 +30,14 @@ from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.schema import Message
 from transforms import delta_rs
 from transforms.frames import milliseconds, moment
-from transforms.lake import escape
-from transforms.partition_columns import CHANGE, REGISTRATION, Life
-from transforms.partition_replay import partition_rows
-from transforms.replays import ABORT, BEGIN, END, Replay
+from transforms.partition_columns import CHANGE, REGISTRATION
+from transforms.replays import ABORT, BEGIN, END, Replay, replaced_by
 from transforms.tables import (
     CLIENT_QUOTAS,
     HISTORIES,
     PARTITIONS,
     RECORDS,
     SNAPSHOT_RECORDS,
-    TOPICS,
     ZK_MIGRATION_STATES,
     Table,
 )
@@ -50,12 +46,7 @@ Row = dict[str, Any]
 MARKERS = (BEGIN, END, ABORT)
 MESSAGES: Mapping[str, Message] = {m.type_name: m for m in METADATA_RECORDS if m.type_name in RULES}
 KIND_OF = {ZK_MIGRATION_STATES.name: ZK_MIGRATION}
-# What is replayed, records and versions that stand together: so much takes the core a few seconds, with
-# partitions and without.
-MOST_IN_ALL = 100_000
-MOST_BUT_PARTITIONS = 500_000
 PARTITION_TYPES = frozenset({REGISTRATION, CHANGE})
-CLEAR_ELR = "CLEAR_ELR_RECORD"
 TIMES = ("valid_from_at", "valid_to_at", "appended_at")
 
 
@@ -79,7 +70,7 @@ class Rewritten:
     """Rows that take the place of all in a history of which `condition` (SQL) holds."""
 
     table: Table
-    rows: list[Row] | pa.RecordBatchReader
+    rows: list[Row]
     condition: str
 
 
@@ -92,56 +83,26 @@ class Material:
     loaded: pa.Table
 
 
-def replayed_histories(lake: Path, replays: Sequence[Replay]) -> list[Rewritten] | None:
-    """What the replays change, by table; None where it is to be told by SQL."""
+def replayed_histories(
+    lake: Path, replays: Sequence[Replay], tables: Sequence[Table], most: int
+) -> list[Rewritten] | None:
+    """What the replays change of some histories; None where it is not for the core to say.
+
+    most: how many records and standing versions there may be. All histories may be asked for, or all but
+    partitions, of which no other kind tells anything.
+    """
     if any(c.timestamp is None for r in replays for c in r.checkpoints):
         return None
-    everything = material(lake, replays, HISTORIES, list(MESSAGES), MOST_IN_ALL)
-    if everything is not None:
-        told = all_retold(replays, everything)
-        return [each for table in HISTORIES for each in rewritten(table, replays, everything, told)]
-    tables = [table for table in HISTORIES if table is not PARTITIONS]
-    types = [type_ for type_ in MESSAGES if type_ not in PARTITION_TYPES]
-    others = material(lake, replays, tables, types, MOST_BUT_PARTITIONS)
-    if others is None or not goes_by_columns(lake, replays, others):
+    given = material(lake, replays, tables, most)
+    if given is None:
         return None
-    told = all_retold(replays, others)
-    of_topics = {cluster: lives(rows_[TOPICS.name]) for cluster, rows_ in told.items()}
-    found = partition_rows(lake, replays, of_topics)
-    return [
-        *(each for table in tables for each in rewritten(table, replays, others, told)),
-        Rewritten(PARTITIONS, found, replaced(replays, [r.cluster_id for r in replays])),
-    ]
+    told = all_retold(replays, given)
+    return [each for table in tables for each in rewritten(table, replays, given, told)]
 
 
-def goes_by_columns(lake: Path, replays: Sequence[Replay], others: Material) -> bool:
-    """Whether partitions only are registered and changed: none of them goes by a checkpoint over a gap, no
-    record clears the ELR of many."""
-    jumps = any(c is not replay.steps[0] for replay in replays for c in replay.checkpoints)
-    clears = pc.any(pc.equal(others.records["type"], CLEAR_ELR)).as_py()
-    return not jumps and not clears and delta_rs.is_written_here(lake, PARTITIONS)
-
-
-def lives(topics: Sequence[Row]) -> list[Life]:
-    """The lives of topics from their versions."""
-    return [
-        Life(
-            topic_id=row["topic_id"],
-            name=row["name"],
-            first_seq=row["known_from_offset"] if row["record_offset"] is None else row["record_offset"],
-            end_offset=row["valid_to_offset"],
-            end_at=row["valid_to_at"],
-            end_type=row["ended_by"],
-            end_status=row["end_commit_status"],
-        )
-        for row in topics
-    ]
-
-
-def material(
-    lake: Path, replays: Sequence[Replay], tables: Sequence[Table], types: Sequence[str], most: int
-) -> Material | None:
+def material(lake: Path, replays: Sequence[Replay], tables: Sequence[Table], most: int) -> Material | None:
     """What is replayed of these kinds; None where it is too much, or not for the core to say."""
+    types = [type_ for type_ in MESSAGES if PARTITIONS in tables or type_ not in PARTITION_TYPES]
     standing: dict[str, list[Row]] = {}
     end = ds.field("valid_to_offset")
     late = end.is_null() | (end >= min(replay.start for replay in replays))
@@ -357,15 +318,7 @@ def rewritten(
             fresh += after
             fresh += [row for row in held if not is_replaced(row, replay)]
     if changed:
-        yield Rewritten(table, in_order(table, fresh), replaced(replays, changed))
-
-
-def replaced(replays: Sequence[Replay], clusters: Sequence[str]) -> str:
-    """The condition (SQL) of rows that may be other ones now: one for all clusters, since delta-rs takes a
-    long time over long conditions. Some that end before their cluster's replay starts are among them."""
-    start = min(replay.start for replay in replays)
-    named = ", ".join(f"'{escape(cluster)}'" for cluster in clusters)
-    return f"cluster_id IN ({named}) AND (valid_to_offset IS NULL OR valid_to_offset >= {start})"
+        yield Rewritten(table, in_order(table, fresh), replaced_by(replays, changed))
 
 
 def in_order(table: Table, held: list[Row]) -> list[Row]:

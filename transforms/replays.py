@@ -106,6 +106,17 @@ def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[Replay]:
     return list(lines.values())
 
 
+def replaced_by(replays: Iterable[Replay], clusters: Iterable[str]) -> str:
+    """The condition (SQL) of versions that may be other ones after the replays.
+
+    It is one for all clusters, since delta-rs takes long over long conditions: some that end before the
+    replay of their own cluster starts are among them.
+    """
+    start = min(replay.start for replay in replays)
+    named = ", ".join("'" + cluster.replace("'", "''") + "'" for cluster in clusters)
+    return f"cluster_id IN ({named}) AND (valid_to_offset IS NULL OR valid_to_offset >= {start})"
+
+
 def current_lines(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:
     """The line of each cluster by the conclusions and checkpoints of the lake."""
     ranges: dict[str, list[Stretch]] = {cluster: [] for cluster in clusters}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -14,8 +14,15 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kraft_core.image.line import Checkpoint
-from tests.kraft_core.image.worlds import Row, life, random_steps
+from kraft_core.image.line import Stretch
+from tests.kraft_core.image.worlds import (
+    change_fields,
+    life,
+    partition_fields,
+    random_steps,
+    topic_fields,
+)
+from tests.kraft_core.image.worlds import rows as rows_of
 from tests.transforms.replayed import (
     World,
     gapped,
@@ -26,26 +33,35 @@ from tests.transforms.replayed import (
 from transforms.delta_rs import replace_where, rows_with
 from transforms.frames import to_frame, to_rows
 from transforms.histories import histories
-from transforms.replayed_histories import replayed_histories
-from transforms.replays import Replay
-from transforms.tables import HISTORIES, PARTITIONS, RECORDS, SNAPSHOT_RECORDS, ZK_MIGRATION_STATES
+from transforms.partition_replay import partition_rows
+from transforms.replayed_histories import Rewritten, replayed_histories
+from transforms.replays import Replay, replaced_by
+from transforms.tables import (
+    HISTORIES,
+    PARTITIONS,
+    RECORDS,
+    SNAPSHOT_RECORDS,
+    ZK_MIGRATION_STATES,
+    Table,
+)
 
 KINDS = {ZK_MIGRATION_STATES: "zk_migration"}
 LIVES = 60
 STEPS = 90
+MOST = 1_000_000
+OTHERS = tuple(table for table in HISTORIES if table is not PARTITIONS)
 
 
 def made(
     spark: Any, worlds: list[World], replays: list[Replay], kept: dict[str, Any]
 ) -> dict[str, list[Any]]:
-    """The rows of every history by SQL."""
+    """The rows of every history but partitions by SQL."""
     records = spark.createDataFrame(records_table(worlds))
     snapshot_records = spark.createDataFrame(snapshot_records_table(worlds))
     found = histories(records, snapshot_records, kept, replays)
-    rows: dict[str, list[Any]] = {table.name: [] for table in HISTORIES}
-    for row in to_rows(found.small):
+    rows: dict[str, list[Any]] = {table.name: [] for table in OTHERS}
+    for row in to_rows(found.versions):
         rows[row["kind"]].append(row | row[row["kind"]])
-    rows[PARTITIONS.name] = to_rows(found.partitions)
     return rows
 
 
@@ -54,8 +70,10 @@ def expected(worlds: list[World]) -> dict[str, list[Any]]:
     return {t.name: [row for told in by_core for row in told[KINDS.get(t, t.name)]] for t in HISTORIES}
 
 
-def assert_equal(found: dict[str, list[Any]], wanted: dict[str, list[Any]]) -> None:
-    for table in HISTORIES:
+def assert_equal(
+    found: dict[str, list[Any]], wanted: dict[str, list[Any]], tables: Sequence[Table] = HISTORIES
+) -> None:
+    for table in tables:
         columns = [n for n in table.names if n != "entity_name"]
         assert as_texts(found[table.name], columns) == as_texts(wanted[table.name], columns), table.name
 
@@ -68,12 +86,9 @@ def as_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat()
 
 
-def worlds(without: str = "") -> list[World]:
-    """Whole logs, and logs with a gap and checkpoints. without: a type of records that say nothing here."""
-    told = [
-        (seed, [quiet(record) if record.type == without else record for record in records])
-        for seed, records in ((seed, life(random_steps(seed, STEPS))) for seed in range(LIVES))
-    ]
+def worlds() -> list[World]:
+    """Whole logs, and logs with a gap and checkpoints."""
+    told = [(seed, life(random_steps(seed, STEPS))) for seed in range(LIVES)]
     return [
         (whole if seed % 2 else gapped)(f"cluster {seed}", records, Random(seed)) for seed, records in told
     ]
@@ -84,7 +99,7 @@ def test_random_lives_by_sql_give_what_the_core_gives_at_once_and_in_two_runs(sp
     ended = worlds()
     begun = [world.begun(Random(world.cluster_id)) for world in ended]
     first = made(spark, begun, [w.replay() for w in begun], {})
-    assert_equal(first, expected(begun))
+    assert_equal(first, expected(begun), OTHERS)
 
     replays = [now.replay(before.steps) for before, now in zip(begun, ended, strict=True)]
     starts = {replay.cluster_id: replay.start for replay in replays}
@@ -104,26 +119,18 @@ def test_random_lives_by_sql_give_what_the_core_gives_at_once_and_in_two_runs(sp
             ],
             table.schema,
         )
-        for table in HISTORIES
+        for table in OTHERS
     }
     second = made(spark, ended, replays, kept)
     left = {name: [row for row in rows if not stands(row)] for name, rows in first.items()}
-    assert_equal({name: left[name] + second[name] for name in left}, expected(ended))
+    assert_equal({name: left[name] + second[name] for name in left}, expected(ended), OTHERS)
 
 
 @pytest.mark.usefixtures("spark")
 def test_random_lives_replayed_from_the_lake_give_the_same(tmp_path: Path) -> None:
-    ended = worlds()
-    begun = [world.begun(Random(world.cluster_id)) for world in ended]
-    write_records(tmp_path, begun)
-    replay_from(tmp_path, [w.replay() for w in begun])
-    assert_equal(held(tmp_path), expected(begun))
-
-    write_records(tmp_path, ended)
-    replay_from(tmp_path, [w.replay(b.steps) for b, w in zip(begun, ended, strict=True)])
-    assert_equal(held(tmp_path), expected(ended))
+    write_in_two_runs(tmp_path, replay_all)
     versions = {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
-    replay_from(tmp_path, [w.replay() for w in ended])
+    replay_all(tmp_path, [w.replay() for w in worlds()])
     assert versions == {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
 
 
@@ -132,29 +139,49 @@ def test_random_lives_replayed_from_the_lake_give_the_same(tmp_path: Path) -> No
 def test_partitions_by_columns_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
-    """Of lives without what goes by SQL: checkpoints over gaps, cleared ELRs."""
-    monkeypatch.setattr("transforms.replayed_histories.MOST_IN_ALL", 0)
+    """In one piece, and in buckets on disk."""
     monkeypatch.setattr("transforms.partition_replay.TOGETHER", together)
-    ended = [world for world in worlds(without="CLEAR_ELR_RECORD") if not jumps(world)]
+    write_in_two_runs(tmp_path, replay_by_columns)
+
+
+def write_in_two_runs(lake: Path, replay: Callable[[Path, list[Replay]], None]) -> None:
+    ended = worlds()
     begun = [world.begun(Random(world.cluster_id)) for world in ended]
-    assert len(ended) > LIVES // 2
-    assert any(world.checkpoints for world in ended)
-    write_records(tmp_path, begun)
-    replay_from(tmp_path, [w.replay() for w in begun])
-    assert_equal(held(tmp_path), expected(begun))
+    write_records(lake, begun)
+    replay(lake, [w.replay() for w in begun])
+    assert_equal(held(lake), expected(begun))
 
-    write_records(tmp_path, ended)
-    replay_from(tmp_path, [w.replay(b.steps) for b, w in zip(begun, ended, strict=True)])
-    assert_equal(held(tmp_path), expected(ended))
+    write_records(lake, ended)
+    replay(lake, [w.replay(b.steps) for b, w in zip(begun, ended, strict=True)])
+    assert_equal(held(lake), expected(ended))
 
 
-def quiet(record: Row) -> Row:
-    return replace(record, type="NO_OP_RECORD", value={})
-
-
-def jumps(world: World) -> bool:
-    """Whether a checkpoint takes the place of a state known before."""
-    return any(isinstance(step, Checkpoint) for step in world.steps[1:])
+@pytest.mark.usefixtures("spark")
+def test_directories_that_do_not_fit_the_replicas_are_refused(tmp_path: Path) -> None:
+    """A record that leaves other than one directory a replica changes nothing, whatever it names."""
+    topic, one, other = "AAAAAAAAAAAAAAAAAAAAAQ", "BBBBBBBBBBBBBBBBBBBBBQ", "CCCCCCCCCCCCCCCCCCCCCQ"
+    told = [
+        ("TOPIC_RECORD", topic_fields("t", topic)),
+        ("PARTITION_RECORD", partition_fields(topic, 0, directories=[one, other])),
+        ("PARTITION_CHANGE_RECORD", change_fields(topic, 0, replicas=[1, 2, 3], leader=2)),
+        ("PARTITION_CHANGE_RECORD", change_fields(topic, 0, replicas=[3], directories=[other], isr=[3])),
+        ("PARTITION_CHANGE_RECORD", change_fields(topic, 0, directories=[one, other])),
+        ("PARTITION_CHANGE_RECORD", change_fields(topic, 0, replicas=[2, 1], isr=[1])),
+        ("PARTITION_CHANGE_RECORD", change_fields(topic, 0, isr=[])),
+        ("PARTITION_RECORD", partition_fields(topic, 1, directories=[one])),
+        ("PARTITION_CHANGE_RECORD", change_fields(topic, 1, isr=[1])),
+        ("PARTITION_RECORD", partition_fields(topic, 2, directories=None)),
+        ("PARTITION_CHANGE_RECORD", change_fields(topic, 2, replicas=[1, 2, 3])),
+    ]
+    world = World("cluster", rows_of(told), [Stretch(0, len(told), 1, "committed")])
+    write_records(tmp_path, [world])
+    versions = [(0, [1, 2]), (0, [3]), (0, [3]), (2, [1, 2]), (2, [1, 2, 3])]
+    for replay in (replay_by_columns, replay_all):
+        replay(tmp_path, [world.replay()])
+        assert_equal(held(tmp_path), expected([world]))
+        assert versions == sorted(
+            (row["partition_id"], row["replicas"]) for row in rows_with(tmp_path, PARTITIONS)
+        )
 
 
 def write_records(lake: Path, worlds: list[World]) -> None:
@@ -162,8 +189,17 @@ def write_records(lake: Path, worlds: list[World]) -> None:
     write_deltalake(lake / SNAPSHOT_RECORDS.name, snapshot_records_table(worlds), mode="overwrite")
 
 
-def replay_from(lake: Path, replays: list[Replay]) -> None:
-    changed = replayed_histories(lake, replays)
+def replay_all(lake: Path, replays: list[Replay]) -> None:
+    write_all(lake, replayed_histories(lake, replays, HISTORIES, MOST))
+
+
+def replay_by_columns(lake: Path, replays: list[Replay]) -> None:
+    write_all(lake, replayed_histories(lake, replays, OTHERS, MOST))
+    condition = replaced_by(replays, [replay.cluster_id for replay in replays])
+    replace_where(lake, PARTITIONS, partition_rows(lake, replays), condition)
+
+
+def write_all(lake: Path, changed: Sequence[Rewritten] | None) -> None:
     assert changed is not None
     for each in changed:
         replace_where(lake, each.table, each.rows, each.condition)
@@ -173,23 +209,20 @@ def held(lake: Path) -> dict[str, list[Any]]:
     return {table.name: rows_with(lake, table) for table in HISTORIES}
 
 
-def test_much_is_left_to_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_much_is_left_to_others(tmp_path: Path) -> None:
     """Records, checkpoints' records and versions that stand count together."""
-    (world,) = [gapped("cluster", life(random_steps(3, STEPS)), Random(3))]
+    world = gapped("cluster", life(random_steps(3, STEPS)), Random(3))
     write_records(tmp_path, [world])
-    replay = world.replay()
-    assert replayed_histories(tmp_path, [replay]) is not None
-    monkeypatch.setattr("transforms.replayed_histories.MOST_IN_ALL", 30)
-    monkeypatch.setattr("transforms.replayed_histories.MOST_BUT_PARTITIONS", 20)
-    assert replayed_histories(tmp_path, [replay]) is None
+    count = records_table([world]).num_rows + snapshot_records_table([world]).num_rows
+    assert replayed_histories(tmp_path, [world.replay()], HISTORIES, count) is not None
+    assert replayed_histories(tmp_path, [world.replay()], HISTORIES, count // 3) is None
 
 
-def test_two_batches_of_one_epoch_at_one_offset_are_left_to_sql(tmp_path: Path) -> None:
+def test_two_batches_of_one_epoch_at_one_offset_are_left_to_others(tmp_path: Path) -> None:
     world = whole("cluster", life(random_steps(3, STEPS)), Random(3))
     records = records_table([world])
-    replay = world.replay()
     write_records(tmp_path, [world])
-    assert replayed_histories(tmp_path, [replay]) is not None
+    assert replayed_histories(tmp_path, [world.replay()], HISTORIES, MOST) is not None
     twice = pc.equal(records["offset"], next(r.offset for r in world.records if r.type == "TOPIC_RECORD"))
     write_deltalake(tmp_path / RECORDS.name, records.filter(twice), mode="append")
-    assert replayed_histories(tmp_path, [replay]) is None
+    assert replayed_histories(tmp_path, [world.replay()], HISTORIES, MOST) is None
