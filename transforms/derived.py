@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType, TimestampType
 
@@ -53,9 +53,18 @@ def derive_clusters(facts: DataFrame) -> DataFrame:
     def derive_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for nth in range(len(batch)):
-                yield pa.RecordBatch.from_pylist([derived_row(batch.slice(nth, 1), types)], schema=arrow)
+                one = batch.slice(nth, 1)
+                row = derived_row(one["cluster_id"][0].as_py(), lambda one=one: one.to_pylist()[0], types)
+                yield pa.RecordBatch.from_pylist([row], schema=arrow)
 
     return facts.mapInArrow(derive_rows, schema)
+
+
+def derive_at_hand(clusters: Mapping[str, Callable[[], Row]]) -> pa.Table:
+    """The same in this process, from what reads the facts of each cluster."""
+    types = {table.name: row_type(table) for table in DERIVED}
+    rows = [derived_row(cluster, read, types) for cluster, read in clusters.items()]
+    return pa.Table.from_pylist(rows, schema=arrow_schema(derived_schema(types)))
 
 
 def derived_schema(types: Mapping[str, StructType]) -> StructType:
@@ -73,16 +82,14 @@ def rows_of(derived: DataFrame, table: Table) -> DataFrame:
     return derived.select("cluster_id", F.explode(table.name).alias("row")).select("cluster_id", "row.*")
 
 
-def row_count() -> Column:
-    """How many rows a row of derive_clusters makes."""
-    return sum((F.size(table.name) for table in DERIVED), F.lit(0))
+def derived_row(cluster: str, read: Callable[[], Row], types: Mapping[str, StructType]) -> Row:
+    """A cluster's conclusions, by the types of their rows. One that cannot be derived says so, alone.
 
-
-def derived_row(cluster: pa.RecordBatch, types: Mapping[str, StructType]) -> Row:
-    """A cluster's conclusions, by the types of their rows. One that cannot be derived says so, alone."""
-    row: Row = {"cluster_id": cluster["cluster_id"][0].as_py(), "failure": None}
+    `read` gives its row of transforms.cluster_facts.
+    """
+    row: Row = {"cluster_id": cluster, "failure": None}
     try:
-        (facts,) = cluster.to_pylist()
+        facts = read()
         known = conclude(cluster_facts(facts))
         lost = quarantined(facts["captures"], facts["snapshots"])
         seen = rule_facts(facts, lost)

@@ -16,8 +16,12 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 def to_frame(spark: SparkSession, rows: Iterable[dict[str, Any]], schema: StructType) -> DataFrame:
     """Rows as a DataFrame of the schema; times are datetimes with a zone."""
-    arrow = arrow_schema(schema)
-    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=arrow), schema)
+    return spark.createDataFrame(to_arrow(rows, schema), schema)
+
+
+def to_arrow(rows: Iterable[dict[str, Any]], schema: StructType) -> pa.Table:
+    """Rows as an Arrow table of the schema; times are datetimes with a zone."""
+    return pa.Table.from_pylist(list(rows), schema=arrow_schema(schema))
 
 
 def to_rows(frame: DataFrame) -> list[dict[str, Any]]:
