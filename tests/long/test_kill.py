@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -13,39 +14,55 @@ import pytest
 from tests.long.processes import run, tables
 
 KILLS = int(os.environ.get("KRAFTLAKE_KILLS", "20"))
+MOST_IN_A_ROW = 6
 
 
 @pytest.mark.long
 def test_killed_at_random_moments(golden: Path, tmp_path: Path) -> None:
-    """Each run adds captures to a lake that has some; it is killed and repeated until it ends by itself."""
+    """Runs that add captures to a lake that has some are killed, several in a row; then one may end.
+
+    A moment lies in one of the stages, all equally likely: the short ones are those that commit.
+    """
     seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    rnd = random.Random(seed)
+    rnd, began = random.Random(seed), time.monotonic()
+
+    def say(*words: object) -> None:
+        print(f"{time.monotonic() - began:6.0f} s ", *words, flush=True)
+
+    say("seed", seed)
     family = golden / "uncommitted-truncation"
     first, both = [family / "before"], [family, golden / "v4.4.0-mini"]
     begun, clean = tmp_path / "begun", tmp_path / "clean"
     assert run(tmp_path / "first", begun, first).ended() == 0
     shutil.copytree(begun, clean)
     whole = run(tmp_path / "whole", clean, both)
-    assert whole.until("scan")
-    began = time.monotonic()
-    assert whole.ended() == 0
-    took = time.monotonic() - began
+    assert whole.ended() == 0, whole.err.read_text()
+    stages = json.loads(whole.out.read_text().splitlines()[-1])["stage_seconds"]
+    stages.pop("session")
+    assert {"scan", "write records", "derive", "write conclusions", "histories", "commit"} <= stages.keys()
     expected = tables(clean)
     assert sum(map(len, expected.values())) > 2000
-    kills = attempts = 0
+    say("seconds of a clean run's stages:", stages)
+
+    kills = attempts = lakes = 0
     while kills < KILLS:
-        lake = tmp_path / f"lake-{kills}"
+        lakes += 1
+        lake = tmp_path / f"lake-{lakes}"
         shutil.copytree(begun, lake)
-        killed = True
-        while killed:
+        for _ in range(min(rnd.randint(1, MOST_IN_A_ROW), KILLS - kills)):
             attempts += 1
+            stage = rnd.choice(list(stages))
+            moment, only_python = rnd.uniform(0, stages[stage]), rnd.random() < 0.5
             again = run(tmp_path / f"run-{attempts}", lake, both, "--wait", "600")
-            killed = again.until("scan") and again.kill_after(
-                rnd.uniform(0, took), only_python=rnd.random() < 0.5
-            )
+            killed = again.until(stage) and again.kill_after(moment, only_python)
             kills += killed
-            print(attempts, "killed" if killed else "ended", again.err.read_text().splitlines()[-1:])
-        assert again.ended() == 0, again.err.read_text()
+            said = again.err.read_text().splitlines()[-1:]
+            say(f"lake {lakes}:", f"kill {kills}" if killed else "ended", f"{stage} + {moment:.2f} s", said)
+            if not killed:
+                assert again.ended() == 0, again.err.read_text()
+                break
+        last = run(tmp_path / f"last-{lakes}", lake, both, "--wait", "600")
+        assert last.ended() == 0, last.err.read_text()
         assert tables(lake) == expected
+        say(f"lake {lakes}: equal")
         shutil.rmtree(lake)

@@ -13,7 +13,7 @@ from tests.jobs.lakes import report
 from tests.jobs.lakes import run as run_here
 from tests.long.processes import tables
 from transforms.delta_rs import rows_with, small_files
-from transforms.tables import CAPTURES, EXPIRED_CAPTURES, RECORDS, TABLES
+from transforms.tables import BATCHES, CAPTURES, EXPIRED_CAPTURES, RECORDS, TABLES
 
 FAMILY = "iWP35uOsShu1pFlBJh_E7w"
 # Between the two captures of each replica in golden/uncommitted-truncation.
@@ -83,7 +83,7 @@ def test_maintain_joins_small_files(golden: Path, tmp_path: Path) -> None:
     for node in sorted(family.glob("node-*")):
         assert run_here(lake, node) == 0
     before = tables(lake)
-    assert small_files(lake, RECORDS, 1 << 20) > 1
+    assert small_files(lake, BATCHES, 1 << 20) > 1
     began = time.monotonic()
     assert verb("maintain", "--lake", lake) == 0
     print(f"maintain took {time.monotonic() - began:.0f} s")
