@@ -22,6 +22,7 @@ from kraft_core.raft.voters import VoterSet
 from transforms.delta_rs import arrow_with, cluster_ids, exists, rows_with
 from transforms.derived import voter_value
 from transforms.frames import milliseconds
+from transforms.history_events import value_columns
 from transforms.replays import Clock, Replay, clocks, known_lines
 from transforms.tables import (
     CLUSTER_NAMES,
@@ -83,7 +84,7 @@ class Cluster:
         step = self._step_at(wanted)
         image = Image()
         for table in HISTORIES:
-            for row in self._versions(table, standing_at(wanted)):
+            for row in self._versions(table, standing_at(wanted), value_columns(table)):
                 image.tables.put(change_of(KINDS.get(table.name, table.name), row))
         image.offset, image.leader_epoch = wanted, -1 if step is None else step.leader_epoch
         image.timestamp = self.append_before(wanted + 1) or -1
@@ -169,10 +170,12 @@ class Cluster:
         rows = [row for row in rows_with(self._lake, EPOCHS, cluster_id=[self._id]) if row["elected_at"]]
         return [epoch_of(row) for row in sorted(rows, key=lambda row: row["leader_epoch"])]
 
-    def _versions(self, table: Table, condition: ds.Expression) -> list[Row]:
+    def _versions(
+        self, table: Table, condition: ds.Expression, columns: Sequence[str] | None = None
+    ) -> list[Row]:
         if not exists(self._lake, table):
             return []
-        found = arrow_with(self._lake, table, table.names, where=condition, cluster_id=[self._id])
+        found = arrow_with(self._lake, table, columns or table.names, condition, cluster_id=[self._id])
         return found.to_pylist()
 
     def _note(self, note: str) -> None:

@@ -24,7 +24,7 @@ from transforms.history_events import (
     value_columns,
     whole_events,
 )
-from transforms.history_line import LOADS, frame_of, line_records, load, with_floors
+from transforms.history_line import LOADS, frame_of, line_records, load, with_load_envelope
 from transforms.history_versions import in_order, vanished, versions
 from transforms.replays import Replay
 from transforms.tables import BROKERS, CONFIGS, TOPICS, Table
@@ -99,24 +99,11 @@ def jumps(replays: Sequence[Replay], snapshot_records: DataFrame) -> DataFrame |
     rows = [load(replay, c) for replay in replays for c in replay.checkpoints if c is not replay.steps[0]]
     if not rows:
         return None
-    loads = (
-        frame_of(spark, rows, LOADS)
-        .withColumn("seq", F.col("end_offset") - 1)
-        .withColumn("at", F.col("load_at"))
-    )
-    return with_floors(spark, loads, "seq", replays).select(
-        "cluster_id",
-        "seq",
-        F.lit(0).cast("bigint").alias("batch_crc"),
-        F.col("seq").alias("visible_offset"),
-        F.col("at").alias("effective_at"),
-        F.lit("committed").alias("commit_status"),
-        F.lit(None).cast("bigint").alias("record_offset"),
-        F.lit(None).cast("string").alias("record_type"),
-        F.col("leader_epoch").alias("record_leader_epoch"),
-        F.col("load_at").alias("appended_at"),
-        F.col("seq").alias("known_from_offset"),
-        F.lit(True).alias("loaded"),
+    loads = with_load_envelope(spark, frame_of(spark, rows, LOADS), replays)
+    return (
+        loads.withColumn("batch_crc", F.lit(0).cast("bigint"))
+        .withColumn("record_type", F.lit(None).cast("string"))
+        .select(*ENVELOPE)
     )
 
 

@@ -114,18 +114,19 @@ def loaded_records(
     spark: SparkSession, snapshot_records: DataFrame, replays: Sequence[Replay], loads: list[Row]
 ) -> DataFrame:
     keys = ["cluster_id", "end_offset", "leader_epoch", "content_digest"]
-    held = (
-        snapshot_records.join(F.broadcast(frame_of(spark, loads, LOADS)), keys)
-        .withColumn("seq", F.col("end_offset") - 1)
-        .withColumn("at", F.col("load_at"))
-    )
+    held = snapshot_records.join(F.broadcast(frame_of(spark, loads, LOADS)), keys)
+    return with_load_envelope(spark, held, replays).withColumn("record_type", F.col("type"))
+
+
+def with_load_envelope(spark: SparkSession, held: DataFrame, replays: Sequence[Replay]) -> DataFrame:
+    """Rows with the columns of LOADS: ENVELOPE of what they tell, but for the CRC and the record's type."""
+    placed = held.withColumn("seq", F.col("end_offset") - 1).withColumn("at", F.col("load_at"))
     return (
-        with_floors(spark, held, "seq", replays)
+        with_floors(spark, placed, "seq", replays)
         .withColumn("visible_offset", F.col("seq"))
         .withColumn("effective_at", F.col("at"))
         .withColumn("commit_status", F.lit("committed"))
         .withColumn("record_offset", F.lit(None).cast("bigint"))
-        .withColumn("record_type", F.col("type"))
         .withColumn("record_leader_epoch", F.col("leader_epoch"))
         .withColumn("appended_at", F.col("load_at"))
         .withColumn("known_from_offset", F.col("seq"))
