@@ -73,7 +73,8 @@ def tiles(states: Sequence[ClusterState], anchors: Mapping[str, str]) -> Markup:
             )
             for s in members[:MOST_TILES]
         ]
-        words = f"{NEED_WORDS[need]}: {len(members):,}"
+        some = f", {MOST_TILES} of them here" if len(members) > MOST_TILES else ""
+        words = f"{NEED_WORDS[need]}: {len(members):,}{some}"
         groups.append(
             el("div", el("p", words), el("div", squares, class_="squares"), class_=f"need{int(need)}")
         )
