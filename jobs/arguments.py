@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.publishing import add_catalog
+from jobs.upkeep.publishing import add_catalog
 
 if TYPE_CHECKING:
-    from jobs.planning import Selection
+    from jobs.captures.planning import Selection
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def add_lake(parser: argparse.ArgumentParser) -> None:
-    """--lake and --master. A verb that fails by findings adds --fail-on (jobs.verdict), one that registers
-    the lake in a catalog --catalog (jobs.publishing).
+    """--lake and --master. A verb that fails by findings adds --fail-on (frame.verdict), one that registers
+    the lake in a catalog --catalog (upkeep.publishing).
     """
     parser.set_defaults(fail_on="never", wait=0.0, catalog=None, database=None)
     parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
@@ -73,7 +73,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
 
 def selection_of(args: argparse.Namespace, roots: Iterable[Path]) -> Selection:
     """The selection that add_captures' arguments make; roots: where the captures lie on this machine."""
-    from jobs.planning import Selection
+    from jobs.captures.planning import Selection
 
     return Selection(
         paths=tuple(roots),

@@ -8,8 +8,8 @@ import socket
 import sys
 from pathlib import Path
 
-from jobs.copying import CopyError, copy_controller
-from jobs.outcome import ExitCode, Failure
+from jobs.captures.copying import CopyError, copy_controller
+from jobs.frame.outcome import ExitCode, Failure
 from kraft_core.logdir import ControllerDir, find_controller_dirs
 
 EXAMPLES = """examples:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jobs.lakes import must_be_lake
-from jobs.outcome import ExitCode
-from jobs.settings import NamedCluster, Settings
+from jobs.frame.lakes import must_be_lake
+from jobs.frame.outcome import ExitCode
+from jobs.frame.settings import NamedCluster, Settings
 from jobs.sql import FORMATS
 
 EXAMPLES = """examples:

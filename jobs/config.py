@@ -6,8 +6,8 @@ import argparse
 import json
 from collections.abc import Iterator
 
-from jobs.outcome import ExitCode, Failure
-from jobs.settings import NAMED, Settings, apply
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.frame.settings import NAMED, Settings, apply
 
 EXAMPLES = """examples:
   kraftlake config

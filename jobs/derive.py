@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from jobs import arguments
+from jobs.frame.outcome import Failure
+from jobs.frame.progress import Progress
+from jobs.frame.verdict import add_fail_on
 from jobs.job import Job, opened_job
-from jobs.outcome import Failure
-from jobs.progress import Progress
-from jobs.publishing import add_catalog
-from jobs.verdict import add_fail_on
+from jobs.upkeep.publishing import add_catalog
 
 EXAMPLES = """examples:
   kraftlake derive --lake /data/lake

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.outcome import ExitCode, Failure
+from jobs.frame.outcome import ExitCode, Failure
 from kraft_core.codec import to_json
 from kraft_core.logdir import Refusal, find_log_files, parse_segment_name, refuse_old
 from kraft_core.mapping import mapped

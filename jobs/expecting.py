@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from jobs.frame.outcome import Failure
+from jobs.frame.telling import as_json, wrapped
+from jobs.frame.verdict import ERROR
 from jobs.job import Job
-from jobs.outcome import Failure
 from jobs.sql import show_json
-from jobs.telling import as_json, wrapped
-from jobs.verdict import ERROR
 from transforms.answers import Unseen, named, news, standing
 
 Row = dict[str, Any]

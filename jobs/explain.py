@@ -7,9 +7,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from jobs.outcome import ExitCode, Failure
-from jobs.quorum_facts import clusters_of, facts_of
-from jobs.telling import as_json, recovery_lines, wrapped
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.frame.telling import as_json, recovery_lines, wrapped
+from jobs.quorum.quorum_facts import clusters_of, facts_of
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.explain import explain
 from transforms.delta_rs import rows_with

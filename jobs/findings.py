@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs.arguments import add_wait
-from jobs.lakes import must_be_lake
-from jobs.lease import process_name, take_lease
-from jobs.outcome import ExitCode, Failure
-from jobs.progress import Progress
-from jobs.record import Record
-from jobs.telling import as_json, finding_lines
+from jobs.frame.lakes import must_be_lake
+from jobs.frame.lease import process_name, take_lease
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.frame.progress import Progress
+from jobs.frame.record import Record
+from jobs.frame.telling import as_json, finding_lines
 from transforms.delta_rs import Row, append_row, exists, replace_row, rows_with
 from transforms.tables import ACKNOWLEDGEMENTS, FINDINGS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from jobs import arguments
+from jobs.frame.outcome import Failure
+from jobs.frame.progress import Progress
 from jobs.job import Job, opened_job
-from jobs.outcome import Failure
-from jobs.progress import Progress
 
 EXAMPLES = """examples:
   kraftlake forget --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg

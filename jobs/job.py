@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dashboards.databases import Database
-from jobs.outcome import ExitCode, Failure
-from jobs.planning import Plan
-from jobs.progress import Progress, tasks_of
-from jobs.publishing import check_database, database_of, publish
-from jobs.record import Record
-from jobs.verdict import verdict
+from jobs.captures.planning import Plan
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.frame.progress import Progress, tasks_of
+from jobs.frame.record import Record
+from jobs.frame.verdict import verdict
+from jobs.upkeep.publishing import check_database, database_of, publish
 from transforms.lake_files import NoLakeError, check_lake, prepare_lake
 
 
@@ -37,8 +37,8 @@ def opened_job(
     except NoLakeError as error:
         raise Failure(str(error)) from None
     database = database_of(args)
-    from jobs.lease import await_free, driver_process, take_lease
-    from jobs.session import open_session
+    from jobs.frame.lease import await_free, driver_process, take_lease
+    from jobs.frame.session import open_session
     from transforms.lake import existing_lake
     from transforms.tables import RUNS
 
@@ -64,8 +64,8 @@ class Job:
     """One run of a verb."""
 
     def __init__(self, lake: Any, record: Record, lease: Any, database: Database | None) -> None:
-        from jobs.ingesting import Ingested
-        from jobs.reading import Run
+        from jobs.captures.ingesting import Ingested
+        from jobs.captures.reading import Run
 
         self.lake = lake
         self.progress = record.progress
@@ -88,20 +88,20 @@ class Job:
 
     def read(self, planned: Plan, fetch: Callable[[Iterable[Path]], None]) -> None:
         """Read what is new; `fetch` is called with the files that will be opened."""
-        from jobs.ingesting import ingest, news
+        from jobs.captures.ingesting import ingest, news
 
         found = news(self.lake.path, planned)
         self.ingested = ingest(self.lake, planned, found, self.run, self.progress, fetch)
         self.record.counts |= self.ingested.counts
 
     def derive(self, clusters: Sequence[str]) -> None:
-        from jobs.deriving import derive
+        from jobs.conclusions.deriving import derive
 
         if clusters:
             self.record.failed = derive(self.lake, clusters, self.ingested, self.run, self.progress)
 
     def commit(self) -> None:
-        from jobs.ingesting import commit
+        from jobs.captures.ingesting import commit
 
         self.lease.check()
         with self.progress.stage("commit"):
@@ -123,7 +123,7 @@ class Job:
 
     def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
         """Join small files where there are many, print, note the run and say how it ended."""
-        from jobs.compaction import compact
+        from jobs.upkeep.compaction import compact
 
         compact(self.lake, self.progress)
         return end(self.lake.path, self.record, lines, clusters, self.lease.end, len(self.touched), lost_rows)

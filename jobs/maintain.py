@@ -8,9 +8,9 @@ import time
 from datetime import timedelta
 
 from jobs import arguments
-from jobs.compaction import compact
+from jobs.frame.progress import Progress
 from jobs.job import Job, opened_job
-from jobs.progress import Progress
+from jobs.upkeep.compaction import compact
 
 EXAMPLES = """examples:
   kraftlake maintain --lake /data/lake

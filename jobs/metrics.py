@@ -15,9 +15,9 @@ from datetime import datetime
 from pathlib import Path
 
 from jobs.arguments import moment_ms, now_of
-from jobs.lakes import must_be_lake
-from jobs.outcome import ExitCode, Failure
-from jobs.quorum_samples import Sample, cluster_samples
+from jobs.frame.lakes import must_be_lake
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.quorum.quorum_samples import Sample, cluster_samples
 from transforms.answers import standing
 from transforms.delta_rs import rows_with
 from transforms.tables import DERIVATIONS, FINDINGS, QUARANTINE, RUNS

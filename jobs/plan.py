@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.arguments import moment_ms
-from jobs.moment import iso
-from jobs.outcome import ExitCode, Failure
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.moments.moment import iso
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import label
@@ -136,7 +136,7 @@ def from_captures(args: argparse.Namespace) -> Quorum:
 def from_lake(args: argparse.Namespace) -> Quorum:
     """The quorum that a lake's newest captures show. Raises Failure."""
     # Imported here: the tables' declarations bring PySpark's types, a second that --captures need not wait.
-    from jobs.quorum_facts import clusters_of, facts_of, registrations_of
+    from jobs.quorum.quorum_facts import clusters_of, facts_of, registrations_of
 
     lake = args.lake.resolve()
     cluster = only_cluster(clusters_of(lake), args.cluster)

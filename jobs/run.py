@@ -7,16 +7,16 @@ import sys
 from datetime import UTC, datetime
 
 from jobs import arguments
-from jobs.inputs import Inputs, opened_inputs
+from jobs.captures.inputs import Inputs, opened_inputs
+from jobs.captures.planning import Plan, plan
+from jobs.frame.outcome import ExitCode
+from jobs.frame.progress import Progress
+from jobs.frame.record import Record
+from jobs.frame.verdict import add_fail_on
 from jobs.job import Job, opened_job
-from jobs.outcome import ExitCode
-from jobs.planning import Plan, plan
-from jobs.progress import Progress
-from jobs.publishing import publish_known
-from jobs.record import Record
 from jobs.report import add_report, write_page
 from jobs.unchanged import end_if_unchanged
-from jobs.verdict import add_fail_on
+from jobs.upkeep.publishing import publish_known
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake

@@ -12,10 +12,10 @@ from typing import Any
 
 from dashboards.databases import KRAFT
 from jobs import arguments
-from jobs.outcome import ExitCode, Failure
-from jobs.progress import Progress
-from jobs.publishing import add_catalog, database_of, open_lake
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.frame.progress import Progress
 from jobs.sql import check_is_lake
+from jobs.upkeep.publishing import add_catalog, database_of, open_lake
 
 HOST = "127.0.0.1"
 EXAMPLES = """examples:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     check_is_lake(args.lake)
     check_port(args.port)
     database = database_of(args)
-    from jobs.session import open_session
+    from jobs.frame.session import open_session
 
     progress = Progress(args.log)
     with progress.stage("session"):

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jobs.moment import NoMomentError, image_at, parse_moment
-from jobs.outcome import ExitCode, Failure
-from jobs.replica_files import warn
-from jobs.shell_commands import COMMANDS, Answer, CommandError, Session, execute, resolve
-from jobs.sources import add_lake, open_captured, open_lake
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.moments.moment import NoMomentError, image_at, parse_moment
+from jobs.moments.replica_files import warn
+from jobs.moments.shell_commands import COMMANDS, Answer, CommandError, Session, execute, resolve
+from jobs.moments.sources import add_lake, open_captured, open_lake
 from kraft_core.image import tree
 
 EXAMPLES = """examples:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs.compaction import compact_plain
-from jobs.ingesting import from_known, news
+from jobs.captures.ingesting import from_known, news
+from jobs.captures.planning import Plan
+from jobs.frame.record import Record
 from jobs.job import end
-from jobs.planning import Plan
-from jobs.record import Record
+from jobs.upkeep.compaction import compact_plain
 from transforms.delta_rs import append_row, exists
 from transforms.lake_files import NoLakeError, check_lake
 from transforms.tables import RUNS

@@ -10,10 +10,10 @@ from jobs import arguments
 from jobs.derive import chosen_clusters
 from jobs.expecting import check_expectations, show_failing
 from jobs.findings import by_urgency, told
+from jobs.frame.progress import Progress
+from jobs.frame.telling import counted, recovery_headline
+from jobs.frame.verdict import add_fail_on
 from jobs.job import opened_job
-from jobs.progress import Progress
-from jobs.telling import counted, recovery_headline
-from jobs.verdict import add_fail_on
 from transforms.answers import Unseen, unseen
 from transforms.delta_rs import rows_with
 from transforms.tables import FINDINGS, RECOVERIES

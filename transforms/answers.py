@@ -35,8 +35,8 @@ class Unseen:
 def unseen(lake: Path, run_id: str) -> Unseen:
     """What no validation has looked at yet, as the run `run_id` finds it.
 
-    Runs follow each other (jobs.lease), in the order in which they ended: a run may have waited for another
-    that began after it.
+    Runs follow each other by the lake's lease, in the order in which they ended: a run may have waited for
+    another that began after it.
     """
     runs = rows_with(lake, RUNS, ["run_id", "started_at", "finished_at"])
     ended = {row["run_id"]: row["finished_at"] or row["started_at"] for row in runs} | {run_id: NOW}

@@ -18,7 +18,7 @@ def capture_row(
 ) -> Row:
     """The row of a captured directory.
 
-    `capture` has what was planned (see jobs.reading.described), `damage` what its files lost, `checkpoints`
+    `capture` has what was planned (reading.described), `damage` what its files lost, `checkpoints`
     its rows of checkpoints.CHECKPOINTS. The pieces come in the order of the files.
     """
     pieces = list(pieces)

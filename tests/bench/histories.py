@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from jobs.cli import main
-from jobs.histories import derive_histories
-from jobs.lake_source import open_cluster, standing_at
-from jobs.progress import Progress
+from jobs.conclusions.histories import derive_histories
+from jobs.frame.progress import Progress
+from jobs.moments.lake_source import open_cluster, standing_at
 from kraft_core.batch import RawRecord, write_batch
 from kraft_core.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key

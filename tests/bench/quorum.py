@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jobs.captures.ingesting import Ingested
+from jobs.captures.reading import Run
 from jobs.cli import main
-from jobs.deriving import derive
-from jobs.ingesting import Ingested
-from jobs.progress import Progress
-from jobs.reading import Run
+from jobs.conclusions.deriving import derive
+from jobs.frame.progress import Progress
 from kraft_core.batch import RawRecord, write_batch
 from kraft_core.codec import write_control_value
 from kraft_core.messages.control import LEADER_CHANGE

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs import archives
-from jobs.archives import ArchiveError, unpack
-from jobs.inputs import opened_inputs
-from jobs.outcome import ExitCode, Failure
-from jobs.planning import Plan, Selection, plan
+from jobs.captures import archives
+from jobs.captures.archives import ArchiveError, unpack
+from jobs.captures.inputs import opened_inputs
+from jobs.captures.planning import Plan, Selection, plan
+from jobs.frame.outcome import ExitCode, Failure
 
 FORMATS = {"tar.gz": "gztar", "tgz": "gztar", "tar": "tar", "zip": "zip"}
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import copying
+from jobs.captures import copying
+from jobs.captures.planning import PlannedCapture, Selection, plan
 from jobs.cli import main
-from jobs.planning import PlannedCapture, Selection, plan
 
 SEGMENT = "00000000000000000408.log"
 FIRST = "00000000000000000000.log"

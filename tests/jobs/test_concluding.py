@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from jobs.checking import Checks
-from jobs.concluding import facts_readers, gathered_facts, is_little, rows_at_hand
-from jobs.ingesting import Ingested
+from jobs.captures.ingesting import Ingested
+from jobs.conclusions.checking import Checks
+from jobs.conclusions.concluding import facts_readers, gathered_facts, is_little, rows_at_hand
 from transforms.delta_rs import cluster_ids, rows_with
 from transforms.derived import DERIVED, derive_at_hand, derive_clusters
 from transforms.tables import CAPTURES, OBSERVATIONS, SNAPSHOT_CHECKS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from jobs.describe_files import find_describe_files
+from jobs.captures.describe_files import find_describe_files
 
 STATUS = "1795256883490-status.txt"
 REPLICATION = "1795256884000-1795256885000-replication.txt"

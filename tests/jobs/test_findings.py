@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.verdict import Verdict, verdict
+from jobs.frame.verdict import Verdict, verdict
 from tests.jobs.lakes import opened
 from transforms.delta_rs import append_row, rows_with
 from transforms.frames import to_frame

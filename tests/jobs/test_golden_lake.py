@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from chispa import assert_df_equality
 
-from jobs.describe_files import find_describe_files
+from jobs.captures.describe_files import find_describe_files
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.judge import judge

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.replica_files import open_replica
+from jobs.moments.replica_files import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS

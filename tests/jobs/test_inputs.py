@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.inputs import EDGE_BYTES, WHOLE_BYTES, opened_inputs
-from jobs.outcome import ExitCode, Failure
-from jobs.planning import Selection, plan
+from jobs.captures.inputs import EDGE_BYTES, WHOLE_BYTES, opened_inputs
+from jobs.captures.planning import Selection, plan
+from jobs.frame.outcome import ExitCode, Failure
 
 LOG = "node-1/__cluster_metadata-0/00000000000000000000.log"
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from jobs.captured import segment_rows
-from jobs.known_files import known_checkpoints, with_known
-from jobs.opening import Segment, checkpoints_of, segments_of
-from jobs.planning import Selection, plan
-from jobs.progress import Progress
-from jobs.reading import Reading, Run
+from jobs.captures.captured import segment_rows
+from jobs.captures.known_files import known_checkpoints, with_known
+from jobs.captures.opening import Segment, checkpoints_of, segments_of
+from jobs.captures.planning import Selection, plan
+from jobs.captures.reading import Reading, Run
+from jobs.frame.progress import Progress
 from kraft_core.batch import BatchHeader
 from kraft_core.logdir import LOG_DIR_NAME
 from kraft_core.mapping import mapped

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.sources import Source, open_captured, open_lake
+from jobs.moments.sources import Source, open_captured, open_lake
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.replica import OutOfReachError

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from jobs.lease import Lease, begun, is_gone, now, process_name, take_lease
-from jobs.outcome import ExitCode, Failure
-from jobs.progress import Progress
-from jobs.record import Record
+from jobs.frame.lease import Lease, begun, is_gone, now, process_name, take_lease
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.frame.progress import Progress
+from jobs.frame.record import Record
 from transforms.delta_rs import append_row, dataset
 from transforms.tables import RUNS
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.cli import main
 from jobs.metrics import HELP, lines
-from jobs.quorum_samples import Cluster, Sample, _of_voters, lag_ms
+from jobs.quorum.quorum_samples import Cluster, Sample, _of_voters, lag_ms
 from transforms.delta_rs import rows_with
 from transforms.tables import CAPTURES, RUNS
 

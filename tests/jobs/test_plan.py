@@ -10,7 +10,7 @@ import pytest
 
 from jobs.cli import main
 from jobs.plan import as_json
-from jobs.quorum_facts import clusters_of, facts_of, registrations_of
+from jobs.quorum.quorum_facts import clusters_of, facts_of, registrations_of
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.logdir import find_controller_dirs

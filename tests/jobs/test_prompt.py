@@ -12,8 +12,8 @@ CHECKOUT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from pathlib import Path
-from jobs.outcome import Failure
-from jobs.prompt import prompt
+from jobs.frame.outcome import Failure
+from jobs.frame.prompt import prompt
 
 def answer(statement):
     if statement == "wrong":

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs import settings
 from jobs.cli import VERBS, main
+from jobs.frame import settings
+from jobs.frame.progress import Progress
 from jobs.metrics import failure_samples
-from jobs.progress import Progress
 from transforms.delta_rs import rows_with
 from transforms.expectations import configured, suites
 from transforms.tables import CLUSTER_NAMES

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.checking import cluster_comparisons, key_of
+from jobs.conclusions.checking import cluster_comparisons, key_of
 from kraft_core.findings.prefixes import Comparison, replays
 from transforms.delta_rs import rows_with
 from transforms.frames import to_rows

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from jobs.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_plain
-from jobs.progress import Progress
-from jobs.record import Record
+from jobs.frame.progress import Progress
+from jobs.frame.record import Record
 from jobs.retention import expired
+from jobs.upkeep.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_plain
 from transforms import lake_files
 from transforms.delta_rs import append_row, count_rows, old_files, rows_with, small_files
 from transforms.tables import CAPTURES, RUNS

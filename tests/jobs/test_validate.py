@@ -13,8 +13,8 @@ import pytest
 
 from dashboards.report.queries import ask_fleet
 from dashboards.report.state import fleet
+from jobs.captures.describe_files import described
 from jobs.cli import main
-from jobs.describe_files import described
 from kraft_core.findings.finding import Finding
 from tests.jobs.lakes import opened, report
 from transforms.answers import unseen

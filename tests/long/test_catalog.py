@@ -20,7 +20,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from jobs.session import ivy_folder
+from jobs.frame.session import ivy_folder
 from tests.long.processes import LONGEST, Started
 from transforms.delta_rs import count_rows, rows_with
 from transforms.tables import CAPTURES, VOTER_SETS

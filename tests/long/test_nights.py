@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from jobs.compaction import MOST_SMALL_FILES
-from jobs.session import open_session
+from jobs.frame.session import open_session
+from jobs.upkeep.compaction import MOST_SMALL_FILES
 from kraft_core.columnar.reference import scan_headers
 from tests.jobs.lakes import run
 from transforms.delta_rs import exists, rows_with

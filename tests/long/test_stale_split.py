@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from jobs.captures.describe_files import find_describe_files
 from jobs.cli import main
-from jobs.describe_files import find_describe_files
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.collect import collect_rule_facts

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from jobs.shell_commands import tree_lines
+from jobs.moments.shell_commands import tree_lines
 from kraft_core.image import tables
 from kraft_core.image.delegation_tokens import token_digest
 from kraft_core.image.image import Image

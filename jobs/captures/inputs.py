@@ -17,8 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from jobs.archives import ArchiveError, is_archive, target_of, unpack
-from jobs.outcome import Failure
+from jobs.captures.archives import ArchiveError, is_archive, target_of, unpack
+from jobs.frame.outcome import Failure
 from kraft_core.capture import EDGE_BYTES
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.checking import check_snapshots
-from jobs.concluding import conclude
-from jobs.histories import derive_histories
-from jobs.ingesting import Ingested
-from jobs.progress import Progress
-from jobs.reading import Run
+from jobs.captures.ingesting import Ingested
+from jobs.captures.reading import Run
+from jobs.conclusions.checking import check_snapshots
+from jobs.conclusions.concluding import conclude
+from jobs.conclusions.histories import derive_histories
+from jobs.frame.progress import Progress
 from transforms.frames import to_arrow
 from transforms.lake import Lake
 from transforms.tables import ACKNOWLEDGEMENTS, DERIVATIONS, SNAPSHOT_CHECKS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.outcome import Failure
+from jobs.frame.outcome import Failure
 from transforms.lake_files import NoLakeError, check_lake
 
 

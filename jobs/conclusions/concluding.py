@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from jobs.ingesting import Ingested, observed
-from jobs.progress import Progress
+from jobs.captures.ingesting import Ingested, observed
+from jobs.frame.progress import Progress
 from transforms.cluster_facts import cluster_facts
 from transforms.delta_rs import count_rows
 from transforms.derived import DERIVED, derive_at_hand, derive_clusters, rows_of

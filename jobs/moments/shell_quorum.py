@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.moment import iso
+from jobs.moments.moment import iso
 from kraft_core.image.replica import Replica
 from kraft_core.messages.control import CONTROL_RECORDS, KRAFT_VOTERS, LEADER_CHANGE
 from kraft_core.raft.voters import Voter, VoterSet, change_between

@@ -17,11 +17,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.captured import captured_rows, segment_rows
-from jobs.known_files import known_checkpoints, with_known
-from jobs.opening import Checkpoint, Segment, checkpoints_of, files_table, segments_of, sources_of
-from jobs.planning import PlannedCapture
-from jobs.progress import Progress
+from jobs.captures.captured import captured_rows, segment_rows
+from jobs.captures.known_files import known_checkpoints, with_known
+from jobs.captures.opening import Checkpoint, Segment, checkpoints_of, files_table, segments_of, sources_of
+from jobs.captures.planning import PlannedCapture
+from jobs.frame.progress import Progress
 from transforms import checkpoints, decoding, scanning
 from transforms.capture_runs import Piece, run_pieces
 from transforms.frames import to_frame, to_rows

@@ -1,6 +1,6 @@
 """The Spark session of every job: settings from spark-defaults.conf, jars resolved once, quiet logs.
 
-`python -m jobs.session` resolves the jars (set-up does it); later sessions start from the files found.
+`python -m jobs.frame.session` resolves the jars (set-up does it); later sessions start from the files found.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 NOTHING: Mapping[str, str] = {}
 
 
 def packaged(name: str) -> str:
-    """A file beside this module, which may be zipped in a wheel, or else at the top of a checkout."""
+    """A file of the package jobs, which may be zipped in a wheel, or else at the top of a checkout."""
     inside = resources.files("jobs").joinpath(name)
     return inside.read_text() if inside.is_file() else (PACKAGE.parent / name).read_text()
 

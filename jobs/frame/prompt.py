@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from jobs.outcome import Failure
+from jobs.frame.outcome import Failure
 
 HISTORY = Path.home() / ".kraftlake_history"
 HISTORY_LINES = 1000

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.outcome import ExitCode, Failure
+from jobs.frame.outcome import ExitCode, Failure
 from kraft_core.image.image import Image
 from kraft_core.image.replica import Replica
 from kraft_core.logdir import find_controller_dirs

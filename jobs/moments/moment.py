@@ -18,7 +18,7 @@ from kraft_core.image.image import Image
 from kraft_core.image.replica import OutOfReachError
 
 if TYPE_CHECKING:
-    from jobs.sources import Source
+    from jobs.moments.sources import Source
 
 FORMS = "an offset, a time such as 2026-11-21T09:42:33Z or 09:42, @ms since the epoch, or end"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from jobs.outcome import Failure
-from jobs.shell_quorum import Epoch, SetOfVoters
+from jobs.frame.outcome import Failure
+from jobs.moments.shell_quorum import Epoch, SetOfVoters
 from kraft_core.image import tree
 from kraft_core.image.events import Event, path_under
 from kraft_core.image.from_rows import change_of

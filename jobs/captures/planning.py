@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.describe_files import DescribeFile, find_describe_files
-from jobs.outcome import ExitCode, Failure
+from jobs.captures.describe_files import DescribeFile, find_describe_files
+from jobs.frame.outcome import ExitCode, Failure
 from kraft_core.capture import (
     CapturedAtSource,
     FileIdentity,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jobs.opening import Segment
-from jobs.planning import PlannedCapture
+from jobs.captures.opening import Segment
+from jobs.captures.planning import PlannedCapture
 from transforms import capture_rows
 from transforms.capture_runs import KEPT, Piece, join_pieces
 from transforms.frames import moment

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.progress import Progress
+from jobs.frame.progress import Progress
 from transforms import delta_rs
 from transforms.frames import moment, to_frame
 from transforms.histories import Histories, histories

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from jobs.progress import Progress
-from jobs.verdict import FailOn
+from jobs.frame.progress import Progress
+from jobs.frame.verdict import FailOn
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.planning import PlannedCapture
+from jobs.captures.planning import PlannedCapture
 from kraft_core.capture import FileIdentity, file_identity
 from kraft_core.logdir import CheckpointFile, SegmentFile
 from transforms.capture_runs import Piece

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jobs.progress import Progress
+from jobs.frame.progress import Progress
 from transforms import delta_rs
 from transforms.tables import RUNS, TABLES, Table
 

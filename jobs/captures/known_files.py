@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.opening import Checkpoint, Known, Segment
+from jobs.captures.opening import Checkpoint, Known, Segment
 from kraft_core.capture import file_identity
 from transforms.capture_runs import Piece
 from transforms.checkpoints import snapshot_id

@@ -1,6 +1,6 @@
 """Captured controller directories into the lake: what is new of them, and the commit of what was read.
 
-Order of writes: records and batches (jobs.reading), then what is derived (jobs.deriving), then captures and
+Order of writes: records and batches (reading), then what is derived (conclusions.deriving), then captures and
 segments as the commit mark. An append leaves out what its table holds, so a killed run is simply run again.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from jobs.describe_files import DescribeFile
-from jobs.planning import Plan, PlannedCapture
-from jobs.progress import Progress
-from jobs.reading import Reading, Run
+from jobs.captures.describe_files import DescribeFile
+from jobs.captures.planning import Plan, PlannedCapture
+from jobs.captures.reading import Reading, Run
+from jobs.frame.progress import Progress
 from transforms.capture_rows import better
 from transforms.delta_rs import rows_with
 from transforms.findings import observation_rows
@@ -100,7 +100,7 @@ def ingest(
 ) -> Ingested:
     """Read the planned captures that are new; nothing is read or written where none is.
 
-    `fetch` is called with the files that will be opened, before they are (see jobs.inputs).
+    `fetch` is called with the files that will be opened, before they are (see jobs.captures.inputs).
     """
     result = from_known(plan, news)
     if news.unread:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.lakes import must_be_lake
+from jobs.frame.lakes import must_be_lake
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.plan.registrations import TYPE, Registration, Registrations, registration
 from transforms.delta_rs import cluster_ids, rows_with

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.progress import Progress
+from jobs.frame.progress import Progress
 from kraft_core.evidence.facts import Capture, ClusterFacts, distinct
 from kraft_core.evidence.lineage import lineage_of
 from kraft_core.findings.facts import Holder

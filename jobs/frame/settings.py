@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs.outcome import Failure
+from jobs.frame.outcome import Failure
 
 VARIABLE = "KRAFTLAKE_CONFIG"
 FILE = Path("kraftlake.toml")

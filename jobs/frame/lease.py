@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from jobs.outcome import ExitCode, Failure
-from jobs.record import Record
+from jobs.frame.outcome import ExitCode, Failure
+from jobs.frame.record import Record
 from transforms.delta_rs import append_row_after, exists, replace_row, unfinished
 from transforms.tables import RUNS
 

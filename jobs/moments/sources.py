@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from jobs import shell_quorum
-from jobs.lakes import must_be_lake
-from jobs.replica_files import open_replica
-from jobs.shell_quorum import Epoch, SetOfVoters
+from jobs.frame.lakes import must_be_lake
+from jobs.moments import shell_quorum
+from jobs.moments.replica_files import open_replica
+from jobs.moments.shell_quorum import Epoch, SetOfVoters
 from kraft_core.image import tree
 from kraft_core.image.events import Event, events
 from kraft_core.image.image import Image
@@ -88,7 +88,7 @@ def open_captured(path: Path) -> Source:
 
 def open_lake(path: Path, cluster: str | None) -> Source:
     """Raises Failure where there is no lake, no such cluster, or no history of it."""
-    from jobs.lake_source import open_cluster
+    from jobs.moments.lake_source import open_cluster
 
     must_be_lake(path)
     return open_cluster(path, cluster)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dashboards.databases import KRAFT, CatalogError, Database
-from jobs.outcome import Failure, one_line
-from jobs.progress import Progress
+from jobs.frame.outcome import Failure, one_line
+from jobs.frame.progress import Progress
 
 
 def add_catalog(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def database_of(args: argparse.Namespace) -> Database | None:
             raise Failure(f"--database {args.database} is in no catalog: name it with --catalog")
         return None
     from dashboards.published import check_lasts
-    from jobs.session import settings_in_force
+    from jobs.frame.session import settings_in_force
 
     settings = settings_in_force(args.settings.spark)
     told(lambda: check_lasts(args.catalog, settings.get("spark.sql.catalogImplementation")))
@@ -57,7 +57,7 @@ def publish_known(args: argparse.Namespace, progress: Progress) -> None:
     """What a run without news does for the catalog that it was given, if any: see that the lake is there."""
     database = database_of(args)
     if database is not None:
-        from jobs.session import open_session
+        from jobs.frame.session import open_session
 
         with progress.stage("register", str(database)):
             spark = open_session(args.master, say=progress.say, quick=True, own=args.settings.spark)

@@ -1,0 +1,1 @@
+"""What was read becomes what it proves: conclusions, findings, histories."""

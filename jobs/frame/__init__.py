@@ -1,0 +1,1 @@
+"""What every job stands on: settings, session, lease, progress, record and outcome."""

@@ -1,0 +1,1 @@
+"""What keeps a lake small, and known to the catalogs of other programs."""
