@@ -13,7 +13,8 @@ from typing import Any
 from jobs.frame.outcome import ExitCode, Failure
 from jobs.moments.moment import FORMS, NoMomentError, image_at, iso, parse_moment
 from jobs.moments.replica_files import warn
-from jobs.moments.sources import Source, add_lake, open_captured, open_lake
+from jobs.moments.source import Source
+from jobs.moments.sources import add_lake, open_captured, open_lake
 from kraft_core.image import tables, words
 from kraft_core.image.differences import Difference, differences
 from kraft_core.image.image import Image

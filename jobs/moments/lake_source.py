@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from jobs.frame.outcome import Failure
-from jobs.moments.shell_quorum import Epoch, SetOfVoters
+from jobs.moments.source import Epoch, SetOfVoters
 from kraft_core.image import tree
 from kraft_core.image.events import Event, path_under
 from kraft_core.image.from_rows import change_of

@@ -12,13 +12,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from typing import TYPE_CHECKING
 
+from jobs.moments.source import Source
 from kraft_core.image.image import Image
 from kraft_core.image.replica import OutOfReachError
-
-if TYPE_CHECKING:
-    from jobs.moments.sources import Source
 
 FORMS = "an offset, a time such as 2026-11-21T09:42:33Z or 09:42, @ms since the epoch, or end"
 

@@ -9,7 +9,7 @@ from typing import Any
 from jobs.moments import shell_quorum
 from jobs.moments.moment import FORMS, NoMomentError, image_at, iso, parse_moment
 from jobs.moments.shell_columns import in_columns
-from jobs.moments.sources import Source
+from jobs.moments.source import Source
 from kraft_core.image import tree, words
 from kraft_core.image.glob import compile_glob
 from kraft_core.image.image import Image

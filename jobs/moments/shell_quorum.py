@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from jobs.moments.moment import iso
+from jobs.moments.source import Epoch, SetOfVoters
 from kraft_core.image.replica import Replica
 from kraft_core.messages.control import CONTROL_RECORDS, KRAFT_VOTERS, LEADER_CHANGE
 from kraft_core.raft.voters import Voter, VoterSet, change_between
 
 _VOTERS = CONTROL_RECORDS[KRAFT_VOTERS].type_name
 _LEADER_CHANGE = CONTROL_RECORDS[LEADER_CHANGE].type_name
-
-
-@dataclass(frozen=True, slots=True)
-class SetOfVoters:
-    """A voter set and where it came from.
-
-    source: record (a VotersRecord of the log), snapshot (offset: the checkpoint's last), bootstrap (-1), or
-    static (the ids of a LEADER_CHANGE of a quorum that never wrote a set). timestamp: ms, None where unknown.
-    """
-
-    offset: int
-    leader_epoch: int
-    timestamp: int | None
-    source: str
-    voters: VoterSet | None
-    ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """A leader's epoch by its LEADER_CHANGE. leaderless_ms: since the last append before, by two clocks."""
-
-    leader_epoch: int
-    start_offset: int
-    leader_id: int
-    timestamp: int
-    voters: tuple[int, ...]
-    granting_voters: tuple[int, ...]
-    leaderless_ms: int | None
 
 
 def voter_sets(replica: Replica) -> list[SetOfVoters]:

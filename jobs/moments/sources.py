@@ -1,4 +1,4 @@
-"""What shell and diff ask: one captured replica, or a lake's histories of a cluster."""
+"""The two sources that there are: one captured replica, or a lake's histories of a cluster."""
 
 from __future__ import annotations
 
@@ -6,34 +6,15 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from jobs.frame.lakes import must_be_lake
 from jobs.moments import shell_quorum
 from jobs.moments.replica_files import open_replica
-from jobs.moments.shell_quorum import Epoch, SetOfVoters
+from jobs.moments.source import Epoch, SetOfVoters, Source
 from kraft_core.image import tree
 from kraft_core.image.events import Event, events
 from kraft_core.image.image import Image
 from kraft_core.image.replica import Replica
-
-
-class Source(Protocol):
-    """The cluster's metadata along its log. Offsets are inclusive, times in ms.
-
-    image_at and offset_at raise OutOfReachError for what is not held; notes: in words, what is not whole.
-    """
-
-    @property
-    def notes(self) -> list[str]: ...
-    @property
-    def last_offset(self) -> int: ...
-    def image_at(self, offset: int | None = None) -> Image: ...
-    def offset_at(self, time: int) -> int: ...
-    def append_before(self, offset: int) -> int | None: ...
-    def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]: ...
-    def voter_sets(self) -> list[SetOfVoters]: ...
-    def epochs(self) -> list[Epoch]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,59 @@
+"""What shell and diff ask of a source: the metadata at an offset, its changes, voter sets and epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kraft_core.image import tree
+from kraft_core.image.events import Event
+from kraft_core.image.image import Image
+from kraft_core.raft.voters import VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class SetOfVoters:
+    """A voter set and where it came from.
+
+    source: record (a VotersRecord of the log), snapshot (offset: the checkpoint's last), bootstrap (-1), or
+    static (the ids of a LEADER_CHANGE of a quorum that never wrote a set). timestamp: ms, None where unknown.
+    """
+
+    offset: int
+    leader_epoch: int
+    timestamp: int | None
+    source: str
+    voters: VoterSet | None
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """A leader's epoch by its LEADER_CHANGE. leaderless_ms: since the last append before, by two clocks."""
+
+    leader_epoch: int
+    start_offset: int
+    leader_id: int
+    timestamp: int
+    voters: tuple[int, ...]
+    granting_voters: tuple[int, ...]
+    leaderless_ms: int | None
+
+
+class Source(Protocol):
+    """The cluster's metadata along its log. Offsets are inclusive, times in ms.
+
+    image_at and offset_at raise OutOfReachError for what is not held; notes: in words, what is not whole.
+    """
+
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def last_offset(self) -> int: ...
+    def image_at(self, offset: int | None = None) -> Image: ...
+    def offset_at(self, time: int) -> int: ...
+    def append_before(self, offset: int) -> int | None: ...
+    def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]: ...
+    def voter_sets(self) -> list[SetOfVoters]: ...
+    def epochs(self) -> list[Epoch]: ...
