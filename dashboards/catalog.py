@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dashboards import history_views
-from dashboards.databases import KRAFT
+from dashboards.databases import KRAFT, Database
 from transforms.lake import Lake, escape, existing_lake
 from transforms.tables import TABLES, Table
 
@@ -54,7 +54,8 @@ def define(lake: Lake, names: set[str] | None = None, moved: bool = True) -> Non
 
     moved: whether tables registered there may show another folder.
     """
-    of_histories = chosen(history_views.statements(), names)
+    current = Database(lake.spark.catalog.currentCatalog(), lake.spark.catalog.currentDatabase())
+    of_histories = chosen(history_views.statements(str(current)), names)
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda table: register(lake, table, moved), tables_among(names)))
         list(threads.map(lake.spark.sql, of_histories))
@@ -83,7 +84,7 @@ def needed(asked: str) -> set[str] | None:
 
 def every_definition() -> list[str]:
     """The definitions of all views and functions."""
-    return [*history_views.statements(), *(s for file in FILES for s in statements(file))]
+    return [*history_views.statements(KRAFT), *(s for file in FILES for s in statements(file))]
 
 
 def chosen(definitions: Iterable[str], names: set[str] | None) -> list[str]:

@@ -10,14 +10,17 @@ from transforms.tables import HISTORIES, Table
 ENDS = ("valid_to_offset", "valid_to_at", "ended_by", "end_commit_status")
 
 
-def statements() -> Iterator[str]:
-    """For each history: views NAME_now and NAME_committed, functions NAME_as_of and NAME_at."""
+def statements(database: str) -> Iterator[str]:
+    """For each history: views NAME_now and NAME_committed, functions NAME_as_of and NAME_at.
+
+    The functions name the database of their table: Spark looks up what they ask where they are called.
+    """
     for table in HISTORIES:
         name = table.name
         yield f"CREATE OR REPLACE VIEW {name}_now AS SELECT * FROM {name} WHERE valid_to_offset IS NULL"
         yield f"CREATE OR REPLACE VIEW {name}_committed AS {committed(table)}"
-        yield function(name, f"{name}_as_of", "at_offset BIGINT", "offset")
-        yield function(name, f"{name}_at", "at_time TIMESTAMP", "at")
+        yield function(f"{database}.{name}", f"{name}_as_of", "at_offset BIGINT", "offset")
+        yield function(f"{database}.{name}", f"{name}_at", "at_time TIMESTAMP", "at")
 
 
 def committed(table: Table) -> str:

@@ -12,17 +12,20 @@ from jobs.job import end
 from jobs.upkeep.compaction import compact_plain
 from transforms.delta_rs import append_row, exists
 from transforms.lake_files import NoLakeError, check_lake
+from transforms.lake_schema import missing_columns
 from transforms.tables import RUNS
 
 
 def end_if_unchanged(lake: Path, planned: Plan, record: Record, before: Callable[[], None]) -> int | None:
     """Note the run and return its exit code, if the lake knows all of the planned captures; else None.
 
-    `before` is called first by a run that ends here. Also None where there is no lake that can be read:
-    whoever opens it says so.
+    `before` is called first by a run that ends here. Also None where there is no lake that can be read,
+    or one of an earlier version: whoever opens it says so, or brings it up to date.
     """
     try:
         check_lake(lake)
+        if missing_columns(lake):
+            return None
     except NoLakeError:
         return None
     found = news(lake, planned)

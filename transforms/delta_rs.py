@@ -59,13 +59,21 @@ def arrow_with(
     where: ds.Expression | None = None,
     **wanted: Iterable[str],
 ) -> pa.Table:
-    """The rows of a table that exists, as rows_with chooses them and `where` holds, as an Arrow table."""
+    """The rows of a table that exists, as rows_with chooses them and `where` holds, as an Arrow table.
+
+    A column that a lake of an earlier version lacks is null.
+    """
     condition = ds.scalar(True) if where is None else where
     for column, values in wanted.items():
         among = sorted(values)
         condition &= ds.field(column).isin(among) if among else ds.scalar(False)
-    rows = dataset(lake / table.name, DeltaTable(lake / table.name))
-    return rows.to_table(list(columns), filter=condition)
+    found = dataset(lake / table.name, DeltaTable(lake / table.name))
+    held = set(found.schema.names)
+    rows = found.to_table([name for name in columns if name in held], filter=condition)
+    for index, name in enumerate(columns):
+        if name not in held:
+            rows = rows.add_column(index, name, pa.nulls(len(rows)))
+    return rows
 
 
 def opened(lake: Path, table: Table) -> ds.Dataset:

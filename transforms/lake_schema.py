@@ -7,13 +7,16 @@ should hold was never read. Tables that are not there at all are made by whoever
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
 from transforms.delta_rs import exists
-from transforms.lake import Lake
 from transforms.lake_files import NoLakeError
 from transforms.tables import TABLES, Column, Table
+
+if TYPE_CHECKING:
+    from transforms.lake import Lake
 
 Missing = dict[Table, list[Column]]
 

@@ -6,7 +6,7 @@ format version. Times are UTC. Offsets named first_ or *_offset are inclusive, e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType, _parse_datatype_string
@@ -596,7 +596,7 @@ DERIVATIONS = Table(
     (
         CLUSTER_ID,
         Column("failure", "STRING", "Why not: what is told of the cluster is older then; null if it could"),
-        *LOADED,
+        *(replace(column, nullable=False) for column in LOADED),
     ),
     key=("cluster_id",),
     clustering=(),

@@ -12,5 +12,8 @@ def must_be_lake(path: Path) -> None:
     """Raises Failure where there is no lake that this version reads."""
     try:
         check_lake(path)
+        from transforms.lake_schema import missing_columns
+
+        missing_columns(path)
     except NoLakeError as error:
         raise Failure(str(error)) from None
