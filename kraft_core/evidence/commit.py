@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Literal
@@ -19,7 +19,7 @@ from kraft_core.evidence.holdings import Holdings, lacks
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
 from kraft_core.evidence.next_sets import NextSets
-from kraft_core.evidence.proofs import CommittedPrefix, Proof, committed_prefix
+from kraft_core.evidence.proofs import CommittedPrefix, Order, Proof, by_time, committed_prefix
 from kraft_core.evidence.states import SetInForce
 from kraft_core.evidence.truncation import Truncation, truncations
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
@@ -43,7 +43,9 @@ class Verdict:
 
 
 def committed_prefixes(
-    lineage: Lineage, proofs: Iterable[tuple[int, int, Proof]]
+    lineage: Lineage,
+    proofs: Iterable[tuple[int, int, Proof]],
+    order: Callable[[Proof], Order] = by_time,
 ) -> dict[int, CommittedPrefix]:
     """What is committed of each epoch, from proofs as (leader epoch, end offset, proof).
 
@@ -56,11 +58,11 @@ def committed_prefixes(
     for epoch in sorted({*found, *lineage.lines}, reverse=True):
         if not found[epoch]:
             continue
-        prefixes[epoch] = committed_prefix(found[epoch])
+        prefixes[epoch] = committed_prefix(found[epoch], order)
         line = lineage.lines.get(epoch)
         if line is not None and not line.contested:
             for link in line.links:
-                found[link.parent].append((link.end_offset, prefixes[epoch].earliest))
+                found[link.parent].append((link.end_offset, prefixes[epoch].first))
     return prefixes
 
 

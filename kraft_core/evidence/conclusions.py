@@ -12,11 +12,16 @@ from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import Lineage, lineage_of
 from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
 from kraft_core.evidence.majority import MajorityRule
+from kraft_core.evidence.proofs import CommittedPrefix, by_epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusions:
-    """facts are distinct(); the rest is derived from them. What the tables and the rules read."""
+    """facts are distinct(); the rest is derived from them. What the tables and the rules read.
+
+    committed_in: what is committed of each epoch, for each end the proof of the lowest epoch in which that
+    was; proofs that know no epoch are not among them.
+    """
 
     facts: ClusterFacts
     lineage: Lineage
@@ -25,6 +30,7 @@ class Conclusions:
     holdings: Holdings
     lower_bounds: list[LowerBound]
     commit: CommitStatus
+    committed_in: dict[int, CommittedPrefix]
 
 
 def conclude(facts: ClusterFacts) -> Conclusions:
@@ -41,4 +47,6 @@ def conclude(facts: ClusterFacts) -> Conclusions:
         (p.leader_epoch, p.end_offset, p) for line in lineage.lines.values() for p in rule.proofs(line)
     ]
     commit = CommitStatus(lineage, states, holdings, committed_prefixes(lineage, proofs))
-    return Conclusions(facts, lineage, elections, states, holdings, bounds, commit)
+    dated = [proof for proof in proofs if proof[2].committed_in is not None]
+    committed_in = committed_prefixes(lineage, dated, by_epoch)
+    return Conclusions(facts, lineage, elections, states, holdings, bounds, commit, committed_in)

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kraft_core.evidence.facts import ClusterFacts, ControlRecord, SnapshotFacts, labels
+from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, SnapshotFacts, labels
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
 from kraft_core.evidence.proofs import BoundKind, Proof
@@ -30,6 +30,7 @@ class LowerBound:
 
     believed: only the leader of an unlawful election thought so. offset: of the record or snapshot end that
     shows it. commits: (leader epoch, end offset) of the lines it proves committed; empty where believed.
+    committed_in: as in Proof.
     """
 
     kind: BoundKind
@@ -40,11 +41,13 @@ class LowerBound:
     words: str
     believed: bool
     commits: tuple[tuple[int, int], ...]
+    committed_in: int | None
 
     def proofs(self) -> Iterator[tuple[int, int, Proof]]:
         """(leader epoch, end offset, proof) for each line it proves committed."""
         for epoch, end in self.commits:
-            yield epoch, end, Proof(self.kind, self.leader_epoch, end, self.as_of, self.words)
+            proof = Proof(self.kind, self.leader_epoch, end, self.as_of, self.words, self.committed_in)
+            yield epoch, end, proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,14 @@ class LowerBounds:
         as_of: int,
         words: str,
         commits: tuple[tuple[int, int], ...],
+        committed_in: int | None,
     ) -> LowerBound:
         believed = self.in_force.is_unlawful(leader_epoch)
-        return LowerBound(
-            kind, leader_epoch, offset, bound, as_of, words, believed, () if believed else commits
-        )
+        proven = () if believed else commits
+        return LowerBound(kind, leader_epoch, offset, bound, as_of, words, believed, proven, committed_in)
 
     def _snapshots(self) -> Iterator[LowerBound]:
+        held = _SnapshotHolders.of(self.facts.captures)
         for (end, epoch), same in _by_name(self.facts.snapshots).items():
             dated = [s.header_timestamp for s in same if s.header_timestamp is not None]
             if not dated or self._contested(epoch):
@@ -83,7 +87,10 @@ class LowerBounds:
             bound = max([end, *(s.batch_end for s in same if s.batch_end is not None)])
             holders = {ReplicaKey.of(*holder) for snapshot in same for holder in snapshot.held_by}
             words = f"snapshot {end}/e{epoch} of {labels(holders)}"
-            yield self._bound("snapshot", epoch, end, bound, min(dated), words, ((epoch, bound),))
+            known_in = [e for e in map(held.epoch_of, same) if e is not None]
+            committed_in = min(known_in, default=None)
+            at = min(dated)
+            yield self._bound("snapshot", epoch, end, bound, at, words, ((epoch, bound),), committed_in)
 
     def _first_data_batches(self) -> Iterator[LowerBound]:
         for epoch, line in self.lineage.lines.items():
@@ -98,7 +105,7 @@ class LowerBounds:
             if bound > 0:
                 words = f"the first data batch of epoch {epoch} follows its LEADER_CHANGE at {line.start}"
                 at = line.first_data_appended_at
-                yield self._bound("first_data_batch", epoch, line.start, bound, at, words, commits)
+                yield self._bound("first_data_batch", epoch, line.start, bound, at, words, commits, epoch)
 
     def _active_after_own_epoch(self, line: EpochLine, first_batch_end: int, first_data_end: int) -> bool:
         version = self.in_force.at(line.leader_epoch, first_batch_end - 1).kraft_version
@@ -128,11 +135,41 @@ class LowerBounds:
             words = f"VotersRecord {record.offset}/e{epoch} follows a committed {before}"
             bound = max(end for _, end in commits)
             at = record.appended_at
-            yield self._bound("voters_record", epoch, record.offset, bound, at, words, tuple(commits))
+            proven = tuple(commits)
+            yield self._bound("voters_record", epoch, record.offset, bound, at, words, proven, epoch)
 
     def _contested(self, leader_epoch: int) -> bool:
         line = self.lineage.lines.get(leader_epoch)
         return line is not None and line.contested
+
+
+@dataclass(frozen=True, slots=True)
+class _SnapshotHolders:
+    """The captures that may have held a snapshot, by their name and by their directory."""
+
+    by_name: dict[str, Capture]
+    by_directory: dict[tuple[int, str], list[Capture]]
+
+    @staticmethod
+    def of(captures: tuple[Capture, ...]) -> _SnapshotHolders:
+        by_directory: defaultdict[tuple[int, str], list[Capture]] = defaultdict(list)
+        for capture in captures:
+            by_directory[capture.node_id, capture.directory_id].append(capture)
+        return _SnapshotHolders({c.capture_id: c for c in captures}, dict(by_directory))
+
+    def epoch_of(self, snapshot: SnapshotFacts) -> int | None:
+        """The lowest epoch that a replica is known to have been in with the snapshot, so not before it.
+
+        What a replica knows committed, leaders of its epoch or of earlier ones told it. Where the captures
+        that held the snapshot are not told, it may have been the last one of its directory.
+        """
+        if snapshot.held_in:
+            held = [[self.by_name[name]] for name in snapshot.held_in if name in self.by_name]
+        else:
+            held = [self.by_directory.get(holder, []) for holder in snapshot.held_by]
+        epochs = [[capture.in_epoch for capture in captures] for captures in held]
+        known = [[e for e in of_one if e is not None] for of_one in epochs if of_one and None not in of_one]
+        return min(map(max, known), default=None)
 
 
 def _by_name(snapshots: tuple[SnapshotFacts, ...]) -> dict[tuple[int, int], list[SnapshotFacts]]:

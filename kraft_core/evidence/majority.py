@@ -55,7 +55,8 @@ class MajorityRule:
             end = min(stretch.end_offset, sorted(stored.values(), reverse=True)[voters.voters.majority - 1])
             if end > reached:
                 reached = end
-                yield Proof("majority", epoch, end, as_of, self._words(voters, epoch, end, stored))
+                words = self._words(voters, epoch, end, stored)
+                yield Proof("majority", epoch, end, as_of, words, committed_in=epoch)
 
     def _stored_by(self, voters: SetInForce, epoch: int) -> Iterator[tuple[int, dict[Voter, int]]]:
         """The end up to which each voter had stored the epoch in the epoch, moment by moment."""

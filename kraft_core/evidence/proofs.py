@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 BoundKind = Literal["snapshot", "first_data_batch", "voters_record"]
 ProofKind = Literal[BoundKind, "majority"]
+Order: TypeAlias = tuple[int | str, ...]
 _RANK: dict[ProofKind, int] = {"snapshot": 0, "first_data_batch": 1, "voters_record": 2, "majority": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Everything below end_offset on the line of leader_epoch was committed by as_of (ms)."""
+    """Everything below end_offset on the line of leader_epoch was committed by as_of (ms).
+
+    committed_in: the leader of that epoch or of an earlier one committed it; None if no epoch is known. A
+    snapshot bears the epoch of its last record, which the leader of a later epoch may have brought back and
+    committed (Raft's figure 8): only what its holder's quorum-state tells is known of the time.
+    """
 
     kind: ProofKind
     leader_epoch: int
     end_offset: int
     as_of: int
     words: str
+    committed_in: int | None
 
     @property
     def order(self) -> tuple[int, int, int, int, str]:
@@ -32,8 +39,8 @@ class Proof:
 class CommittedPrefix:
     """What is committed of one epoch's line.
 
-    ends: offsets, rising; by_end: for each the earliest proof of that much or more, of this epoch or a
-    later one.
+    ends: offsets, rising; by_end: for each the first proof of that much or more, of this epoch or a later
+    one. Which is first says the order that the proofs were reduced by.
     """
 
     ends: tuple[int, ...]
@@ -44,21 +51,33 @@ class CommittedPrefix:
         return self.ends[-1]
 
     @property
-    def earliest(self) -> Proof:
-        """The earliest proof that anything of the epoch is committed."""
+    def first(self) -> Proof:
+        """The first proof that anything of the epoch is committed."""
         return self.by_end[0]
 
     def proof_of(self, end_offset: int) -> Proof | None:
-        """The earliest proof that everything below `end_offset` is committed."""
+        """The first proof that everything below `end_offset` is committed."""
         nth = bisect_left(self.ends, end_offset)
         return self.by_end[nth] if nth < len(self.ends) else None
 
 
-def committed_prefix(proofs: Iterable[tuple[int, Proof]]) -> CommittedPrefix:
-    """Proofs, each with the end up to which it commits this epoch, reduced to the earliest for each end."""
+def by_time(proof: Proof) -> Order:
+    """What is committed the sooner comes first."""
+    return proof.order
+
+
+def by_epoch(proof: Proof) -> Order:
+    """What is committed in the lower epoch comes first; for proofs that know theirs."""
+    return (-1 if proof.committed_in is None else proof.committed_in, *proof.order)
+
+
+def committed_prefix(
+    proofs: Iterable[tuple[int, Proof]], order: Callable[[Proof], Order] = by_time
+) -> CommittedPrefix:
+    """Proofs, each with the end up to which it commits this epoch, reduced to the first for each end."""
     kept: list[tuple[int, Proof]] = []
-    for end, proof in sorted(proofs, key=lambda entry: (-entry[0], entry[1].order)):
-        if not kept or proof.order < kept[-1][1].order:
+    for end, proof in sorted(proofs, key=lambda entry: (-entry[0], order(entry[1]))):
+        if not kept or order(proof) < order(kept[-1][1]):
             if kept and kept[-1][0] == end:
                 continue
             kept.append((end, proof))

@@ -1,7 +1,8 @@
 """Rules 5 and 7: what was committed stays, in every replica that held it and in every later leader.
 
 A proof of commitment covers only the batches of the log that it speaks of: a dead replica that keeps a
-diverged tail, or cuts one off, loses nothing.
+diverged tail, or cuts one off, loses nothing. What binds a leader or a replica is the epoch in which a batch
+was committed, which may be later than the batch's own (Raft's figure 8); no clock tells it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ def committed_stay(view: ClusterView) -> Iterator[Breach]:
     """Rule 5, between two captures of one replica, where the loss comes after the commitment.
 
     That is so if the batch was committed in its own epoch (no leader without it can have been elected since
-    it was stored), or if the earlier capture is of a later epoch or time than the proof. An observer does not
-    flush what it fetches and may lose it with the machine: a warning.
+    it was stored), or in an epoch that the replica had reached in the earlier capture. One that had not may
+    still follow a leader of an epoch between, which lacks the batch, and lose it lawfully. An observer does
+    not flush what it fetches and may lose it with the machine: a warning.
     """
     for replica, captures in view.known.holdings.captures.items():
         if replica.directory_id is None:  # it may have been another disk each time
@@ -51,20 +53,16 @@ def _not_kept(before: Capture, after: Capture) -> Iterator[Run]:
 
 def _committed_end(view: ClusterView, before: Capture, run: Run) -> tuple[int, Proof] | None:
     """How far a captured run was committed by a proof that binds the replica; None for none of it."""
-    line, prefix = (
-        view.known.lineage.lines.get(run.leader_epoch),
-        view.known.commit.prefixes.get(run.leader_epoch),
-    )
+    line = view.known.lineage.lines.get(run.leader_epoch)
+    prefix = view.known.committed_in.get(run.leader_epoch)
     if prefix is None or line is None or line.contested:
         return None
-    in_epoch = -1 if before.in_epoch is None else before.in_epoch
-    binding = [
-        (min(end, run.end_offset), proof)
-        for end, proof in zip(prefix.ends, prefix.by_end, strict=True)
-        if end > run.first_offset
-        and (proof.leader_epoch <= max(run.leader_epoch, in_epoch) or proof.as_of <= before.captured_at)
-    ]
-    return max(binding, key=lambda entry: entry[0], default=None)
+    reached = before.runs[-1].leader_epoch if before.in_epoch is None else before.in_epoch
+    committed = _committed_by(prefix, reached)
+    if committed is None or committed[0] <= run.first_offset:
+        return None
+    end, proof = committed
+    return min(end, run.end_offset), proof
 
 
 def _first_lacked(after: Capture, epoch: int, first: int, end: int) -> int | None:
@@ -104,18 +102,18 @@ def _lost(
 
 
 def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
-    """Rule 7: what an earlier epoch proves committed lies on the line of every later leader.
+    """Rule 7: what was committed in an earlier epoch lies on the line of every later leader.
 
     A leader that holds what a complete one had committed holds all that this one held.
     """
-    prefixes, complete = view.known.commit.prefixes, set[int]()
+    prefixes, complete = view.known.committed_in, set[int]()
     proven = sorted(prefixes)
     for epoch, line in view.known.lineage.lines.items():
         if epoch not in view.known.elections or line.contested or line.start != line.first_offset:
             continue
         path, is_complete = _Path(view, line), True
         for earlier in reversed(proven[: bisect_left(proven, epoch)]):
-            committed = _committed_before(prefixes[earlier], epoch)
+            committed = _committed_by(prefixes[earlier], epoch - 1)
             held = view.known.lineage.lines.get(earlier)
             if committed is None or held is None or held.contested:
                 continue
@@ -132,10 +130,10 @@ def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
             complete.add(epoch)
 
 
-def _committed_before(prefix: CommittedPrefix, epoch: int) -> tuple[int, Proof] | None:
-    """How far an epoch is committed by proofs of epochs below another one."""
+def _committed_by(prefix: CommittedPrefix, epoch: int) -> tuple[int, Proof] | None:
+    """How far an epoch was committed in another one at the latest."""
     for end, proof in zip(reversed(prefix.ends), reversed(prefix.by_end), strict=True):
-        if proof.leader_epoch < epoch:
+        if proof.committed_in is not None and proof.committed_in <= epoch:
             return end, proof
     return None
 

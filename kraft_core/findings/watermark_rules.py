@@ -6,10 +6,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from kraft_core.evidence.holdings import lacks
+from kraft_core.evidence.lineage import EpochLine
+from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.facts import Observation
 from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.findings.told import of_leader, told_watermarks
-from kraft_core.findings.view import ClusterView
+from kraft_core.findings.view import ClusterView, holds
 from kraft_core.raft.batches import Batch, Batches
 from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.quorum_invariants import Committed, high_watermark_is_in_epoch, majority_holds
@@ -43,21 +45,67 @@ def majority_holds_high_watermark(view: ClusterView) -> Iterator[Breach]:
 
 
 def _unheld(view: ClusterView, seen: Observation, high_watermark: int, epoch: int) -> Iterator[str]:
-    """Why no majority of the set in force, nor of the one before it, can have held what lies below."""
+    """Why no majority of a set that can have counted held what lies below.
+
+    That is the set in force at the last batch, the one before it, or the next one, whose record may lie above
+    the high watermark: the leader counts by it, for older batches too, as soon as it has appended it.
+    """
     last = Batch(high_watermark - 1, high_watermark - 1, epoch)
     voters = view.known.in_force.voters_at(epoch, last.base_offset)
     line = view.known.lineage.lines.get(epoch)
     if voters is None or line is None or not line.covers(last.base_offset):
         return
-    sets = [voters, *view.history_of(voters)[1:2]]
+    following = _next_set(view, line, high_watermark)
+    sets = [voters, *view.history_of(voters)[1:2], *([following] if following is not None else [])]
     holding, empty = ReplicaLog(batches=Batches((last,))), ReplicaLog()
     logs: dict[ReplicaKey, ReplicaLog] = {}
     for voter in (voter for counted in sets for voter in counted.voters):
         replicas = view.known.holdings.replicas_of(voter)
         lacking = bool(replicas) and all(_lacked(view, r, seen, last) for r in replicas)
         logs[voter.key] = empty if lacking else holding
+    is_half = 2 * sum(logs[voter.key] is holding for voter in voters.voters) >= len(voters.voters)
+    if is_half and not (_is_next(following, line, high_watermark) or _leader_shows(view, seen, voters, last)):
+        return
     for found in majority_holds(logs, Committed(holding, high_watermark), tuple(s.voters for s in sets)):
         yield f"{found.detail}, of {voters.words}"
+
+
+def _next_set(view: ClusterView, line: EpochLine, high_watermark: int) -> SetInForce | None:
+    """The first set that captures show the epoch's leader to have appended above a high watermark."""
+    for stretch in view.known.in_force.stretches(line):
+        voters = stretch.voters
+        if voters is None or voters.source != "record" or voters.leader_epoch != line.leader_epoch:
+            continue
+        if voters.batch_base_offset >= high_watermark:
+            return voters
+    return None
+
+
+def _is_next(following: SetInForce | None, line: EpochLine, high_watermark: int) -> bool:
+    """Whether no set that captures do not show can lie between a high watermark and the next known set.
+
+    A leader appends no second change before the first is committed, so only the next set counts. Where it is
+    not known, it may be any that one voter, added or removed, makes of the set in force: half the voters of
+    an even set are a majority of such a one, less than half of them never are.
+    """
+    return following is not None and any(
+        first < high_watermark and following.offset < end for first, end in line.covered
+    )
+
+
+def _leader_shows(view: ClusterView, seen: Observation, voters: SetInForce, last: Batch) -> bool:
+    """Whether the leader was captured in its epoch after the output, with all that it had appended above."""
+    epoch = last.leader_epoch
+    leader = view.known.in_force.leader_among(voters.voters, epoch)
+    return leader is not None and any(
+        capture.captured_at >= seen.observed_to
+        and capture.in_epoch == epoch
+        and capture.known_end == capture.runs[-1].end_offset
+        and holds(capture, epoch, last.base_offset)
+        for replica in view.known.holdings.replicas_of(leader)
+        for capture in view.known.holdings.captures[replica]
+        if capture.runs
+    )
 
 
 def _lacked(view: ClusterView, replica: ReplicaKey, seen: Observation, last: Batch) -> bool:

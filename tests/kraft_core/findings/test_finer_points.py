@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.findings.facts import BatchConflict, BatchCopy, OrderFault, RuleFacts, UnreadableBytes
+from kraft_core.findings.facts import (
+    BatchConflict,
+    BatchCopy,
+    Observation,
+    OrderFault,
+    RuleFacts,
+    UnreadableBytes,
+)
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from tests.kraft_core.evidence.told import Story, directory
@@ -23,6 +30,10 @@ def told(story: Story, facts: RuleFacts | None = None) -> list[tuple[int, str, i
 
 def three() -> Story:
     return Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+
+
+def five() -> Story:
+    return Story().leader(1, 0, 1, "1 2 3 4 5", sets="1 2 3 4 5")
 
 
 # --- rule 0: bytes --------------------------------------------------------------------------------
@@ -132,15 +143,55 @@ def test_lawful_tails_are_no_breach() -> None:
     assert told(story.capture("1", 2000, "1:0-40 2:40-70", 2)) == []
 
 
+def brought_back() -> Story:
+    """Figure 8: what leader 1 of epoch 2 wrote, leader 3 lacked, and leader 1 committed in epoch 4."""
+    story = five().leader(2, 40, 1, "1 2 3 4 5", "1 4 5").leader(3, 40, 3, "1 2 3 4 5", "3 4 5")
+    return story.leader(4, 50, 1, "1 2 3 4 5", "1 4 5").data(4, 51)
+
+
 def test_what_was_brought_back_and_committed_later_was_no_loss() -> None:
-    """Figure 8: node 2 lost its tail lawfully, before a leader that had it committed it."""
+    """Node 2 lost its tail lawfully, before a leader that had it committed it."""
+    story = brought_back()
+    story.capture("2", 420, "1:0-40 2:40-50", 2).capture("2", 450, "1:0-40 3:40-45", 3)
+    story.capture("1", 3000, "1:0-40 2:40-50 4:50-60", 4).capture("3", 3000, "1:0-40 2:40-50 4:50-60", 4)
+    assert [f for f in found(story) if f.severity == "error"] == []
+    unlawful = story.capture("2", 520, "1:0-40 2:40-50 4:50-52", 4).capture("2", 3000, "1:0-40 3:40-45", 3)
+    assert [f.first_offset for f in found(unlawful) if f.rule == 5] == [40, 50]
+
+
+def test_what_a_majority_stored_in_its_own_epoch_was_lost_however_early_a_later_proof_is() -> None:
+    """Nodes 1 and 2 of three had it in epoch 2: neither could vote for node 3, which had it not."""
     story = three().leader(2, 40, 1, "1 2 3", "1 2").leader(3, 40, 3, "1 2 3", "2 3")
     story.leader(4, 50, 1, "1 2 3", "1 2").data(4, 51)
     story.capture("2", 420, "1:0-40 2:40-50", 2).capture("2", 450, "1:0-40 3:40-45", 3)
-    story.capture("1", 3000, "1:0-40 2:40-50 4:50-60", 4).capture("3", 3000, "1:0-40 2:40-50 4:50-60", 4)
-    assert [f for f in found(story) if f.rule == 5] == []
-    unlawful = story.capture("2", 520, "1:0-40 2:40-50 4:50-52", 4).capture("2", 3000, "1:0-40 3:40-45", 3)
-    assert [f.first_offset for f in found(unlawful) if f.rule == 5] == [40, 50]
+    story.capture("1", 3000, "1:0-40 2:40-50 4:50-60", 4)
+    assert {(f.rule, f.first_offset) for f in found(story) if f.severity == "error"} == {(5, 40), (7, 40)}
+
+
+def test_a_replica_that_follows_an_overruled_leader_may_lose_what_is_committed_by_then() -> None:
+    """Leader 3 of epoch 3 does not know of epoch 4 yet, nor does node 2, which has what epoch 4 committed."""
+    story = brought_back().capture("2", 2000, "1:0-40 2:40-50", 2)
+    story.capture("2", 2500, "1:0-40 3:40-45", 3).capture("1", 3000, "1:0-40 2:40-50 4:50-60", 4)
+    assert "2: 40-50 committed" in story.ranges()
+    assert [f for f in found(story) if f.severity == "error"] == []
+
+
+def test_a_snapshot_does_not_tell_the_epoch_in_which_its_last_record_was_committed() -> None:
+    """Leader 3 of epoch 3 lawfully lacked what bears epoch 2: a later leader brought it back."""
+    story = brought_back().snapshot(50, 2, "1", at=505, sets="1 2 3 4 5")
+    story.capture("3", 450, "1:0-40 3:40-45", 3).capture("1", 3000, "1:0-40 2:40-50 4:50-60", 4)
+    assert "2: 40-50 committed" in story.ranges()
+    assert [f for f in found(story) if f.severity == "error"] == []
+
+
+def test_a_snapshot_of_a_replica_still_in_an_epoch_binds_the_leaders_of_later_ones() -> None:
+    story = five().leader(3, 40, 3, "1 2 3 4 5", "3 4 5").snapshot(50, 1, "1", sets="1 2 3 4 5")
+    story.capture("3", 1000, "1:0-40 3:40-45", 3)
+    later = replace(story, captures=list(story.captures))
+    assert [f.rule for f in found(story.capture("1", 400, "1:0-60", 2)) if f.severity == "error"] == [7]
+    assert [f for f in found(later.capture("1", 400, "1:0-60", 3)) if f.rule == 7] == []
+    live = replace(later, captures=later.captures[:1]).capture("1", 400, "1:0-60", 2, consistent=False)
+    assert [f for f in found(live) if f.rule == 7] == []
 
 
 def test_a_committed_batch_that_an_observer_lost_warns() -> None:
@@ -156,6 +207,51 @@ def test_a_committed_batch_that_an_observer_lost_warns() -> None:
     assert len(found(voter)[0].capture_ids) == 2
     voter.capture("2", 4000, "1:0-50", 1)
     assert found(voter)[0].resolved
+
+
+def half_of_four() -> tuple[Story, RuleFacts]:
+    """Leader 1 told 50 while, of the voters 1 to 4, nodes 3 and 4 had 20 only, as they had later on."""
+    story = Story().leader(1, 0, 1, "1 2 3 4", sets="1 2 3 4")
+    story.capture("3", 1100, "1:0-20", 1).capture("4", 1100, "1:0-20", 1)
+    return story, leader_told(50)
+
+
+def leader_told(high_watermark: int) -> RuleFacts:
+    said = {"leader_epoch": 1, "high_watermark": high_watermark}
+    return RuleFacts(
+        observations=(Observation("told", "a", 990, 1000, "status", *directory("1"), "Leader", **said),)
+    )
+
+
+def test_a_leader_counts_by_a_set_that_it_appended_above_its_high_watermark() -> None:
+    """The removal of voter 4, at 60, made nodes 1 and 2 a majority: of {1,2,3}."""
+    story, facts = half_of_four()
+    story.voters(1, 60, "1 2 3").capture("5", 1100, "1:0-70", 1)
+    assert told(story, facts) == []
+    other, _ = half_of_four()
+    other.voters(1, 60, "2 3 4").capture("5", 1100, "1:0-70", 1)
+    assert told(other, facts) == [(8, "error", 49)]
+
+
+def test_half_of_an_even_set_is_no_breach_while_a_change_may_be_out_of_sight() -> None:
+    story, facts = half_of_four()
+    assert told(story.capture("2", 1100, "1:0-55", 1), facts) == []
+    # The leader itself, in its epoch after it told that, had appended no change.
+    assert told(story.capture("1", 1100, "1:0-60", 1), facts) == [(8, "error", 49)]
+
+
+def test_a_change_above_a_hole_is_not_known_to_be_the_next() -> None:
+    """The record at 60 may have followed another one between 50 and 55, by which nodes 1 and 2 counted."""
+    story, facts = half_of_four()
+    story.voters(1, 60, "2 3 4").snapshot(55, 1, "5", at=1050)
+    story.capture("2", 900, "1:0-50", 1).capture("5", 1100, "1:55-70", 1)
+    assert told(story, facts) == []
+
+
+def test_less_than_half_is_a_breach_whatever_changes_are_out_of_sight() -> None:
+    story = three().capture("2", 1100, "1:0-20", 1).capture("3", 1100, "1:0-20", 1)
+    story.capture("5", 1100, "1:0-50", 1)
+    assert told(story, leader_told(50)) == [(8, "error", 49)]
 
 
 def test_another_disk_lost_nothing() -> None:
