@@ -71,14 +71,16 @@ def _higher_told(one: Told | None, other: Told | None) -> Told | None:
 
 
 def high_watermark_is_above_floor(view: ClusterView) -> Iterator[Breach]:
-    """Rule 6, against what files prove of an older epoch, or of the same one earlier.
+    """Rule 6, against what files prove to be reached in an older epoch, or in the same one earlier.
 
-    The latter compares two machines' clocks: a warning.
+    The latter compares two machines' clocks: a warning. What no epoch is known of says nothing: a leader that
+    does not know yet that it leads no more tells less than a later one reached.
     """
     bounds = sorted((b for b in view.known.lower_bounds if not b.believed), key=lambda bound: bound.as_of)
     of_epoch: defaultdict[int, list[LowerBound]] = defaultdict(list)
     for bound in bounds:
-        of_epoch[bound.leader_epoch].append(bound)
+        if bound.committed_in is not None:
+            of_epoch[bound.committed_in].append(bound)
     epochs = sorted(of_epoch)
     of_older = list(accumulate((max(of_epoch[e], key=_bound) for e in epochs), _higher))
     earlier = {epoch: list(accumulate(same, _higher)) for epoch, same in of_epoch.items()}
@@ -89,8 +91,8 @@ def high_watermark_is_above_floor(view: ClusterView) -> Iterator[Breach]:
         for floor in (floor for floor in floors if floor.bound > high_watermark):
             yield Breach(
                 of_rule(6),
-                "warning" if floor.leader_epoch == epoch else "error",
-                ("floor", epoch, floor.leader_epoch),
+                "warning" if floor.committed_in == epoch else "error",
+                ("floor", epoch, floor.committed_in),
                 f"Leader {seen.node_id} of epoch {epoch} told the high watermark {high_watermark}, though "
                 f"{floor.bound} was reached before.",
                 f"{seen.source}; {floor.words}",

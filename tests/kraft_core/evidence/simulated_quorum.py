@@ -155,7 +155,7 @@ class Quorum:
         leaving = self._changed_at(candidate) >= candidate.high_watermark
         if candidate.name not in voters and not (removed_too and leaving):
             return
-        epoch = max(candidate.epoch, *(self.replicas[v].epoch for v in voters if v in self.replicas)) + 1
+        epoch = max([candidate.epoch, *(self.replicas[v].epoch for v in voters if v in self.replicas)]) + 1
         granted = [candidate.name] if candidate.name in voters else []
         candidate.follow(epoch)
         for name in voters:

@@ -20,13 +20,17 @@ from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.derive import derive
 from kraft_core.evidence.facts import ClusterFacts
 from tests.kraft_core.evidence.golden import union
-from tests.kraft_core.evidence.simulated_quorum import Batch, Quorum, Replica
+from tests.kraft_core.evidence.simulated_quorum import Batch, Quorum, Replica, ReplicaName
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
 class Life:
-    """A quorum's life: the facts of each capture in order, every batch a capture holds, the settled log."""
+    """A quorum's life: the facts of each capture in order, every batch a capture holds, the settled log.
+
+    told: (ms, leader, epoch, high watermark) after each step, of all that lead or do not know yet that they
+    lead no more.
+    """
 
     def __init__(self, seed: int) -> None:
         random = Random(seed)
@@ -40,15 +44,24 @@ class Life:
         )
         self.captures: list[ClusterFacts] = []
         self.held: list[list[Batch]] = []
+        self.told: list[tuple[int, ReplicaName, int, int]] = []
         often = random.choice((0.05, 0.2, 0.5))
         for _ in range(random.randint(5, 250)):
             self.quorum.step()
+            self._hear_leaders()
             if random.random() < often:
                 self._capture(self.quorum.replicas[random.choice(sorted(self.quorum.replicas))])
             if random.random() < 0.02:
                 for replica in self.quorum.replicas.values():
                     self._capture(replica)
         self.settled = self.quorum.settle()
+
+    def _hear_leaders(self) -> None:
+        self.told += [
+            (self.quorum.now, replica.name, replica.epoch, replica.leader_high_watermark)
+            for replica in self.quorum.replicas.values()
+            if replica.leads_from is not None and replica.leader_high_watermark is not None
+        ]
 
     def _capture(self, replica: Replica) -> None:
         self.captures.append(self.quorum.capture(replica))

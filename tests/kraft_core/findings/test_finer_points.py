@@ -233,6 +233,14 @@ def test_a_leader_counts_by_a_set_that_it_appended_above_its_high_watermark() ->
     assert told(other, facts) == [(8, "error", 49)]
 
 
+def test_an_overruled_leader_tells_less_than_a_later_one_reached() -> None:
+    """The snapshot bears epoch 1, but its holder was in epoch 2 and may have learnt there how far it went."""
+    story = three().leader(2, 60, 2, "1 2 3", "2 3").snapshot(55, 1, "2", at=900, sets="1 2 3")
+    later = replace(story, captures=list(story.captures)).capture("2", 1100, "1:0-60 2:60-70", 2)
+    assert told(later, leader_told(50)) == []
+    assert told(story.capture("2", 950, "1:0-60", 1), leader_told(50)) == [(6, "warning", 50)]
+
+
 def test_half_of_an_even_set_is_no_breach_while_a_change_may_be_out_of_sight() -> None:
     story, facts = half_of_four()
     assert told(story.capture("2", 1100, "1:0-55", 1), facts) == []

@@ -1,21 +1,48 @@
-"""Simulated quorums that keep every rule, captured at random: no subset of their captures shows an error."""
+"""Simulated quorums that keep every rule, captured at random: no subset of their captures shows an error.
+
+Nor does what their leaders told of the high watermark, held against any subset.
+"""
 
 from __future__ import annotations
+
+from random import Random
 
 import pytest
 from hypothesis import example, given, settings
 
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.facts import Observation, RuleFacts
 from kraft_core.findings.judge import judge
 from tests.kraft_core.evidence.golden import union
 from tests.kraft_core.evidence.test_simulated import SEEDS, Life
 
 
+def told_by_leaders(life: Life, random: Random) -> tuple[Observation, ...]:
+    """What some of them would have answered, and when."""
+    return tuple(
+        Observation(
+            "simulated",
+            f"{at}-{node_id}",
+            at,
+            at,
+            "status",
+            node_id,
+            directory_id,
+            "Leader",
+            leader_epoch=epoch,
+            high_watermark=high_watermark,
+        )
+        for at, (node_id, directory_id), epoch, high_watermark in life.told
+        if random.random() < 0.2
+    )
+
+
 def check(seed: int) -> None:
     life = Life(seed)
+    told = RuleFacts(observations=told_by_leaders(life, Random(seed)))
     for chosen in life.subsets():
         if chosen:
-            findings = judge(conclude(union(life.captures[nth] for nth in chosen)))
+            findings = judge(conclude(union(life.captures[nth] for nth in chosen)), told)
             assert {f.rule for f in findings} <= {16}, [f.sentence for f in findings]
             assert all(f.severity == "warning" for f in findings)
 
