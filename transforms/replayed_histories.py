@@ -156,8 +156,8 @@ def matching(
     names = list(dict.fromkeys(["cluster_id", *columns]))
     if not delta_rs.exists(lake, table):
         return pa.table({name: [] for name in names})
-    count = len(delta_rs.arrow_with(lake, table, ["cluster_id"], where, cluster_id=clusters))
-    if count > most:
+    condition = where & delta_rs.among({"cluster_id": clusters})
+    if delta_rs.opened(lake, table).count_rows(filter=condition) > most:
         return None
     return delta_rs.arrow_with(lake, table, names, where, cluster_id=clusters)
 

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from kraft_core.image.line import COMMITTED, Checkpoint, Step, Stretch, first_difference, line
-from transforms.delta_rs import arrow_with, exists, rows_with
+from transforms.delta_rs import among, exists, rows_with
+from transforms.delta_rs import opened as opened_table
 from transforms.frames import milliseconds, moment
 from transforms.tables import BATCHES, LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
 
@@ -204,43 +205,54 @@ class Clock:
 def clocks(lake: Path, replays: Iterable[Replay]) -> dict[str, Clock]:
     """The clock of each cluster by its batches."""
     by_cluster = {replay.cluster_id: replay for replay in replays}
-    none: Any = np.array([], dtype=np.int64)
-    found = {cluster: clock(replay, none, none, none, none) for cluster, replay in by_cluster.items()}
-    if not exists(lake, BATCHES):
-        return found
     columns = ["cluster_id", "base_offset", "last_offset", "leader_epoch", "appended_at"]
-    batches = arrow_with(lake, BATCHES, columns, cluster_id=by_cluster)
-    owners = batches["cluster_id"].combine_chunks().dictionary_encode()
-    owner = owners.indices.to_numpy(zero_copy_only=False)
-    first = batches["base_offset"].to_numpy()
-    end = batches["last_offset"].to_numpy() + 1
-    epoch = batches["leader_epoch"].to_numpy()
-    at = batches["appended_at"].to_numpy().astype("datetime64[ms]").astype(np.int64)
-    for index, cluster in enumerate(owners.dictionary.to_pylist()):
-        mine = owner == index
-        found[cluster] = clock(by_cluster[cluster], first[mine], end[mine], epoch[mine], at[mine])
-    return found
+    pieces: defaultdict[str, list[Any]] = defaultdict(list)
+    if exists(lake, BATCHES):
+        # Every replica's batches: only what lies on the line is kept of each piece.
+        wanted = among({"cluster_id": by_cluster})
+        # Little is read ahead, which would lie in memory: what is done with it takes no time.
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1}
+        for batches in opened_table(lake, BATCHES).to_batches(columns=columns, filter=wanted, **ahead):
+            owners = batches["cluster_id"].dictionary_encode()
+            owner = owners.indices.to_numpy(zero_copy_only=False)
+            first = batches["base_offset"].to_numpy()
+            end = batches["last_offset"].to_numpy() + 1
+            epoch = batches["leader_epoch"].to_numpy()
+            at = batches["appended_at"].to_numpy().astype("datetime64[ms]").astype(np.int64)
+            for index, cluster in enumerate(owners.dictionary.to_pylist()):
+                kept = (owner == index) & on_line(by_cluster[cluster], first, end, epoch)
+                pieces[cluster].append((first[kept], end[kept], at[kept]))
+    return {cluster: clock(replay, pieces[cluster]) for cluster, replay in by_cluster.items()}
 
 
-def clock(replay: Replay, first: Any, end: Any, epoch: Any, at: Any) -> Clock:
-    """The clock from batches' first and end offsets, epochs and times (numpy arrays, in any order)."""
+def on_line(replay: Replay, first: Any, end: Any, epoch: Any) -> Any:
+    """Which batches lie on the line, by their first and end offsets and epochs (numpy arrays)."""
     stretches = [s for s in replay.steps if isinstance(s, Stretch)]
+    if not stretches:
+        return np.zeros(len(first), dtype=bool)
+    starts = np.array([s.first_offset for s in stretches])
+    place = np.searchsorted(starts, first, side="right") - 1
+    # A checkpoint may cut into the batch that the first stretch begins with.
+    place = np.where(place < 0, np.searchsorted(starts, end, side="right") - 1, place)
+    ends = np.array([s.end_offset for s in stretches])
+    epochs = np.array([s.leader_epoch for s in stretches])
+    return (place >= 0) & (first < ends[place]) & (epoch == epochs[place])
+
+
+def clock(replay: Replay, pieces: Sequence[tuple[Any, Any, Any]]) -> Clock:
+    """The clock from batches on the line: first and end offsets and times (numpy arrays, in any order)."""
     loads = [s for s in replay.steps if isinstance(s, Checkpoint) and s.timestamp is not None]
-    on_line = np.zeros(len(first), dtype=bool)
-    if stretches:
-        starts = np.array([s.first_offset for s in stretches])
-        place = np.searchsorted(starts, first, side="right") - 1
-        # A checkpoint may cut into the batch that the first stretch begins with.
-        place = np.where(place < 0, np.searchsorted(starts, end, side="right") - 1, place)
-        ends = np.array([s.end_offset for s in stretches])
-        epochs = np.array([s.leader_epoch for s in stretches])
-        on_line = (place >= 0) & (first < ends[place]) & (epoch == epochs[place])
-    first = np.concatenate([first[on_line], [c.first_offset for c in loads]]).astype(np.int64)
-    end = np.concatenate([end[on_line], [c.end_offset for c in loads]]).astype(np.int64)
-    at = np.concatenate([at[on_line], [c.timestamp for c in loads]]).astype(np.int64)
-    order = np.argsort(first, kind="stable")
-    first, end, at = first[order], end[order], at[order]
+    pieces = [
+        *pieces,
+        ([c.first_offset for c in loads], [c.end_offset for c in loads], [c.timestamp for c in loads]),
+    ]
+    order = np.argsort(joined(pieces, 0), kind="stable")
+    first, end, at = (joined(pieces, n)[order] for n in range(3))
     return Clock(first, end, at, np.maximum.accumulate(at) if len(at) else at)
+
+
+def joined(pieces: Iterable[tuple[Any, Any, Any]], column: int) -> Any:
+    return np.concatenate([piece[column] for piece in pieces]).astype(np.int64, copy=False)
 
 
 def add_transactions(lake: Path, replays: Iterable[Replay]) -> None:

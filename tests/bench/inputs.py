@@ -11,6 +11,7 @@ from kraft_core.batch import RawRecord, write_batch
 from kraft_core.codec import write_metadata_value
 from kraft_core.logdir import LOG_DIR_NAME
 from kraft_core.messages.metadata import by_api_key
+from kraft_core.uuid_text import uuid_text
 from tests.bench.frame import Bench
 
 NAMED = {"TopicRecord": 2, "PartitionRecord": 3, "PartitionChangeRecord": 5, "NoOpRecord": 20}
@@ -96,12 +97,13 @@ def mixed_batches(records: int | None = None) -> Iterator[bytes]:
             at += size
 
 
-def value(kind: str, number: int) -> RawRecord:
-    """A record of a kind, its offset and its fields by its number."""
+def value(kind: str, number: int, topic: int = 0) -> RawRecord:
+    """A record of a kind, its offset and its fields by its number, its topic's id by that of the topic."""
     message = by_api_key[NAMED[kind]]
     fields = message.default(0)
     told = {
         "name": f"topic-of-usual-length-{number:05d}",
+        "topicId": uuid_text(topic.to_bytes(16)),
         "partitionId": number,
         "replicas": [1, 2, 3],
         "isr": [1, 2],

@@ -20,7 +20,7 @@ from kraft_core.image.tables import KINDS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.secrets import redact
 from tests.kraft_core.image.worlds import Row, replay
-from transforms.replays import Replay, clock, transactions
+from transforms.replays import Replay, clock, on_line, transactions
 
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -54,7 +54,8 @@ class World:
         offsets = np.array([r.offset for r in held], dtype=np.int64)
         epochs = np.array([r.leader_epoch for r in held], dtype=np.int64)
         times = np.array([r.timestamp for r in held], dtype=np.int64)
-        made.floors = clock(made, offsets, offsets + 1, epochs, times).floors()
+        kept = on_line(made, offsets, offsets + 1, epochs)
+        made.floors = clock(made, [(offsets[kept], offsets[kept] + 1, times[kept])]).floors()
         made.transactions = transactions(made, [as_row(r) for r in held if r.type in MARKERS])
         opened = [t.begin_offset for t in made.transactions if t.begin_offset < made.start <= t.last_offset]
         made.start = min([made.start, *opened])
