@@ -98,11 +98,11 @@ def mixed_batches(records: int | None = None) -> Iterator[bytes]:
 
 
 def value(kind: str, number: int, topic: int = 0) -> RawRecord:
-    """A record of a kind, its offset and its fields by its number, its topic's id by that of the topic."""
+    """A record of a kind, its offset and its fields by its number, of the topic with that number."""
     message = by_api_key[NAMED[kind]]
     fields = message.default(0)
     told = {
-        "name": f"topic-of-usual-length-{number:05d}",
+        "name": f"topic-of-usual-length-{topic or number:05d}",
         "topicId": uuid_text(topic.to_bytes(16)),
         "partitionId": number,
         "replicas": [1, 2, 3],

@@ -105,7 +105,7 @@ def calm_log(batches: int) -> Iterator[bytes]:
     key = struct.pack(">hh", 0, LEADER_CHANGE)
     record = RawRecord(0, T0_MS, key, write_control_value(LEADER_CHANGE, elected))
     yield write_batch(0, 1, [record], is_control=True)
-    kinds = [write_batch(0, 1, [value(kind, topic, topic)]) for topic in range(TOPICS) for kind in NAMED]
+    kinds = [write_batch(0, 1, [value(kind, 0, topic)]) for topic in range(TOPICS) for kind in NAMED]
     yield from (renumbered(kinds[n % len(kinds)], n) for n in range(1, batches))
 
 
