@@ -41,7 +41,7 @@ from transforms.replays import Replay
 from transforms.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
 
 # Events that are worked out together: some 1,500 bytes each, results and all.
-TOGETHER = 300_000
+TOGETHER = 100_000
 # The tables that are read, where they are there.
 Held = Mapping[Table, ds.Dataset]
 SPREAD = pa.schema([("cluster_id", pa.string()), *EVENTS])

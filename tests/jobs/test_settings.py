@@ -8,17 +8,16 @@ import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from jobs.cli import VERBS, main
 from jobs.frame import settings
 from jobs.frame.progress import Progress
 from jobs.metrics import failure_samples
-from transforms.delta_rs import rows_with
+from tests.transforms.sound_cluster import a_row
+from transforms.delta_rs import put_rows, rows_with
 from transforms.expectations import configured, suites
-from transforms.tables import CLUSTER_NAMES
+from transforms.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "kraftlake.toml"
 MINI = "roWi3HLRRCuDirielH5nnw"
@@ -169,19 +168,18 @@ def test_clusters_are_named_in_the_lake(
     ]
 
 
+@pytest.mark.usefixtures("spark")
 def test_clusters_and_metrics_say_what_could_not_be_derived(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "lake.json").write_text('{"format_version": 1}')
-    rows = {
-        "captures": [{"cluster_id": c, "captured_at": NOON} for c in "ab"],
-        "derivations": [
-            {"cluster_id": "a", "failure": None},
-            {"cluster_id": "b", "failure": "OverflowError"},
-        ],
-    }
-    for table, content in rows.items():
-        write_deltalake(tmp_path / table, pa.Table.from_pylist(content))
+    derivations = [
+        a_row(DERIVATIONS, cluster_id="a"),
+        a_row(DERIVATIONS, cluster_id="b", failure="OverflowError"),
+    ]
+    put_rows(tmp_path, DERIVATIONS, derivations, by="cluster_id")
+    captures = [a_row(CAPTURES, cluster_id=c, capture_id=c, captured_at=NOON) for c in "ab"]
+    put_rows(tmp_path, CAPTURES, captures, by="cluster_id")
     assert main(["clusters", "--lake", str(tmp_path), "--format", "json"]) == 0
     told = map(json.loads, capsys.readouterr().out.splitlines())
     assert {row["cluster_id"]: row["failure"] for row in told} == {"a": None, "b": "OverflowError"}
