@@ -12,9 +12,9 @@ from typing import Any
 
 from dashboards.databases import KRAFT
 from jobs import arguments
+from jobs.frame.lakes import must_be_lake
 from jobs.frame.outcome import ExitCode, Failure
 from jobs.frame.progress import Progress
-from jobs.sql import check_is_lake
 from jobs.upkeep.publishing import add_catalog, database_of, open_lake
 
 HOST = "127.0.0.1"
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serves until it is told to stop. Raises Failure."""
-    check_is_lake(args.lake)
+    must_be_lake(args.lake, up_to_date=True)
     check_port(args.port)
     database = database_of(args)
     from jobs.frame.session import open_session

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from jobs.frame.lakes import must_be_lake
 from jobs.frame.outcome import ExitCode, Failure, one_line
 from jobs.frame.prompt import prompt
 from jobs.upkeep.publishing import add_catalog, database_of, open_lake
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer of each statement. Raises Failure for a wrong query or lake."""
-    check_is_lake(args.lake)
+    must_be_lake(args.lake, up_to_date=True)
     statements = read_statements(args)
     spark, error_type = open_catalog(args, statements)
     show = FORMATS[args.format]
@@ -99,19 +100,6 @@ def split_statements(text: str) -> list[str]:
             continue
         current, position = current + char, position + 1
     return [p.strip() for p in [*parts, current] if p.strip()]
-
-
-def check_is_lake(path: Path) -> None:
-    """Raises Failure where there is no lake, or one whose tables an earlier version wrote."""
-    from transforms.lake_files import NoLakeError, check_lake
-
-    try:
-        check_lake(path)
-        from transforms.lake_schema import check_schema
-
-        check_schema(path)
-    except NoLakeError as error:
-        raise Failure(str(error)) from None
 
 
 def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tuple[Any, type[Exception]]:

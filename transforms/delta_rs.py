@@ -20,7 +20,7 @@ import pyarrow.fs as fs
 from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transforms.frames import arrow_schema
+from transforms.frames import arrow_schema, to_arrow
 from transforms.tables import CAPTURES, Table
 
 Row = dict[str, Any]
@@ -155,31 +155,21 @@ def is_written_here(lake: Path, table: Table) -> bool:
     return "clustering" not in (DeltaTable(lake / table.name).protocol().writer_features or ())
 
 
-def replace_where(
-    lake: Path, table: Table, rows: Iterable[Row] | pa.RecordBatchReader, condition: str
-) -> None:
+def replace_where(lake: Path, table: Table, rows: pa.Table | pa.RecordBatchReader, condition: str) -> None:
     """Put rows in the place of all of which a condition (SQL) holds, as it does of them.
 
     The table is made if it is not there. Needs a session: Spark knows the types.
     """
-    if isinstance(rows, pa.RecordBatchReader):
-        create(lake, table)
+    create(lake, table)
+
+    def write() -> None:
         write_deltalake(lake / table.name, rows, mode="overwrite", predicate=condition)
-        return
-    found = pa.Table.from_pylist(list(rows), arrow_schema(table.schema))
-    create(lake, table)
-    again_if_others_commit(
-        lambda: write_deltalake(lake / table.name, found, mode="overwrite", predicate=condition)
-    )
 
-
-def replace_clusters(lake: Path, table: Table, rows: pa.Table, clusters: Iterable[str]) -> None:
-    """Put rows, of the table's columns and types, in the place of all of these clusters."""
-    create(lake, table)
-    of_them = f"cluster_id IN ({literals(clusters)})"
-    again_if_others_commit(
-        lambda: write_deltalake(lake / table.name, rows, mode="overwrite", predicate=of_them)
-    )
+    # A reader can be read once only, so that write is not repeated.
+    if isinstance(rows, pa.RecordBatchReader):
+        write()
+    else:
+        again_if_others_commit(write)
 
 
 def put_rows(lake: Path, table: Table, rows: Sequence[Row], by: str) -> None:
@@ -192,16 +182,17 @@ def put_rows(lake: Path, table: Table, rows: Sequence[Row], by: str) -> None:
     held = rows_with(lake, table, **{by: values})
     if held:
         wanted = {tuple(row[name] for name in table.key): row for row in (*held, *rows)}
-        replace_where(lake, table, wanted.values(), f"{by} IN ({literals(values)})")
+        replace_where(lake, table, to_arrow(wanted.values(), table.schema), among_texts(by, values))
         return
     create(lake, table)
-    found = pa.Table.from_pylist(list(rows), arrow_schema(table.schema))
+    found = to_arrow(rows, table.schema)
     again_if_others_commit(lambda: write_deltalake(lake / table.name, found, mode="append"))
 
 
-def literals(texts: Iterable[str]) -> str:
-    """Texts as delta-rs's SQL writes them."""
-    return ", ".join("'" + text.replace("'", "''") + "'" for text in sorted(texts))
+def among_texts(column: str, texts: Iterable[str]) -> str:
+    """The condition that a column has one of the texts, as delta-rs's SQL writes it."""
+    quoted = ", ".join("'" + text.replace("'", "''") + "'" for text in sorted(texts))
+    return f"{column} IN ({quoted})"
 
 
 def create(lake: Path, table: Table) -> None:

@@ -104,7 +104,7 @@ class Lake:
         if not delta_rs.is_written_here(self.path, table):
             self.replace(table, self.spark.createDataFrame(rows, table.schema), clusters)
         elif not self.exists(table) or not self.holds(table, rows, clusters):
-            delta_rs.replace_clusters(self.path, table, rows, clusters)
+            delta_rs.replace_where(self.path, table, rows, delta_rs.among_texts("cluster_id", clusters))
 
     def holds(self, table: Table, rows: pa.Table, clusters: Sequence[str]) -> bool:
         """Whether the table, which exists, holds these rows of the clusters and no others."""

@@ -19,19 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from kraft_core.image.from_columns import fields_of
+from kraft_core.image.from_columns import MESSAGES, Record, fields_of
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.history import SNAPSHOT, History, Version, rows
 from kraft_core.image.image import Image
-from kraft_core.image.kinds import RULES
 from kraft_core.image.line import COMMITTED, Stretch
 from kraft_core.image.tables import ZK_MIGRATION
-from kraft_core.messages.metadata import METADATA_RECORDS
-from kraft_core.messages.schema import Message
 from transforms import delta_rs
 from transforms.frames import milliseconds, moment
 from transforms.partition_columns import CHANGE, REGISTRATION
-from transforms.replays import ABORT, BEGIN, END, Replay, replaced_by
+from transforms.replays import MARKERS, Replay, replaced_by
 from transforms.tables import (
     CLIENT_QUOTAS,
     HISTORIES,
@@ -43,22 +40,9 @@ from transforms.tables import (
 )
 
 Row = dict[str, Any]
-MARKERS = (BEGIN, END, ABORT)
-MESSAGES: Mapping[str, Message] = {m.type_name: m for m in METADATA_RECORDS if m.type_name in RULES}
 KIND_OF = {ZK_MIGRATION_STATES.name: ZK_MIGRATION}
 PARTITION_TYPES = frozenset({REGISTRATION, CHANGE})
 TIMES = ("valid_from_at", "valid_to_at", "appended_at")
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A row of records, or of snapshot_records, as the core takes it. timestamp: ms."""
-
-    offset: int
-    leader_epoch: int
-    timestamp: int
-    type: str
-    value: Row | None
 
 
 # A record with the digest of its checkpoint; None: it is one of the log.

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraft_core.image.line import COMMITTED, Checkpoint, Step, Stretch, first_difference, line
-from transforms.delta_rs import among, exists, rows_with
+from transforms.delta_rs import among, among_texts, exists, rows_with
 from transforms.delta_rs import opened as opened_table
 from transforms.frames import milliseconds, moment
 from transforms.tables import BATCHES, LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
@@ -26,6 +26,7 @@ Row = dict[str, Any]
 TOGETHER = 32
 STARTS = pa.schema([("cluster_id", pa.string()), ("start", pa.int64())])
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"
+MARKERS = (BEGIN, END, ABORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,8 @@ def replaced_by(replays: Iterable[Replay], clusters: Iterable[str]) -> str:
     replay of their own cluster starts are among them.
     """
     start = min(replay.start for replay in replays)
-    named = ", ".join("'" + cluster.replace("'", "''") + "'" for cluster in clusters)
-    return f"cluster_id IN ({named}) AND (valid_to_offset IS NULL OR valid_to_offset >= {start})"
+    of_them = among_texts("cluster_id", clusters)
+    return f"{of_them} AND (valid_to_offset IS NULL OR valid_to_offset >= {start})"
 
 
 def current_lines(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:
@@ -261,7 +262,7 @@ def add_transactions(lake: Path, replays: Iterable[Replay]) -> None:
     columns = ["cluster_id", "offset", "leader_epoch", "appended_at", "type"]
     columns += ["begin_transaction", "abort_transaction"]
     markers: dict[str, list[Row]] = defaultdict(list)
-    for row in rows_with(lake, RECORDS, columns, cluster_id=by_cluster, type=(BEGIN, END, ABORT)):
+    for row in rows_with(lake, RECORDS, columns, cluster_id=by_cluster, type=MARKERS):
         markers[row["cluster_id"]].append(row)
     for replay in by_cluster.values():
         replay.transactions = transactions(replay, markers[replay.cluster_id])

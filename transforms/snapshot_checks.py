@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -22,24 +22,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kraft_core.columnar.schema import message_columns
 from kraft_core.findings.deviations import unlawful
 from kraft_core.findings.facts import SnapshotDeviation
 from kraft_core.findings.prefixes import CheckpointKey, Replay
-from kraft_core.image.from_columns import fields_of
+from kraft_core.image.from_columns import MESSAGES, Record, fields_of
 from kraft_core.image.image import Image
-from kraft_core.image.kinds import RULES
 from kraft_core.image.snapshot_check import deviations
 from transforms.frames import spark_types
 from transforms.lake import in_clusters
+from transforms.replays import MARKERS
 from transforms.tables import SNAPSHOT_CHECKS
 
 Row = dict[str, Any]
 EQUAL, LAWFUL, DEVIATES = "equal", "lawful", "deviates"
 UNREAD_LOG, UNREAD_CHECKPOINT = "unread_log", "unread_checkpoint"
-TRANSACTIONS = ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
-# All other records leave the metadata as it is.
-MESSAGES = {m.type_name: m for m in message_columns() if m.type_name in RULES}
 # In this order at one offset: where the replay starts, what it has come to, and the record that goes on.
 START, CHECKPOINT, RECORD = range(3)
 KEY = ("end_offset", "leader_epoch", "content_digest")
@@ -87,16 +83,6 @@ def deviation_schema() -> StructType:
     return StructType([*(columns[name] for name in ("cluster_id", *KEY)), *inner.fields])
 
 
-class Told(NamedTuple):
-    """A record as MetadataRecord has it."""
-
-    offset: int
-    leader_epoch: int
-    type: str
-    value: Mapping[str, Any] | None
-    timestamp: int = -1
-
-
 def checked_snapshots(
     records: DataFrame, snapshot_records: DataFrame, todo: Sequence[tuple[str, Replay]], tasks: int
 ) -> DataFrame:
@@ -140,7 +126,7 @@ def log_records(spark: SparkSession, records: DataFrame, todo: Sequence[tuple[st
     ]
     lowest = min((part["first_offset"] for part in parts), default=0)
     logs = F.broadcast(spark.createDataFrame(pa.Table.from_pylist(parts, schema=LOGS)))
-    counts = F.col("type").isin(*MESSAGES, *TRANSACTIONS) | F.col("unread_reason").isNotNull()
+    counts = F.col("type").isin(*MESSAGES, *MARKERS) | F.col("unread_reason").isNotNull()
     return (
         records.where((F.col("offset") >= lowest) & counts)
         .join(logs, ["cluster_id", "leader_epoch"])
@@ -228,7 +214,7 @@ def image_of(checkpoint: CheckpointKey, rows: Iterable[Row]) -> Image | None:
     """The image of a checkpoint; None where a record of it cannot be read."""
     unread: list[int] = []
 
-    def readable() -> Iterator[Told]:
+    def readable() -> Iterator[Record]:
         for row in rows:
             if row["is_unread"]:
                 unread.append(row["place"])
@@ -258,7 +244,7 @@ def compared(replayed: Image | None, image: Image | None, checkpoint: Checkpoint
 DEVIATION = tuple(name for name in SnapshotDeviation.__slots__ if name not in KEY)
 
 
-def told(row: Row) -> Told:
+def told(row: Row) -> Record:
     """A record from its row."""
     message = MESSAGES.get(row["type"])
     value: Mapping[str, Any] = {}
@@ -266,7 +252,7 @@ def told(row: Row) -> Told:
         # Columns that are null are not in the text.
         columns = json.loads(row["value"], object_hook=partial(defaultdict, none))
         value = fields_of(message, columns[message.column], row["redacted"])
-    return Told(row["place"], row["leader_epoch"], row["type"], value)
+    return Record(row["place"], row["leader_epoch"], -1, row["type"], value)
 
 
 def none() -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs.frame.progress import Progress
 from transforms import delta_rs
-from transforms.frames import moment, to_frame
+from transforms.frames import moment, to_arrow
 from transforms.histories import Histories, histories
 from transforms.history_line import frame_of
 from transforms.lake import Lake, escape, in_clusters
@@ -59,8 +59,7 @@ def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
             write_by_sql(lake, todo)
         of_all = replaced_by(todo, [replay.cluster_id for replay in todo])
         write_rows(lake, PARTITIONS, partition_rows(lake.path, todo), of_all)
-    clusters = ", ".join(f"'{escape(replay.cluster_id)}'" for replay in todo)
-    of_them = f"cluster_id IN ({clusters})"
+    of_them = delta_rs.among_texts("cluster_id", (replay.cluster_id for replay in todo))
     rows = list(transaction_rows(todo))
     if rows or lake.exists(METADATA_TRANSACTIONS):
         write_rows(lake, METADATA_TRANSACTIONS, rows, of_them)
@@ -75,11 +74,12 @@ def write_all(lake: Lake, made: Sequence[Rewritten]) -> None:
 
 def write_rows(lake: Lake, table: Table, rows: list[Row] | pa.RecordBatchReader, condition: str) -> None:
     """Replace the rows of which the condition holds, without Spark where that can be."""
+    found = rows if isinstance(rows, pa.RecordBatchReader) else to_arrow(rows, table.schema)
     if delta_rs.is_written_here(lake.path, table):
-        delta_rs.replace_where(lake.path, table, rows, condition)
+        delta_rs.replace_where(lake.path, table, found, condition)
     else:
-        held = rows.read_all().to_pylist() if isinstance(rows, pa.RecordBatchReader) else rows
-        lake.replace_where(table, to_frame(lake.spark, held, table.schema), condition)
+        held = found.read_all() if isinstance(found, pa.RecordBatchReader) else found
+        lake.replace_where(table, lake.spark.createDataFrame(held, table.schema), condition)
 
 
 def write_by_sql(lake: Lake, todo: Sequence[Replay]) -> None:

@@ -8,12 +8,15 @@ from jobs.frame.outcome import Failure
 from transforms.lake_files import NoLakeError, check_lake
 
 
-def must_be_lake(path: Path) -> None:
-    """Raises Failure where there is no lake that this version reads."""
+def must_be_lake(path: Path, up_to_date: bool = False) -> None:
+    """Raises Failure where there is no lake that this version reads.
+
+    up_to_date: nor one that lacks columns, which whoever asks by Spark would ask for.
+    """
     try:
         check_lake(path)
-        from transforms.lake_schema import missing_columns
+        from transforms.lake_schema import check_schema, missing_columns
 
-        missing_columns(path)
+        (check_schema if up_to_date else missing_columns)(path)
     except NoLakeError as error:
         raise Failure(str(error)) from None

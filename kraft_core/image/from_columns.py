@@ -6,16 +6,32 @@ A column that is null says that the record's version has no such field, unless t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from kraft_core.columnar.schema import message_fields, table_fields
 from kraft_core.image.delegation_tokens import TokenDigest
 from kraft_core.image.from_rows import REDACTED
+from kraft_core.image.kinds import RULES
+from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.schema import Field, Message
 
 Row = Mapping[str, Any]
 Fields = dict[str, Any]
+# By the names of the record types: what changes the metadata.
+MESSAGES: Mapping[str, Message] = {m.type_name: m for m in METADATA_RECORDS if m.type_name in RULES}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as the image takes it. timestamp: ms, -1 where it does not matter."""
+
+    offset: int
+    leader_epoch: int
+    timestamp: int
+    type: str
+    value: Row | None
 
 
 def fields_of(message: Message, row: Row, redacted: bool) -> Fields:

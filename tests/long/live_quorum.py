@@ -12,9 +12,19 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 VERSION = "4.3.1"
 FETCH_TIMEOUT_MS = 15_000
 HIDDEN = shutil.ignore_patterns("*.index", "*.timeindex", "*.txnindex", "*.lock", ".lock", "quorum-state")
+
+
+def kafka_tools() -> Path:
+    """The folder that KAFKA_TOOLS names; without it the test is skipped."""
+    folder = os.environ.get("KAFKA_TOOLS")
+    if not folder:
+        pytest.skip("KAFKA_TOOLS names no folder with the script k")
+    return Path(folder)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ captures alone. KAFKA_TOOLS is the folder of the script k, which starts Kafka's 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ import pytest
 from dashboards.report.words import listed
 from jobs.cli import main
 from tests.dashboards.browser import Visit, launched
-from tests.long.live_quorum import LiveQuorum
+from tests.long.live_quorum import LiveQuorum, kafka_tools
 
 pytestmark = pytest.mark.long
 
@@ -108,14 +107,10 @@ class Story:
 @pytest.fixture(scope="module")
 def story(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Story:
     """The evening, once for all tests."""
-    tools = os.environ.get("KAFKA_TOOLS")
-    if not tools:
-        pytest.skip("KAFKA_TOOLS names no folder with the script k")
+    tools = kafka_tools()
     assert spark
     folder = tmp_path_factory.mktemp("evening")
-    quorum = LiveQuorum(
-        Path(tools), folder / "quorum", 29900, fetch_timeouts=dict.fromkeys((1, 2, 3), PATIENT_MS)
-    )
+    quorum = LiveQuorum(tools, folder / "quorum", 29900, fetch_timeouts=dict.fromkeys((1, 2, 3), PATIENT_MS))
     try:
         return played(Evening(quorum, folder / "copies", folder / "lake", folder / "page.html"))
     finally:

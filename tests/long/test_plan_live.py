@@ -5,7 +5,6 @@ KAFKA_TOOLS is the folder of the script k, which starts Kafka's tools (k 4.3.1 m
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -21,15 +20,12 @@ from kraft_core.plan.planning import Plan, plan
 from kraft_core.plan.registrations import registrations
 from kraft_core.plan.standing import Standing, quorum_of
 from kraft_core.raft.voters import Endpoint
-from tests.long.live_quorum import LiveQuorum, Tool
+from tests.long.live_quorum import LiveQuorum, Tool, kafka_tools
 
 
 @pytest.fixture
 def tools() -> Path:
-    folder = os.environ.get("KAFKA_TOOLS")
-    if not folder:
-        pytest.skip("KAFKA_TOOLS names no folder with the script k")
-    return Path(folder)
+    return kafka_tools()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ KAFKA_TOOLS is the folder of the script k, which starts Kafka's tools (k 4.3.1 d
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kraft_core.logdir import ControllerDir
 from kraft_core.protocol.simulation import Setup, random_run, simulate
 from kraft_core.segment import scan
 from tests.kraft_core.protocol.test_directories import write_quorum
+from tests.long.live_quorum import kafka_tools
 
 COMPLAINTS = ("isvalid: false", "Exception", "Found invalid", "mismatch")
 
@@ -22,9 +22,7 @@ COMPLAINTS = ("isvalid: false", "Exception", "Found invalid", "mismatch")
 @pytest.mark.long
 @pytest.mark.parametrize("setup", [Setup(12, voters=5, observers=1), Setup(4, voters=3, static=True)])
 def test_kafka_reads_the_directories_without_a_complaint(setup: Setup, tmp_path: Path) -> None:
-    tools = os.environ.get("KAFKA_TOOLS")
-    if not tools:
-        pytest.skip("KAFKA_TOOLS names no folder with the script k")
+    tools = kafka_tools()
     quorum = simulate(random_run(setup, 60)).quorum
     for directory in write_quorum(quorum, tmp_path):
         files = [str(file.path) for file in (*directory.segments, *directory.checkpoints) if file.size_bytes]

@@ -31,7 +31,7 @@ from tests.transforms.replayed import (
     whole,
 )
 from transforms.delta_rs import replace_where, rows_with
-from transforms.frames import to_frame, to_rows
+from transforms.frames import to_arrow, to_frame, to_rows
 from transforms.histories import histories
 from transforms.partition_replay import partition_rows
 from transforms.replayed_histories import Rewritten, replayed_histories
@@ -202,7 +202,7 @@ def replay_by_columns(lake: Path, replays: list[Replay]) -> None:
 def write_all(lake: Path, changed: Sequence[Rewritten] | None) -> None:
     assert changed is not None
     for each in changed:
-        replace_where(lake, each.table, each.rows, each.condition)
+        replace_where(lake, each.table, to_arrow(each.rows, each.table.schema), each.condition)
 
 
 def held(lake: Path) -> dict[str, list[Any]]:
