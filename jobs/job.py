@@ -20,6 +20,9 @@ from jobs.frame.verdict import verdict
 from jobs.upkeep.publishing import check_database, database_of, publish
 from transforms.lake_files import NoLakeError, check_lake, prepare_lake
 
+# Where less than this is to be read, the JVM is better not left to optimise itself.
+QUICK_BYTES = 64 * 1024 * 1024
+
 
 @contextmanager
 def opened_job(

@@ -13,7 +13,7 @@ from jobs.frame.outcome import ExitCode
 from jobs.frame.progress import Progress
 from jobs.frame.record import Record
 from jobs.frame.verdict import add_fail_on
-from jobs.job import Job, opened_job
+from jobs.job import QUICK_BYTES, Job, opened_job
 from jobs.report import add_report, write_page
 from jobs.unchanged import end_if_unchanged
 from jobs.upkeep.publishing import publish_known
@@ -24,9 +24,6 @@ EXAMPLES = """examples:
   kraftlake run --captures node-1 node-2 node-3 --lake .lake --dry-run
   kraftlake run --captures /backup/2026-11-21.tar.gz s3://backup/controllers --lake /data/lake
   kraftlake run --captures /mnt/copy --cluster-id rPoTXydvQsK3Nv6AA77Cqg --node-id 1 --lake .lake"""
-
-# Below this the JVM is better not left to optimise itself.
-QUICK_BYTES = 64 * 1024 * 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,10 +13,10 @@ from jobs.findings import by_urgency, told
 from jobs.frame.progress import Progress
 from jobs.frame.telling import counted, recovery_headline
 from jobs.frame.verdict import add_fail_on
-from jobs.job import opened_job
+from jobs.job import QUICK_BYTES, opened_job
 from transforms.answers import Unseen, unseen
-from transforms.delta_rs import rows_with
-from transforms.tables import FINDINGS, RECOVERIES
+from transforms.delta_rs import rows_with, size_bytes
+from transforms.tables import FINDINGS, RECOVERIES, TABLES
 
 EXAMPLES = """examples:
   kraftlake validate --lake /data/lake
@@ -65,7 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    with opened_job(args, Progress(args.log), make_lake=False) as job:
+    quick = sum(size_bytes(args.lake, table) for table in TABLES) < QUICK_BYTES
+    with opened_job(args, Progress(args.log), make_lake=False, quick=quick) as job:
         chosen = chosen_clusters(job, args)
         now, allowed = arguments.now_of(args), args.settings.expectations
         if args.failing:

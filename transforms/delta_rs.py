@@ -102,6 +102,13 @@ def small_files(lake: Path, table: Table, less_than_bytes: int) -> int:
     return pc.sum(pc.less(sizes, less_than_bytes)).as_py() or 0
 
 
+def size_bytes(lake: Path, table: Table) -> int:
+    """The size of a table's files; 0 where it was not written yet."""
+    if not exists(lake, table):
+        return 0
+    return pc.sum(pa.table(DeltaTable(lake / table.name).get_add_actions())["size_bytes"]).as_py() or 0
+
+
 def old_files(lake: Path, table: Table, before_s: float) -> list[Path]:
     """The files of a table that its newest version does not need, written before a time (seconds)."""
     if not exists(lake, table):

@@ -19,7 +19,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms import tables
+from transforms import delta_rs, tables
 from transforms.expectation_suites import COMMON, WHOLE_LAKE, Check, Expectation, Suite, all_filled, suites
 from transforms.frames import to_frame, to_rows
 from transforms.lake import Lake, in_clusters
@@ -32,6 +32,8 @@ Overrides = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # Too large to be looked at whole by every run, beside the histories.
 BIG = (tables.BATCHES, tables.RECORDS, tables.SNAPSHOT_RECORDS)
 LISTED_ROWS = 20
+# Smaller tables are not read by Spark.
+AT_HAND_BYTES = 1024 * 1024
 SEVERITIES = {"error": "critical", "warning": "warning"}
 
 
@@ -67,7 +69,7 @@ def expect(
     UnknownExpectationError for overrides of what there is not.
     """
     chosen = configured(suites(), overrides)
-    every = {t.name: lake.read(t) for t in TABLES}
+    every = held(lake)
     frames = scoped(every, scope)
     found = [
         row | {"run_id": run_id, "loaded_at": started_at}
@@ -82,6 +84,12 @@ def expect(
     return found
 
 
+def held(lake: Lake) -> dict[str, DataFrame]:
+    """Every table of the lake."""
+    small = {t for t in TABLES if lake.exists(t) and delta_rs.size_bytes(lake.path, t) < AT_HAND_BYTES}
+    return {t.name: lake.read_at_hand(t) if t in small else lake.read(t) for t in TABLES}
+
+
 def failing_rows(
     lake: Lake,
     name: str,
@@ -94,7 +102,7 @@ def failing_rows(
         for check in suite.checks:
             for expectation in check.expectations:
                 if f"{suite.table.name}.{expectation.name}" == name:
-                    frames = scoped({t.name: lake.read(t) for t in TABLES}, Scope(clusters))
+                    frames = scoped(held(lake), Scope(clusters))
                     return relation(suite, check, frames, now).where(~holds(expectation))
     raise UnknownExpectationError(
         f"there is no expectation {name}; they are named like captures.log_is_gapless"

@@ -15,9 +15,10 @@ import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from transforms import delta_rs
-from transforms.frames import to_frame
+from transforms.frames import arrow_schema, to_frame
 from transforms.lake_files import check_lake, generation
 from transforms.tables import Table
 
@@ -42,6 +43,17 @@ class Lake:
         if self.exists(table):
             return self.spark.read.format("delta").load(self.location(table))
         return self.spark.createDataFrame([], table.schema)
+
+    def read_at_hand(self, table: Table) -> DataFrame:
+        """All rows of a table that exists, read by delta-rs: for small ones, and queries of many tables.
+
+        Planning a query costs Spark a second for each Delta table in it. Every column may be null, whatever
+        is declared: else Spark would take it for granted that none is.
+        """
+        fields = [StructField(field.name, field.dataType) for field in table.schema]
+        rows = delta_rs.arrow_with(self.path, table, table.names)
+        schema = StructType(fields)
+        return self.spark.createDataFrame(rows.cast(arrow_schema(schema)), schema)
 
     def create(self, table: Table) -> None:
         """The Delta table with its comments, clustering and checks, if it is not there."""

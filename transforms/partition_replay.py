@@ -108,6 +108,8 @@ def spread(held: Held, replays: Sequence[Replay], stack: ExitStack) -> Iterator[
         with pa.OSFile(str(file)) as source:
             yield pa.ipc.open_stream(source).read_all()
         file.unlink()
+        # Of what Arrow took for the bucket, it would keep the most.
+        pa.default_memory_pool().release_unused()
 
 
 def bucket_of(told: pa.Table, count: int) -> Any:

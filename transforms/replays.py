@@ -22,8 +22,11 @@ from transforms.frames import milliseconds, moment
 from transforms.tables import BATCHES, LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
 
 Row = dict[str, Any]
-# Clusters whose batches are looked at together: their times lie in memory at once.
-TOGETHER = 32
+# Clusters whose batches are looked at together: their times lie in memory at once, those of one cluster's
+# replicas joined as soon as they are so many.
+TOGETHER, JOINED = 32, 500_000
+# First offsets, ends (exclusive) and times (ms) of batches: numpy arrays.
+Times = tuple[Any, Any, Any]
 STARTS = pa.schema([("cluster_id", pa.string()), ("start", pa.int64())])
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"
 MARKERS = (BEGIN, END, ABORT)
@@ -207,7 +210,7 @@ def clocks(lake: Path, replays: Iterable[Replay]) -> dict[str, Clock]:
     """The clock of each cluster by its batches."""
     by_cluster = {replay.cluster_id: replay for replay in replays}
     columns = ["cluster_id", "base_offset", "last_offset", "leader_epoch", "appended_at"]
-    pieces: defaultdict[str, list[Any]] = defaultdict(list)
+    pieces: defaultdict[str, list[Times]] = defaultdict(list)
     if exists(lake, BATCHES):
         # Every replica's batches: only what lies on the line is kept of each piece.
         wanted = among({"cluster_id": by_cluster})
@@ -222,8 +225,28 @@ def clocks(lake: Path, replays: Iterable[Replay]) -> dict[str, Clock]:
             at = batches["appended_at"].to_numpy().astype("datetime64[ms]").astype(np.int64)
             for index, cluster in enumerate(owners.dictionary.to_pylist()):
                 kept = (owner == index) & on_line(by_cluster[cluster], first, end, epoch)
-                pieces[cluster].append((first[kept], end[kept], at[kept]))
-    return {cluster: clock(replay, pieces[cluster]) for cluster, replay in by_cluster.items()}
+                add_times(pieces[cluster], (first[kept], end[kept], at[kept]))
+    found = {cluster: clock(replay, pieces[cluster]) for cluster, replay in by_cluster.items()}
+    # What Arrow took for the scan it would keep, beside all that comes now.
+    pa.default_memory_pool().release_unused()
+    return found
+
+
+def add_times(pieces: list[Times], more: Times) -> None:
+    """Add a piece to those of a cluster; the first of them is what was joined so far."""
+    pieces.append(more)
+    if sum(len(first) for first, _, _ in pieces[1:]) >= JOINED:
+        pieces[:] = [joined(pieces)]
+
+
+def joined(pieces: Sequence[Times]) -> Times:
+    """The batches of all pieces by their first offsets, each once."""
+    first, end, at = (np.concatenate([piece[n] for piece in pieces]) for n in range(3))
+    order = np.argsort(first, kind="stable")
+    first, end, at = first[order], end[order], at[order]
+    new = np.ones(len(first), dtype=bool)
+    new[1:] = (np.diff(first) != 0) | (np.diff(end) != 0) | (np.diff(at) != 0)
+    return first[new], end[new], at[new]
 
 
 def on_line(replay: Replay, first: Any, end: Any, epoch: Any) -> Any:
@@ -240,20 +263,12 @@ def on_line(replay: Replay, first: Any, end: Any, epoch: Any) -> Any:
     return (place >= 0) & (first < ends[place]) & (epoch == epochs[place])
 
 
-def clock(replay: Replay, pieces: Sequence[tuple[Any, Any, Any]]) -> Clock:
-    """The clock from batches on the line: first and end offsets and times (numpy arrays, in any order)."""
-    loads = [s for s in replay.steps if isinstance(s, Checkpoint) and s.timestamp is not None]
-    pieces = [
-        *pieces,
-        ([c.first_offset for c in loads], [c.end_offset for c in loads], [c.timestamp for c in loads]),
-    ]
-    order = np.argsort(joined(pieces, 0), kind="stable")
-    first, end, at = (joined(pieces, n)[order] for n in range(3))
-    return Clock(first, end, at, np.maximum.accumulate(at) if len(at) else at)
-
-
-def joined(pieces: Iterable[tuple[Any, Any, Any]], column: int) -> Any:
-    return np.concatenate([piece[column] for piece in pieces]).astype(np.int64, copy=False)
+def clock(replay: Replay, pieces: Sequence[Times]) -> Clock:
+    """The clock from batches on the line, in any order."""
+    loads = [(s.first_offset, s.end_offset, s.timestamp) for s in replay.steps if isinstance(s, Checkpoint)]
+    timed = np.array([load for load in loads if load[2] is not None], dtype=np.int64).reshape(-1, 3)
+    first, end, at = joined([*pieces, (timed[:, 0], timed[:, 1], timed[:, 2])])
+    return Clock(first, end, at, np.maximum.accumulate(at))
 
 
 def add_transactions(lake: Path, replays: Iterable[Replay]) -> None:

@@ -13,7 +13,7 @@ from transforms.delta_rs import create, put_rows, rows_with
 from transforms.frames import arrow_schema
 from transforms.lake import Lake
 from transforms.lake_files import prepare_lake
-from transforms.tables import EXPIRED_CAPTURES, RUNS, VOTER_SETS
+from transforms.tables import BROKERS, EXPIRED_CAPTURES, RUNS, SNAPSHOTS, VOTER_SETS, Table
 
 NAMES = ["cluster_id", "capture_id", "node_id"]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -63,3 +63,14 @@ def test_equal_rows_are_not_written(spark: Any, lake: Any, tmp_path: Path) -> No
     assert not other.holds(VOTER_SETS, rows.slice(0, 0), one)
     other.replace_few(VOTER_SETS, rows.slice(0, 0), one)
     assert {row["cluster_id"] for row in rows_with(other.path, VOTER_SETS, ["cluster_id"])} == {*clusters[1:]}
+
+
+@pytest.mark.parametrize("table", [VOTER_SETS, SNAPSHOTS, BROKERS, RUNS], ids=lambda t: t.name)
+def test_a_table_read_at_hand_is_what_spark_reads(lake: Any, table: Table) -> None:
+    """But for what may be null: an expectation that a column is filled has to see that it is not."""
+    by_key = [(name, "ascending") for name in table.key]
+    frames = lake.read(table).select(table.names), lake.read_at_hand(table)
+    assert frames[0].dtypes == frames[1].dtypes
+    theirs, ours = (frame.toArrow().sort_by(by_key).to_pylist() for frame in frames)
+    assert theirs == ours != []
+    assert all(field.nullable for field in frames[1].schema.fields)
