@@ -108,8 +108,7 @@ class Lake:
 
     def replace(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:
         """Replace all rows of the named clusters."""
-        names = ", ".join(f"'{escape(c)}'" for c in sorted(clusters))
-        self.replace_where(table, rows, f"cluster_id IN ({names})")
+        self.replace_where(table, rows, of_clusters(clusters))
 
     def replace_few(self, table: Table, rows: pa.Table, clusters: Sequence[str]) -> None:
         """The same for rows at hand, of the table's columns and types; none is written if they are there."""
@@ -148,6 +147,12 @@ class Lake:
 def in_clusters(clusters: Iterable[str]) -> Column:
     """The condition that a row belongs to one of the clusters."""
     return F.col("cluster_id").isin(sorted(clusters))
+
+
+def of_clusters(clusters: Iterable[str]) -> str:
+    """The same condition in Spark's SQL."""
+    names = ", ".join(f"'{escape(c)}'" for c in sorted(clusters))
+    return f"cluster_id IN ({names})"
 
 
 def escape(text: str) -> str:

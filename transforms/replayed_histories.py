@@ -302,7 +302,9 @@ def rewritten(
             fresh += after
             fresh += [row for row in held if not is_replaced(row, replay)]
     if changed:
-        yield Rewritten(table, in_order(table, fresh), replaced_by(replays, changed))
+        yield Rewritten(
+            table, in_order(table, fresh), replaced_by(replays, delta_rs.among_texts("cluster_id", changed))
+        )
 
 
 def in_order(table: Table, held: list[Row]) -> list[Row]:

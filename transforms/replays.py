@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraft_core.image.line import COMMITTED, Checkpoint, Step, Stretch, first_difference, line
-from transforms.delta_rs import among, among_texts, exists, rows_with
+from transforms.delta_rs import among, exists, rows_with
 from transforms.delta_rs import opened as opened_table
 from transforms.frames import milliseconds, moment
 from transforms.tables import BATCHES, LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
@@ -111,14 +111,13 @@ def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[Replay]:
     return list(lines.values())
 
 
-def replaced_by(replays: Iterable[Replay], clusters: Iterable[str]) -> str:
-    """The condition (SQL) of versions that may be other ones after the replays.
+def replaced_by(replays: Iterable[Replay], of_them: str) -> str:
+    """The condition (SQL) of versions that may be other ones after the replays; `of_them` says whose.
 
-    It is one for all clusters, since delta-rs takes long over long conditions: some that end before the
-    replay of their own cluster starts are among them.
+    It is one for all clusters, since long conditions take long: some versions that end before the replay of
+    their own cluster starts are among them.
     """
     start = min(replay.start for replay in replays)
-    of_them = among_texts("cluster_id", clusters)
     return f"{of_them} AND (valid_to_offset IS NULL OR valid_to_offset >= {start})"
 
 

@@ -15,7 +15,7 @@ from transforms import delta_rs
 from transforms.frames import moment, to_arrow
 from transforms.histories import Histories, histories
 from transforms.history_line import frame_of
-from transforms.lake import Lake, escape, in_clusters
+from transforms.lake import Lake, in_clusters, of_clusters
 from transforms.partition_replay import partition_rows
 from transforms.replayed_histories import Rewritten, replayed_histories
 from transforms.replays import STARTS, Replay, replaced_by, replays, step_row
@@ -48,6 +48,7 @@ def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, wh
 
 def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
     """What is little by the core; else partitions by columns, and the rest by the core or by SQL."""
+    of_them = delta_rs.among_texts("cluster_id", (replay.cluster_id for replay in todo))
     little = replayed_histories(lake.path, todo, HISTORIES, MOST_IN_ALL)
     if little is not None:
         write_all(lake, little)
@@ -57,9 +58,7 @@ def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
             write_all(lake, others)
         else:
             write_by_sql(lake, todo)
-        of_all = replaced_by(todo, [replay.cluster_id for replay in todo])
-        write_rows(lake, PARTITIONS, partition_rows(lake.path, todo), of_all)
-    of_them = delta_rs.among_texts("cluster_id", (replay.cluster_id for replay in todo))
+        write_rows(lake, PARTITIONS, partition_rows(lake.path, todo), replaced_by(todo, of_them))
     rows = list(transaction_rows(todo))
     if rows or lake.exists(METADATA_TRANSACTIONS):
         write_rows(lake, METADATA_TRANSACTIONS, rows, of_them)
@@ -97,27 +96,30 @@ def write_by_sql(lake: Lake, todo: Sequence[Replay]) -> None:
 
 def kept_versions(lake: Lake, todo: Sequence[Replay]) -> dict[str, DataFrame]:
     """By table, the versions that stand where the replays start."""
-    going_on = [{"cluster_id": r.cluster_id, "start": r.start} for r in todo if r.start > 0]
-    if not going_on:
+    if not any(replay.start > 0 for replay in todo):
         return {}
-    starts = F.broadcast(frame_of(lake.spark, going_on, STARTS))
-    return {
-        table.name: lake.read(table)
-        .join(starts, "cluster_id")
-        .where("valid_from_offset < start AND (valid_to_offset IS NULL OR valid_to_offset >= start)")
-        .drop("start")
-        for table in OTHERS
-        if lake.exists(table)
-    }
+    standing = "valid_from_offset < start AND (valid_to_offset IS NULL OR valid_to_offset >= start)"
+    held = [table for table in OTHERS if lake.exists(table)]
+    return {table.name: started(lake, table, todo).where(standing).drop("start") for table in held}
+
+
+def started(lake: Lake, table: Table, todo: Sequence[Replay]) -> DataFrame:
+    """The versions of the clusters, with the `start` of their replay where that is not the beginning."""
+    going_on = [{"cluster_id": r.cluster_id, "start": r.start} for r in todo if r.start > 0]
+    return lake.read(table).join(F.broadcast(frame_of(lake.spark, going_on, STARTS)), "cluster_id")
 
 
 def write_history(lake: Lake, table: Table, made: Histories, todo: Sequence[Replay]) -> None:
-    """Replace the versions that stand at the starts of the replays, and all later ones."""
-    standing = "valid_to_offset IS NULL OR valid_to_offset >="
-    replaced = " OR ".join(
-        f"(cluster_id = '{escape(r.cluster_id)}' AND ({standing} {r.start}))" for r in todo
-    )
-    lake.replace_where(table, made.rows(table), replaced)
+    """Replace the versions that stand at the starts of the replays, and all later ones.
+
+    With them go those that end later than the lowest start, but before their own: these are written again.
+    """
+    rows = made.rows(table)
+    lowest = min(replay.start for replay in todo)
+    if lake.exists(table) and any(replay.start > lowest for replay in todo):
+        ended = started(lake, table, todo).where(f"valid_to_offset >= {lowest} AND valid_to_offset < start")
+        rows = rows.unionByName(ended.select(table.names))
+    lake.replace_where(table, rows, replaced_by(todo, of_clusters(r.cluster_id for r in todo)))
 
 
 def transaction_rows(todo: Sequence[Replay]) -> Iterator[Row]:
