@@ -16,7 +16,12 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 def to_frame(spark: SparkSession, rows: Iterable[dict[str, Any]], schema: StructType) -> DataFrame:
     """Rows as a DataFrame of the schema; times are datetimes with a zone."""
-    return spark.createDataFrame(to_arrow(rows, schema), schema)
+    return from_arrow(spark, to_arrow(rows, schema), schema)
+
+
+def from_arrow(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """An Arrow table of the schema as a DataFrame; Spark refuses one without a chunk."""
+    return spark.createDataFrame(rows if len(rows) else [], schema)
 
 
 def to_arrow(rows: Iterable[dict[str, Any]], schema: StructType) -> pa.Table:

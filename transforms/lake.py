@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from transforms import delta_rs
-from transforms.frames import arrow_schema, to_frame
+from transforms.frames import arrow_schema, from_arrow, to_frame
 from transforms.lake_files import check_lake, generation
 from transforms.tables import Table
 
@@ -53,7 +53,7 @@ class Lake:
         fields = [StructField(field.name, field.dataType) for field in table.schema]
         rows = delta_rs.arrow_with(self.path, table, table.names)
         schema = StructType(fields)
-        return self.spark.createDataFrame(rows.cast(arrow_schema(schema)), schema)
+        return from_arrow(self.spark, rows.cast(arrow_schema(schema)), schema)
 
     def create(self, table: Table) -> None:
         """The Delta table with its comments, clustering and checks, if it is not there."""
@@ -113,7 +113,7 @@ class Lake:
     def replace_few(self, table: Table, rows: pa.Table, clusters: Sequence[str]) -> None:
         """The same for rows at hand, of the table's columns and types; none is written if they are there."""
         if not delta_rs.is_written_here(self.path, table):
-            self.replace(table, self.spark.createDataFrame(rows, table.schema), clusters)
+            self.replace(table, from_arrow(self.spark, rows, table.schema), clusters)
         elif not self.exists(table) or not self.holds(table, rows, clusters):
             delta_rs.replace_where(self.path, table, rows, delta_rs.among_texts("cluster_id", clusters))
 

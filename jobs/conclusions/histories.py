@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs.frame.progress import Progress
 from transforms import delta_rs
-from transforms.frames import moment, to_arrow
+from transforms.frames import from_arrow, moment, to_arrow
 from transforms.histories import Histories, histories
 from transforms.history_line import frame_of
 from transforms.lake import Lake, in_clusters, of_clusters
@@ -78,7 +78,7 @@ def write_rows(lake: Lake, table: Table, rows: list[Row] | pa.RecordBatchReader,
         delta_rs.replace_where(lake.path, table, found, condition)
     else:
         held = found.read_all() if isinstance(found, pa.RecordBatchReader) else found
-        lake.replace_where(table, lake.spark.createDataFrame(held, table.schema), condition)
+        lake.replace_where(table, from_arrow(lake.spark, held, table.schema), condition)
 
 
 def write_by_sql(lake: Lake, todo: Sequence[Replay]) -> None:

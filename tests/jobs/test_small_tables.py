@@ -13,7 +13,7 @@ from transforms.delta_rs import create, put_rows, rows_with
 from transforms.frames import arrow_schema
 from transforms.lake import Lake
 from transforms.lake_files import prepare_lake
-from transforms.tables import BROKERS, EXPIRED_CAPTURES, RUNS, SNAPSHOTS, VOTER_SETS, Table
+from transforms.tables import BROKERS, EXPIRED_CAPTURES, RUNS, SNAPSHOTS, TABLES, VOTER_SETS, Table
 
 NAMES = ["cluster_id", "capture_id", "node_id"]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -74,3 +74,9 @@ def test_a_table_read_at_hand_is_what_spark_reads(lake: Any, table: Table) -> No
     theirs, ours = (frame.toArrow().sort_by(by_key).to_pylist() for frame in frames)
     assert theirs == ours != []
     assert all(field.nullable for field in frames[1].schema.fields)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_a_table_without_rows_is_read_at_hand(spark: Any, tmp_path: Path, table: Table) -> None:
+    create(tmp_path, table)
+    assert Lake(spark, tmp_path).read_at_hand(table).collect() == []
