@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.frame import Bench, Row
-from tests.bench.inputs import batches_of, made, write_directory
+from tests.bench.inputs import batches_of, leader_change, made, renumbered, write_directory
 from tests.bench.lakes import commits, ingest_seconds, new_lake, reported
 
 REPLICAS = 5
@@ -38,7 +38,7 @@ def nights(bench: Bench, count: int) -> Iterator[Row]:
     yield Row(f"first run, {what}", first["seconds"] / 60, "min", detail=stages(first))
     nothing = reported(lake, "run", captures)
     yield Row(f"a run with nothing new, {what}", nothing["seconds"], "s", at_most=5)
-    *_, added = batches_of(LOG_BYTES)
+    *_, added = small_log(REPLICAS)
     for path in captures.rglob("*.log"):
         with path.open("ab") as file:
             file.write(added)
@@ -69,13 +69,20 @@ def clusters(bench: Bench, count: int, replicas: int) -> Path:
     """Directories of `count` clusters, their replicas equal."""
 
     def make(folder: Path) -> None:
-        batches = list(batches_of(LOG_BYTES))[:-1]
+        batches = list(small_log(replicas))[:-1]
         for cluster in range(count):
             for node in range(1, replicas + 1):
                 name = f"bench-cluster-{cluster:08d}"
                 write_directory(folder / name / f"node-{node}", batches, name, node)
 
-    return made(bench.folder / f"clusters-{count}x{replicas}", make)
+    return made(bench.folder / f"led-clusters-{count}x{replicas}", make)
+
+
+def small_log(replicas: int) -> Iterator[bytes]:
+    """A LEADER_CHANGE and what a leader then wrote."""
+    yield leader_change(range(1, replicas + 1))
+    for batch in batches_of(LOG_BYTES):
+        yield renumbered(batch, 1 + int.from_bytes(batch[:8], "big"))
 
 
 def one_directory(bench: Bench, size_bytes: int) -> Path:

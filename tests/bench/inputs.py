@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_metadata_value
+from kraft_core.codec import write_control_value, write_metadata_value
 from kraft_core.logdir import LOG_DIR_NAME
+from kraft_core.messages.control import LEADER_CHANGE
 from kraft_core.messages.metadata import by_api_key
 from kraft_core.uuid_text import uuid_text
 from tests.bench.frame import Bench
@@ -95,6 +96,15 @@ def mixed_batches(records: int | None = None) -> Iterator[bytes]:
         for size, batch in made:
             yield renumbered(batch, at)
             at += size
+
+
+def leader_change(voter_ids: Sequence[int]) -> bytes:
+    """The batch at offset 0 of an epoch whose leader is the first of the voters, elected by all."""
+    voters = [{"voterId": node} for node in voter_ids]
+    elected = {"version": 0, "leaderId": voter_ids[0], "voters": voters, "grantingVoters": voters}
+    key = struct.pack(">hh", 0, LEADER_CHANGE)
+    record = RawRecord(0, T0_MS, key, write_control_value(LEADER_CHANGE, elected))
+    return write_batch(0, 1, [record], is_control=True)
 
 
 def value(kind: str, number: int, topic: int = 0) -> RawRecord:

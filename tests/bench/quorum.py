@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -20,11 +19,9 @@ from jobs.captures.reading import Run
 from jobs.cli import main
 from jobs.conclusions.deriving import derive
 from jobs.frame.progress import Progress
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_control_value
-from kraft_core.messages.control import LEADER_CHANGE
+from kraft_core.batch import write_batch
 from tests.bench.frame import Bench, Row, seconds
-from tests.bench.inputs import NAMED, T0_MS, renumbered, value, write_directory
+from tests.bench.inputs import NAMED, leader_change, renumbered, value, write_directory
 from transforms.delta_rs import rows_with
 from transforms.lake import existing_lake
 from transforms.tables import CAPTURES, FINDINGS
@@ -100,11 +97,7 @@ def large_cluster(bench: Bench, batches: int) -> Path:
 
 def calm_log(batches: int) -> Iterator[bytes]:
     """The batches of a leader that was elected once."""
-    voters = [{"voterId": node} for node in range(1, REPLICAS + 1)]
-    elected = {"version": 0, "leaderId": 1, "voters": voters, "grantingVoters": voters}
-    key = struct.pack(">hh", 0, LEADER_CHANGE)
-    record = RawRecord(0, T0_MS, key, write_control_value(LEADER_CHANGE, elected))
-    yield write_batch(0, 1, [record], is_control=True)
+    yield leader_change(range(1, REPLICAS + 1))
     kinds = [write_batch(0, 1, [value(kind, 0, topic)]) for topic in range(TOPICS) for kind in NAMED]
     yield from (renumbered(kinds[n % len(kinds)], n) for n in range(1, batches))
 
