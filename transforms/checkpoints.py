@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,9 @@ from kraft_core.columnar.moments import representable
 from kraft_core.columnar.schema import RECORDS
 from kraft_core.mapping import mapped
 from kraft_core.snapshot import parse_name, read_snapshot
+from transforms import table_files
 from transforms.scanning import FILES, per_file
+from transforms.table_files import Task
 
 MOMENT = pa.timestamp("ms", tz="UTC")
 VOTERS = pa.list_(
@@ -138,9 +140,12 @@ def damage(position: int, size_bytes: int, sha256: str | None, reason: str) -> d
     return {"position": position, "size_bytes": size_bytes, "sha256": sha256, "reason": reason}
 
 
-def decode_checkpoints(checkpoints: DataFrame) -> DataFrame:
-    """The records of checkpoints, one row of (key, path) each: rows of DECODED."""
-    return checkpoints.mapInArrow(per_file(decode_checkpoint, DECODED), from_arrow_schema(DECODED))
+def decode_checkpoints(checkpoints: DataFrame, write: Callable[[Task], Task]) -> DataFrame:
+    """The records of checkpoints, one row of (key, path) each, in what `write` makes of rows of DECODED: rows
+    of table_files.FILES.
+    """
+    decode = write(per_file(decode_checkpoint, DECODED))
+    return checkpoints.mapInArrow(decode, from_arrow_schema(table_files.FILES))
 
 
 def decode_checkpoint(checkpoint: dict[str, Any]) -> Iterator[pa.RecordBatch]:

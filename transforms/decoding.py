@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kraft_core.columnar.schema import RECORDS
 from transforms.frames import spark_types
 from transforms.scanning import together
+from transforms.table_files import FILES, Task
 
 DECODED = pa.schema([("cluster_id", pa.string()), *RECORDS])
 IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
@@ -52,9 +53,13 @@ class Source:
 
 
 def decode_batches(
-    spark: SparkSession, chosen: DataFrame, sources: Sequence[Source], size_bytes: int
+    spark: SparkSession,
+    chosen: DataFrame,
+    sources: Sequence[Source],
+    size_bytes: int,
+    write: Callable[[Task], Task],
 ) -> DataFrame:
-    """The records of the chosen batches: rows of DECODED.
+    """The records of the chosen batches, in what `write` makes of rows of DECODED: rows of FILES.
 
     size_bytes: of the piece that the sources' addresses speak of. Ranges of it are the tasks: that cuts large
     files where batches end and packs small ones.
@@ -70,14 +75,14 @@ def decode_batches(
         .sortWithinPartitions("file_number", "position")
         .select("file_number", "position", "size_bytes")
         .mapInArrow(
-            decoder({s.file_number: (s.path, s.cluster_id) for s in sources}), from_arrow_schema(DECODED)
+            write(decoder({s.file_number: (s.path, s.cluster_id) for s in sources})), from_arrow_schema(FILES)
         )
     )
 
 
 def decoder(
     sources: Mapping[int, tuple[str, str]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+) -> Task:
     """A function for mapInArrow: (file_number, position, size_bytes) in this order to rows of DECODED.
 
     sources: path and cluster of each file.

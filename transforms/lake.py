@@ -6,6 +6,7 @@ Writers go through here: append new keys, merge small tables, replace what is de
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,10 @@ import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from transforms import delta_rs
-from transforms.frames import arrow_schema, from_arrow, to_frame
+from transforms.frames import arrow_schema, from_arrow, to_frame, to_rows
 from transforms.lake_files import check_lake, generation
 from transforms.tables import Table
 
@@ -80,20 +81,50 @@ class Lake:
         new version.
         """
         self.create(table)
-        load = f"{table.name}:{load_id}:{generation(self.path)}"
-        app = hashlib.sha256(load.encode()).hexdigest()
         counted = Observation()
         (
             rows.select(table.names)
             .observe(counted, F.count("*").alias("rows"))
             .write.format("delta")
             .mode("append")
-            .option("txnAppId", app)
+            .option("txnAppId", self.application(table, load_id))
             .option("txnVersion", "0")
             .option("mergeSchema", "true")
             .save(self.location(table))
         )
         return counted.get["rows"]
+
+    def append_files(self, table: Table, files: DataFrame, load_id: str) -> int:
+        """Append once, as `append` does, what tasks write to files of the table: rows of table_files.FILES.
+
+        The table must exist. Returns how many rows there were.
+        """
+        self.widen(table)
+        delta = self.spark._jvm.org.apache.spark.sql.delta
+        log = delta.DeltaLog.forTable(self.spark._jsparkSession, self.location(table))
+        transaction = log.startTransaction()
+        application = self.application(table, load_id)
+        if transaction.txnVersion(application) >= 0:
+            return 0
+        written = to_rows(files)
+        actions = [{"txn": {"appId": application, "version": 0}}, *map(add_action, written)]
+        # Delta's own reading of what its log says: the classes behind it differ from release to release.
+        read = [delta.actions.Action.fromJson(json.dumps(action)) for action in actions]
+        operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+        transaction.commit(self.spark._jvm.PythonUtils.toSeq(read), operation)
+        return sum(row["row_count"] for row in written)
+
+    def application(self, table: Table, load_id: str) -> str:
+        """What a load is called in the table's log."""
+        load = f"{table.name}:{load_id}:{generation(self.path)}"
+        return hashlib.sha256(load.encode()).hexdigest()
+
+    def widen(self, table: Table) -> None:
+        """Add to a table that exists what its structs lack, as those of an earlier version do."""
+        held = self.read(table)
+        if lacks(held.schema, table.schema):
+            nothing = self.spark.createDataFrame([], table.schema).write.format("delta")
+            nothing.mode("append").option("mergeSchema", "true").save(self.location(table))
 
     def put(self, table: Table, rows: Sequence[Row], by: str) -> None:
         """Insert or update a few rows by the table's key, of which `by` tells most rows apart."""
@@ -142,6 +173,29 @@ class Lake:
     def delete_where(self, table: Table, condition: Column) -> None:
         """Delete the rows of which a condition holds."""
         DeltaTable.forPath(self.spark, self.location(table)).delete(condition)
+
+
+def lacks(held: DataType, wanted: DataType) -> bool:
+    """Whether a type lacks a field of another, at any depth."""
+    if isinstance(held, ArrayType) and isinstance(wanted, ArrayType):
+        return lacks(held.elementType, wanted.elementType)
+    if isinstance(held, StructType) and isinstance(wanted, StructType):
+        return any(f.name not in held.names or lacks(held[f.name].dataType, f.dataType) for f in wanted)
+    return False
+
+
+def add_action(file: Row) -> Row:
+    """A row of table_files.FILES as the Delta log has it."""
+    return {
+        "add": {
+            "path": file["path"],
+            "partitionValues": {},
+            "size": file["size_bytes"],
+            "modificationTime": file["modified_ms"],
+            "dataChange": True,
+            "stats": file["stats"],
+        }
+    }
 
 
 def in_clusters(clusters: Iterable[str]) -> Column:

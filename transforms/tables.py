@@ -323,7 +323,6 @@ SNAPSHOTS = Table(
         *LOADED,
     ),
     key=("cluster_id", "end_offset", "leader_epoch", "content_digest"),
-    clustering=("cluster_id", "end_offset"),
 )
 
 SNAPSHOT_RECORDS = Table(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ from jobs.captures.planning import PlannedCapture
 from jobs.frame.progress import Progress
 from transforms import checkpoints, decoding, scanning
 from transforms.capture_runs import Piece, run_pieces
-from transforms.frames import to_frame, to_rows
+from transforms.frames import arrow_schema, to_frame, to_rows
 from transforms.lake import Lake, in_clusters
+from transforms.table_files import Task, writing
 from transforms.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 Row = dict[str, Any]
@@ -165,7 +167,7 @@ class Reading:
         if pieces:
             owned = self.with_owners(good)
             first = min(p["first_offset"] for p in pieces)
-            writes.append(lambda: self.append(RECORDS, self.new_records(owned, first), load_id))
+            writes.append(lambda: self.append_files(RECORDS, self.new_records(owned, first), load_id))
             writes.append(lambda: self.append(BATCHES, self.new_batches(owned, first), load_id))
         if fresh:
             writes.append(lambda: self.write_snapshots(fresh, load_id))
@@ -177,12 +179,27 @@ class Reading:
 
     def write_snapshots(self, fresh: list[Row], load_id: str) -> dict[str, int]:
         """First the records of checkpoints: one whose row is there is known, and not read again."""
-        counts = self.append(SNAPSHOT_RECORDS, self.new_snapshot_records(fresh), load_id)
-        return counts | self.append(SNAPSHOTS, to_frame(self.lake.spark, fresh, SNAPSHOTS.schema), load_id)
+        counts = self.append_files(SNAPSHOT_RECORDS, self.new_snapshot_records(fresh), load_id)
+        self.lake.put(SNAPSHOTS, self.stamped(fresh), by="content_digest")
+        return counts | {SNAPSHOTS.name: len(fresh)}
 
     def append(self, table: Table, rows: DataFrame | None, load_id: str) -> dict[str, int]:
         """Append rows unless there are none. Returns the table's name and how many there were."""
         return {table.name: 0 if rows is None else self.lake.append(table, self.run.stamp(rows), load_id)}
+
+    def append_files(self, table: Table, files: DataFrame | None, load_id: str) -> dict[str, int]:
+        """The same for what tasks write to the table's files."""
+        return {table.name: 0 if files is None else self.lake.append_files(table, files, load_id)}
+
+    def written_to(self, table: Table) -> Callable[[Task], Task]:
+        """How a task writes what it decodes to the table, which is made here."""
+        self.lake.create(table)
+        return partial(
+            writing,
+            folder=self.lake.location(table),
+            schema=arrow_schema(table.schema),
+            constants=self.run.columns,
+        )
 
     def load_id(self, pieces: list[Row], fresh: list[Row]) -> str:
         """A digest of what was read: the same captures read again with more in them are another load."""
@@ -222,7 +239,8 @@ class Reading:
             chosen = unless_empty(chosen.join(known.select(*BATCH), list(BATCH), "left_anti"))
         if chosen is None:
             return None
-        return decoding.decode_batches(self.lake.spark, chosen, *sources_of(self.opened))
+        write = self.written_to(RECORDS)
+        return decoding.decode_batches(self.lake.spark, chosen, *sources_of(self.opened), write)
 
     def known(self, table: Table) -> DataFrame:
         """What a table holds of the clusters that are read."""
@@ -247,7 +265,8 @@ class Reading:
             files = unless_empty(files.join(self.known(SNAPSHOT_RECORDS).select(*key), key, "left_anti"))
         if files is None:
             return None
-        return checkpoints.decode_checkpoints(files.repartition(min(self.cores, len(fresh)), "path"))
+        files = files.repartition(min(self.cores, len(fresh)), "path")
+        return checkpoints.decode_checkpoints(files, self.written_to(SNAPSHOT_RECORDS))
 
     def lost_values(self, good: DataFrame) -> DataFrame:
         """Values that could not be decoded, as damage of every file that holds their batch."""
