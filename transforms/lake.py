@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from delta.tables import DeltaTable
+from py4j.java_gateway import JavaClass
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
@@ -100,7 +101,9 @@ class Lake:
         The table must exist. Returns how many rows there were.
         """
         self.widen(table)
-        delta = self.spark._jvm.org.apache.spark.sql.delta
+        delta = delta_classes(self.spark)
+        if delta is None:
+            return self.append_rows_of(table, to_rows(files), load_id)
         log = delta.DeltaLog.forTable(self.spark._jsparkSession, self.location(table))
         transaction = log.startTransaction()
         application = self.application(table, load_id)
@@ -113,6 +116,13 @@ class Lake:
         operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
         transaction.commit(self.spark._jvm.PythonUtils.toSeq(read), operation)
         return sum(row["row_count"] for row in written)
+
+    def append_rows_of(self, table: Table, files: Sequence[Row], load_id: str) -> int:
+        """Append the rows of files by Spark, which writes them again; maintain removes those files."""
+        if not files:
+            return 0
+        paths = [f"{self.location(table)}/{file['path']}" for file in files]
+        return self.append(table, self.spark.read.schema(table.schema).parquet(*paths), load_id)
 
     def application(self, table: Table, load_id: str) -> str:
         """What a load is called in the table's log."""
@@ -173,6 +183,12 @@ class Lake:
     def delete_where(self, table: Table, condition: Column) -> None:
         """Delete the rows of which a condition holds."""
         DeltaTable.forPath(self.spark, self.location(table)).delete(condition)
+
+
+def delta_classes(spark: SparkSession) -> Any | None:
+    """The package of Delta's own classes; None where Spark comes with another Delta, as on Databricks."""
+    package = spark._jvm.org.apache.spark.sql.delta
+    return package if isinstance(package.DeltaLog, JavaClass) else None
 
 
 def lacks(held: DataType, wanted: DataType) -> bool:

@@ -129,6 +129,19 @@ def test_a_load_comes_once(both: tuple[Table, Lake, Lake]) -> None:
     assert DeltaTable(by_tasks.path / table.name).version() == version
 
 
+def test_where_delta_is_another_spark_writes_the_rows(
+    lake: Any, both: tuple[Table, Lake, Lake], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Databricks; the files of the tasks are left to VACUUM."""
+    table, _, by_tasks = both
+    rows = arrow_with(lake.path, table, [n for n in table.names if n not in OWN])
+    monkeypatch.setattr("transforms.lake.delta_classes", lambda _: None)
+    other = rewritten(lake, table, tmp_path / "lake", rows)
+    by_key = [(name, "ascending") for name in table.key]
+    ours, theirs = (arrow_with(o.path, table, table.names).sort_by(by_key) for o in (other, by_tasks))
+    assert ours.equals(theirs)
+
+
 def test_structs_that_lack_a_field_are_widened(lake: Any, tmp_path: Path) -> None:
     """Those of a lake that was written when a record had fewer fields."""
     rows = arrow_with(lake.path, RECORDS, [n for n in RECORDS.names if n not in OWN], type=["TOPIC_RECORD"])
