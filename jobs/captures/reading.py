@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.captures.captured import captured_rows, segment_rows
@@ -27,7 +28,7 @@ from transforms import checkpoints, decoding, scanning
 from transforms.capture_runs import Piece, run_pieces
 from transforms.frames import arrow_schema, to_frame, to_rows
 from transforms.lake import Lake, in_clusters
-from transforms.table_files import Task, writing
+from transforms.table_files import FILES, Task, writing
 from transforms.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 Row = dict[str, Any]
@@ -56,9 +57,6 @@ class Run:
     @property
     def columns(self) -> Row:
         return {"run_id": self.run_id, "loaded_at": self.started_at}
-
-    def stamp(self, frame: DataFrame) -> DataFrame:
-        return frame.withColumns({name: F.lit(value) for name, value in self.columns.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +166,7 @@ class Reading:
             owned = self.with_owners(good)
             first = min(p["first_offset"] for p in pieces)
             writes.append(lambda: self.append_files(RECORDS, self.new_records(owned, first), load_id))
-            writes.append(lambda: self.append(BATCHES, self.new_batches(owned, first), load_id))
+            writes.append(lambda: self.append_files(BATCHES, self.new_batches(owned, first), load_id))
         if fresh:
             writes.append(lambda: self.write_snapshots(fresh, load_id))
         written = {t.name: 0 for t in (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)}
@@ -183,12 +181,8 @@ class Reading:
         self.lake.put(SNAPSHOTS, self.stamped(fresh), by="content_digest")
         return counts | {SNAPSHOTS.name: len(fresh)}
 
-    def append(self, table: Table, rows: DataFrame | None, load_id: str) -> dict[str, int]:
-        """Append rows unless there are none. Returns the table's name and how many there were."""
-        return {table.name: 0 if rows is None else self.lake.append(table, self.run.stamp(rows), load_id)}
-
     def append_files(self, table: Table, files: DataFrame | None, load_id: str) -> dict[str, int]:
-        """The same for what tasks write to the table's files."""
+        """Append what tasks write to the table's files, if anything. Returns its name and how many rows."""
         return {table.name: 0 if files is None else self.lake.append_files(table, files, load_id)}
 
     def written_to(self, table: Table) -> Callable[[Task], Task]:
@@ -223,16 +217,18 @@ class Reading:
         return good.join(F.broadcast(self.lake.spark.createDataFrame(table)), "file_number")
 
     def new_batches(self, owned: DataFrame, first_offset: int) -> DataFrame | None:
-        """Batches that the replica had not shown before; None if there are none."""
+        """Batches that the replica had not shown before, in files; None if there are none."""
         key = list(BATCHES.key)
-        distinct = owned.dropDuplicates(key)
-        if not self.lake.exists(BATCHES):
-            return distinct
-        known = self.known(BATCHES).where(F.col("base_offset") >= first_offset).select(*key)
-        return unless_empty(distinct.join(known, key, "left_anti"))
+        fresh: DataFrame | None = owned.dropDuplicates(key)
+        if self.lake.exists(BATCHES):
+            known = self.known(BATCHES).where(F.col("base_offset") >= first_offset).select(*key)
+            fresh = unless_empty(fresh.join(known, key, "left_anti"))
+        if fresh is None:
+            return None
+        return fresh.mapInArrow(self.written_to(BATCHES)(iter), from_arrow_schema(FILES))
 
     def new_records(self, owned: DataFrame, first_offset: int) -> DataFrame | None:
-        """Records of the batches that no replica had shown before; None if there are none."""
+        """Records of the batches that no replica had shown before, in files; None if there are none."""
         chosen: DataFrame | None = decoding.one_copy(owned)
         if self.lake.exists(RECORDS):
             known = by_batch(self.known(RECORDS).where(F.col("offset") >= first_offset))
@@ -255,7 +251,7 @@ class Reading:
         return [row for key, row in rows.items() if key not in known]
 
     def new_snapshot_records(self, fresh: list[Row]) -> DataFrame | None:
-        """Records of checkpoints; a load that was killed before it wrote SNAPSHOTS left some already."""
+        """Records of checkpoints, in files; a load killed before it wrote SNAPSHOTS left some already."""
         key = list(checkpoints.SNAPSHOT_KEY)
         columns = [f for f in SNAPSHOTS.schema.fields if f.name in key]
         files: DataFrame | None = to_frame(
