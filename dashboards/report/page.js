@@ -47,7 +47,11 @@
     if (mark) show(mark, event.clientX, event.clientY);
     else hide();
   });
-  document.addEventListener("scroll", hide, { passive: true });
+  // Who goes by keys is still at the mark when the page has scrolled, as it does to show a chart with the focus.
+  document.addEventListener("scroll", () => {
+    if (marked && document.activeElement?.matches(".chart")) showAtMark(marked);
+    else hide();
+  }, { passive: true });
 
   // In a chart the arrow keys go from mark to mark, in the order of time.
   const orders = new WeakMap();

@@ -81,6 +81,19 @@ def test_arrow_keys_go_through_a_chart_in_the_order_of_time(visit: Any) -> None:
     assert shown.locator("#tip").is_hidden()
 
 
+def test_a_tip_by_key_stays_at_its_mark_when_the_page_scrolls(visit: Any) -> None:
+    """Focus itself scrolls, and the browser tells of it later."""
+    shown = visit(one_cluster(), viewport={"width": 900, "height": 400})
+    shown.locator("svg.chart").first.focus()
+    shown.keyboard.press("ArrowRight")
+    before = shown.locator(".m.on").bounding_box()["y"]
+    shown.evaluate("scrollBy(0, 30)")
+    shown.wait_for_timeout(200)
+    assert shown.locator(".m.on").bounding_box()["y"] == pytest.approx(before - 30, abs=1)
+    assert shown.locator("#tip").is_visible()
+    assert shown.locator("#tip").inner_text() == shown.locator(".m.on").get_attribute("aria-label")
+
+
 def test_all_of_it_is_reached_by_tab(visit: Any) -> None:
     """Links, fields, charts and tables that scroll take the focus, in the order of the page."""
     shown = visit(one_cluster())
