@@ -110,6 +110,8 @@ class Lake:
         if transaction.txnVersion(application) >= 0:
             return 0
         written = to_rows(files)
+        if not written:
+            return 0
         actions = [{"txn": {"appId": application, "version": 0}}, *map(add_action, written)]
         # Delta's own reading of what its log says: the classes behind it differ from release to release.
         read = [delta.actions.Action.fromJson(json.dumps(action)) for action in actions]

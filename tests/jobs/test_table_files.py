@@ -126,6 +126,7 @@ def test_a_load_comes_once(both: tuple[Table, Lake, Lake]) -> None:
     rows = arrow_with(by_tasks.path, table, table.names)
     version = DeltaTable(by_tasks.path / table.name).version()
     assert by_tasks.append_files(table, files_of(by_tasks, table, rows), "load") == 0
+    assert by_tasks.append_files(table, files_of(by_tasks, table, rows.slice(0, 0)), "nothing") == 0
     assert DeltaTable(by_tasks.path / table.name).version() == version
 
 
