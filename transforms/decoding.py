@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.columnar.schema import RECORDS
-from transforms.frames import spark_types
 from transforms.scanning import together
 from transforms.table_files import FILES, Task
 
@@ -87,7 +86,6 @@ def decoder(
 
     sources: path and cluster of each file.
     """
-    declared = spark_types(DECODED)
 
     def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoded = (
@@ -96,8 +94,7 @@ def decoder(
             for path, cluster_id in [sources[number]]
             for records in decode_file(path, starts, ends)
         )
-        for records in together(decoded):
-            yield records.cast(declared)
+        yield from together(decoded)
 
     return decode_rows
 

@@ -96,17 +96,19 @@ def count_rows(lake: Path, table: Table, **wanted: Iterable[str]) -> int:
 
 def small_files(lake: Path, table: Table, less_than_bytes: int) -> int:
     """How many files of a table are smaller than that."""
-    if not exists(lake, table):
-        return 0
-    sizes = pa.table(DeltaTable(lake / table.name).get_add_actions())["size_bytes"]
-    return pc.sum(pc.less(sizes, less_than_bytes)).as_py() or 0
+    return pc.sum(pc.less(file_sizes(lake, table), less_than_bytes)).as_py() or 0
 
 
 def size_bytes(lake: Path, table: Table) -> int:
-    """The size of a table's files; 0 where it was not written yet."""
+    """The size of a table's files."""
+    return pc.sum(file_sizes(lake, table)).as_py() or 0
+
+
+def file_sizes(lake: Path, table: Table) -> pa.ChunkedArray:
+    """The sizes of a table's files in bytes; none where it was not written yet."""
     if not exists(lake, table):
-        return 0
-    return pc.sum(pa.table(DeltaTable(lake / table.name).get_add_actions())["size_bytes"]).as_py() or 0
+        return pa.chunked_array([], pa.int64())
+    return pa.table(DeltaTable(lake / table.name).get_add_actions())["size_bytes"]
 
 
 def old_files(lake: Path, table: Table, before_s: float) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,6 +42,23 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 def spark_types(schema: pa.Schema) -> pa.Schema:
     """The schema with the types that Spark takes from a Python function: times in microseconds."""
     return arrow_schema(from_arrow_schema(schema))
+
+
+def gathered(
+    batches: Iterable[pa.RecordBatch], rows: int, size_bytes: int | None = None
+) -> Iterator[list[pa.RecordBatch]]:
+    """Record batches that follow each other, in groups that end once they hold so many rows or bytes."""
+    held: list[pa.RecordBatch] = []
+    held_rows = held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_rows += len(batch)
+        held_bytes += batch.nbytes
+        if held_rows >= rows or (size_bytes is not None and held_bytes >= size_bytes):
+            yield held
+            held, held_rows, held_bytes = [], 0, 0
+    if held:
+        yield held
 
 
 def moment(ms: int | None) -> datetime | None:

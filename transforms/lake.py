@@ -22,6 +22,7 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from transforms import delta_rs
 from transforms.frames import arrow_schema, from_arrow, to_frame, to_rows
 from transforms.lake_files import check_lake, generation
+from transforms.table_files import add_action
 from transforms.tables import Table
 
 Row = dict[str, Any]
@@ -200,20 +201,6 @@ def lacks(held: DataType, wanted: DataType) -> bool:
     if isinstance(held, StructType) and isinstance(wanted, StructType):
         return any(f.name not in held.names or lacks(held[f.name].dataType, f.dataType) for f in wanted)
     return False
-
-
-def add_action(file: Row) -> Row:
-    """A row of table_files.FILES as the Delta log has it."""
-    return {
-        "add": {
-            "path": file["path"],
-            "partitionValues": {},
-            "size": file["size_bytes"],
-            "modificationTime": file["modified_ms"],
-            "dataChange": True,
-            "stats": file["stats"],
-        }
-    }
 
 
 def in_clusters(clusters: Iterable[str]) -> Column:

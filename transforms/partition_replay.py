@@ -120,7 +120,7 @@ def bucket_of(told: pa.Table, count: int) -> Any:
 
 def count_events(held: Held, replays: Sequence[Replay]) -> int:
     """About how many there are."""
-    of_them = ds.field("cluster_id").isin([replay.cluster_id for replay in replays])
+    of_them = delta_rs.among({"cluster_id": [replay.cluster_id for replay in replays]})
     sources = (
         (RECORDS, rows_of_log(replays)),
         (SNAPSHOT_RECORDS, rows_of_loads(replays)),
@@ -167,7 +167,7 @@ def scanned(
     """The rows of a table for which a condition holds, in pieces of one cluster each."""
     if table not in held or not replays:
         return
-    of_them = ds.field("cluster_id").isin(list(replays))
+    of_them = delta_rs.among({"cluster_id": replays})
     names_of = list(dict.fromkeys(["cluster_id", *columns]))
     # Not much is read ahead: rows are wide.
     ahead = {"batch_readahead": 2, "fragment_readahead": 1}

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.columnar.schema import HEADERS
-from transforms.frames import spark_types
+from transforms.frames import gathered, spark_types
 
 # A file to read, or from `start` on what was added to it: its number stands for it in every row made of it.
 # first_offset is the one expected at `start`.
@@ -65,16 +65,7 @@ def per_file(
 
 def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows, small record batches joined."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += len(batch)
-        if rows >= ROWS_AT_ONCE:
-            yield concat(held)
-            held, rows = [], 0
-    if held:
-        yield concat(held)
+    return map(concat, gathered(batches, ROWS_AT_ONCE))
 
 
 def scan_file(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:

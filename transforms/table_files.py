@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from transforms.frames import gathered
+
 # What a task reads, and what it makes of it: functions for mapInArrow.
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 # A file that was written: its name in the table's folder, its rows, and Delta's statistics of them as JSON.
@@ -81,16 +83,22 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, Any
 
 def row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The same rows, in tables of the size of row groups."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        if len(batch) == 0:
-            continue
-        held.append(batch)
-        if sum(map(len, held)) >= ROW_GROUP_ROWS or sum(b.nbytes for b in held) >= ROW_GROUP_BYTES:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
+    filled = (batch for batch in batches if len(batch))
+    return map(pa.Table.from_batches, gathered(filled, ROW_GROUP_ROWS, ROW_GROUP_BYTES))
+
+
+def add_action(file: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of FILES as a Delta log has it."""
+    return {
+        "add": {
+            "path": file["path"],
+            "partitionValues": {},
+            "size": file["size_bytes"],
+            "modificationTime": file["modified_ms"],
+            "dataChange": True,
+            "stats": file["stats"],
+        }
+    }
 
 
 class Statistics:

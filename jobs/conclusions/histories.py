@@ -87,38 +87,41 @@ def write_by_sql(lake: Lake, todo: Sequence[Replay]) -> None:
     records, snapshot_records = (
         lake.read(t).where(in_clusters(touched)) for t in (RECORDS, SNAPSHOT_RECORDS)
     )
-    made = histories(records, snapshot_records, kept_versions(lake, todo), todo)
+    starts = starts_of(lake, todo)
+    made = histories(records, snapshot_records, kept_versions(lake, starts), todo)
     rewritten = any(replay.rewrites for replay in todo)
     tables = [t for t in OTHERS if t.name in made.changed or (rewritten and lake.exists(t))]
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda table: write_history(lake, table, made, todo), tables))
+        list(threads.map(lambda table: write_history(lake, table, made, todo, starts), tables))
 
 
-def kept_versions(lake: Lake, todo: Sequence[Replay]) -> dict[str, DataFrame]:
+def starts_of(lake: Lake, todo: Sequence[Replay]) -> DataFrame | None:
+    """Rows of STARTS of the replays that do not start at the beginning; None if all do."""
+    going_on = [{"cluster_id": r.cluster_id, "start": r.start} for r in todo if r.start > 0]
+    return F.broadcast(frame_of(lake.spark, going_on, STARTS)) if going_on else None
+
+
+def kept_versions(lake: Lake, starts: DataFrame | None) -> dict[str, DataFrame]:
     """By table, the versions that stand where the replays start."""
-    if not any(replay.start > 0 for replay in todo):
+    if starts is None:
         return {}
     standing = "valid_from_offset < start AND (valid_to_offset IS NULL OR valid_to_offset >= start)"
     held = [table for table in OTHERS if lake.exists(table)]
-    return {table.name: started(lake, table, todo).where(standing).drop("start") for table in held}
+    return {t.name: lake.read(t).join(starts, "cluster_id").where(standing).drop("start") for t in held}
 
 
-def started(lake: Lake, table: Table, todo: Sequence[Replay]) -> DataFrame:
-    """The versions of the clusters, with the `start` of their replay where that is not the beginning."""
-    going_on = [{"cluster_id": r.cluster_id, "start": r.start} for r in todo if r.start > 0]
-    return lake.read(table).join(F.broadcast(frame_of(lake.spark, going_on, STARTS)), "cluster_id")
-
-
-def write_history(lake: Lake, table: Table, made: Histories, todo: Sequence[Replay]) -> None:
+def write_history(
+    lake: Lake, table: Table, made: Histories, todo: Sequence[Replay], starts: DataFrame | None
+) -> None:
     """Replace the versions that stand at the starts of the replays, and all later ones.
 
     With them go those that end later than the lowest start, but before their own: these are written again.
     """
     rows = made.rows(table)
     lowest = min(replay.start for replay in todo)
-    if lake.exists(table) and any(replay.start > lowest for replay in todo):
-        ended = started(lake, table, todo).where(f"valid_to_offset >= {lowest} AND valid_to_offset < start")
-        rows = rows.unionByName(ended.select(table.names))
+    if starts is not None and any(replay.start > lowest for replay in todo) and lake.exists(table):
+        ended = f"valid_to_offset >= {lowest} AND valid_to_offset < start"
+        rows = rows.unionByName(lake.read(table).join(starts, "cluster_id").where(ended).select(table.names))
     lake.replace_where(table, rows, replaced_by(todo, of_clusters(r.cluster_id for r in todo)))
 
 

@@ -28,22 +28,22 @@ LOAD = {"run_id": "a run", "loaded_at": datetime(2026, 11, 21, 12, 0, 0, 123456,
 OWN = [c.name for c in LOADED]
 
 
-def rewritten(lake: Lake, table: Table, path: Path, rows: pa.Table, per_batch: int = 100) -> Lake:
+def rewritten(lake: Lake, table: Table, path: Path, rows: pa.Table) -> Lake:
     """Another lake, to which tasks write rows of the table."""
     prepare_lake(path)
     other = Lake(lake.spark, path)
     other.create(table)
-    assert other.append_files(table, files_of(other, table, rows, per_batch), "load") == len(rows)
+    assert other.append_files(table, files_of(other, table, rows), "load") == len(rows)
     return other
 
 
-def files_of(lake: Lake, table: Table, rows: pa.Table, per_batch: int = 100) -> Any:
+def files_of(lake: Lake, table: Table, rows: pa.Table) -> Any:
     """What two tasks make of the rows, which they give in small pieces."""
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for first, end in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                yield from rows.slice(first, end - first).to_batches(max_chunksize=per_batch)
+                yield from rows.slice(first, end - first).to_batches(max_chunksize=100)
 
     half = len(rows) // 2
     parts = lake.spark.createDataFrame([(0, half), (half, len(rows))], "first bigint, end bigint")
