@@ -6,9 +6,11 @@ segment was rolled makes no difference. What Python sees grows with elections, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -64,6 +66,12 @@ def run_pieces(headers: DataFrame) -> DataFrame:
         F.min_by(identity, "base_offset").alias("first_batch"),
         F.max_by(identity, "base_offset").alias("last_batch"),
     )
+
+
+def overlap(pieces: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether any two stretches (rows of run_pieces) share an offset: else they share no batch."""
+    ordered = sorted((p["first_offset"], p["end_offset"]) for p in pieces)
+    return any(following < end for (_, end), (following, _) in pairwise(ordered))
 
 
 def join_pieces(pieces: Iterable[Piece]) -> list[Piece]:

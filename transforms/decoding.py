@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -21,101 +21,83 @@ DECODED = pa.schema([("cluster_id", pa.string()), *RECORDS])
 IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
 # What a task reads: about this much of one file, or as much of many small ones.
 RANGE_BYTES = 64 * 1024 * 1024
-# What little there is to read is still shared out among the cores.
-LEAST_RANGE_BYTES = 1024 * 1024
+# A task costs a tenth of a second, whatever it reads.
+LEAST_RANGE_BYTES = 16 * 1024 * 1024
 RANGES_PER_CORE = 4
 
 Positions = NDArray[np.int64]
 
 
 def one_copy(batches: DataFrame) -> DataFrame:
-    """One of the copies of each distinct batch: the file and position to read it from.
+    """One of the copies of each distinct batch: the address to read it from.
 
     Copies are equal byte for byte, so which is taken makes no difference to the tables; taking the first file
     keeps what is read in long stretches of few files.
     """
-    place = F.min(F.struct("file_number", "position")).alias("place")
-    return batches.groupBy(*IDENTITY).agg(place).select(*IDENTITY, "place.*")
+    return batches.groupBy(*IDENTITY).agg(F.min("address").alias("address"))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that batches are decoded from.
+    """A file of which batches from position `start` on are decoded; their addresses count from `address`."""
 
-    address: where its first byte would be if all that is read of all files lay in one piece.
-    """
-
-    file_number: int
+    address: int
+    start: int
     path: str
     cluster_id: str
-    address: int
 
 
 def decode_batches(
-    spark: SparkSession,
-    chosen: DataFrame,
-    sources: Sequence[Source],
-    size_bytes: int,
-    write: Callable[[Task], Task],
+    chosen: DataFrame, sources: Sequence[Source], size_bytes: int, cores: int, write: Callable[[Task], Task]
 ) -> DataFrame:
     """The records of the chosen batches, in what `write` makes of rows of DECODED: rows of FILES.
 
-    size_bytes: of the piece that the sources' addresses speak of. Ranges of it are the tasks: that cuts large
-    files where batches end and packs small ones.
+    sources: in the order of their addresses, which end at size_bytes. Ranges of addresses are the tasks: that
+    cuts large files where batches end and packs small ones.
     """
-    share = size_bytes // (RANGES_PER_CORE * spark.sparkContext.defaultParallelism)
+    share = size_bytes // (RANGES_PER_CORE * cores)
     range_bytes = max(LEAST_RANGE_BYTES, min(RANGE_BYTES, share))
-    addresses = pa.table({name: [getattr(s, name) for s in sources] for name in ("file_number", "address")})
-    task = F.floor((F.col("address") + F.col("position")) / range_bytes)
+    task = F.floor(F.col("address") / range_bytes).cast("int")
     return (
-        chosen.join(F.broadcast(spark.createDataFrame(addresses)), "file_number")
-        .select("file_number", "position", "size_bytes", task.cast("int").alias("task"))
+        chosen.select("address", "size_bytes", task.alias("task"))
         .repartitionById(size_bytes // range_bytes + 1, "task")
-        .sortWithinPartitions("file_number", "position")
-        .select("file_number", "position", "size_bytes")
-        .mapInArrow(
-            write(decoder({s.file_number: (s.path, s.cluster_id) for s in sources})), from_arrow_schema(FILES)
-        )
+        .sortWithinPartitions("address")
+        .select("address", "size_bytes")
+        .mapInArrow(write(decoder(sources)), from_arrow_schema(FILES))
     )
 
 
-def decoder(
-    sources: Mapping[int, tuple[str, str]],
-) -> Task:
-    """A function for mapInArrow: (file_number, position, size_bytes) in this order to rows of DECODED.
-
-    sources: path and cluster of each file.
-    """
+def decoder(sources: Sequence[Source]) -> Task:
+    """A function for mapInArrow: (address, size_bytes) of batches in this order to rows of DECODED."""
 
     def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoded = (
-            owned(cluster_id, records)
-            for number, starts, ends in by_file(batches)
-            for path, cluster_id in [sources[number]]
-            for records in decode_file(path, starts, ends)
+            owned(source.cluster_id, records)
+            for source, starts, ends in by_file(batches, sources)
+            for records in decode_file(source.path, starts, ends)
         )
         yield from together(decoded)
 
     return decode_rows
 
 
-def by_file(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Positions, Positions]]:
+def by_file(
+    batches: Iterator[pa.RecordBatch], sources: Sequence[Source]
+) -> Iterator[tuple[Source, Positions, Positions]]:
     """Each file with the positions (start, end) of all its batches in the task."""
-    held: list[tuple[Positions, Positions]] = []
-    current = -1
-    for batch in batches:
-        numbers, starts, sizes = (column.to_numpy() for column in batch.columns)
-        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(numbers)]
-        for first, end in pairwise(edges):
-            if first == end:
-                continue
-            if numbers[first] != current and held:
-                yield current, *map(np.concatenate, zip(*held, strict=True))
-                held = []
-            current = int(numbers[first])
-            held.append((starts[first:end], starts[first:end] + sizes[first:end]))
-    if held:
-        yield current, *map(np.concatenate, zip(*held, strict=True))
+    held = [[column.to_numpy() for column in batch.columns] for batch in batches]
+    if not held:
+        return
+    addresses, sizes = map(np.concatenate, zip(*held, strict=True))
+    begins = np.array([source.address for source in sources])
+    numbers = np.searchsorted(begins, addresses, "right") - 1
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(numbers)]
+    for first, end in pairwise(edges):
+        if first == end:
+            continue
+        source = sources[numbers[first]]
+        starts = addresses[first:end] - (source.address - source.start)
+        yield source, starts, starts + sizes[first:end]
 
 
 def decode_file(path: str, starts: Positions, ends: Positions) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ are read in milliseconds.
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,8 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
-from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction
+from pyspark.sql.types import StructType
 
 from transforms.frames import arrow_schema, to_arrow
 from transforms.tables import CAPTURES, Table
@@ -27,6 +30,8 @@ Row = dict[str, Any]
 # A commit that must be the next version, and how often one is tried that need not.
 AT_ONCE = CommitProperties(max_commit_retries=0)
 ATTEMPTS = 10
+# Of joined files: readers hold a whole row group, and leave out those that have nothing they look for.
+ROW_GROUP_ROWS = 128 * 1024
 
 
 def exists(lake: Path, table: Table) -> bool:
@@ -35,16 +40,20 @@ def exists(lake: Path, table: Table) -> bool:
 
 
 def rows_with(
-    lake: Path, table: Table, columns: Sequence[str] | None = None, **wanted: Iterable[str]
+    lake: Path,
+    table: Table,
+    columns: Sequence[str] | None = None,
+    where: ds.Expression | None = None,
+    **wanted: Iterable[str],
 ) -> list[Row]:
     """The rows whose named columns are among the wanted values, as frames.to_rows gives them.
 
-    `columns`: all, if None. Empty where the table was not written yet. Statistics of the files are used, so
-    that of a clustered table only some are opened.
+    `columns`: all, if None; `where`: a condition that must hold too. Empty where the table was not written
+    yet. Statistics of the files are used, so that only some of many are opened.
     """
     if not exists(lake, table):
         return []
-    return arrow_with(lake, table, columns or table.names, **wanted).to_pylist()
+    return arrow_with(lake, table, columns or table.names, where, **wanted).to_pylist()
 
 
 def cluster_ids(lake: Path) -> list[str]:
@@ -59,11 +68,11 @@ def arrow_with(
     where: ds.Expression | None = None,
     **wanted: Iterable[str],
 ) -> pa.Table:
-    """The rows of a table that exists, as rows_with chooses them and `where` holds, as an Arrow table.
+    """The rows of a table that exists, as rows_with chooses them, as an Arrow table.
 
     A column that a lake of an earlier version lacks is null.
     """
-    condition = among(wanted) if where is None else where & among(wanted)
+    condition = chosen(where, wanted)
     found = dataset(lake / table.name, DeltaTable(lake / table.name))
     held = set(found.schema.names)
     rows = found.to_table([name for name in columns if name in held], filter=condition)
@@ -82,16 +91,20 @@ def among(wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
     return condition
 
 
+def chosen(where: ds.Expression | None, wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
+    return among(wanted) if where is None else where & among(wanted)
+
+
 def opened(lake: Path, table: Table) -> ds.Dataset:
     """A table that exists, as it is now, to be read a piece at a time."""
     return dataset(lake / table.name, DeltaTable(lake / table.name))
 
 
-def count_rows(lake: Path, table: Table, **wanted: Iterable[str]) -> int:
+def count_rows(lake: Path, table: Table, where: ds.Expression | None = None, **wanted: Iterable[str]) -> int:
     """How many rows rows_with would find."""
     if not exists(lake, table):
         return 0
-    return opened(lake, table).count_rows(filter=among(wanted))
+    return opened(lake, table).count_rows(filter=chosen(where, wanted))
 
 
 def small_files(lake: Path, table: Table, less_than_bytes: int) -> int:
@@ -124,8 +137,9 @@ def old_files(lake: Path, table: Table, before_s: float) -> list[Path]:
 
 def compact(lake: Path, table: Table) -> None:
     """Join the small files of a table that is not clustered; not now, if others commit meanwhile."""
+    how = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP_ROWS)
     with suppress(CommitFailedError):
-        DeltaTable(lake / table.name).optimize.compact()
+        DeltaTable(lake / table.name).optimize.compact(writer_properties=how)
 
 
 def dataset(path: Path, written: DeltaTable) -> ds.Dataset:
@@ -160,8 +174,33 @@ def replace_rows(lake: Path, table: Table, rows: Iterable[Row]) -> None:
 def is_written_here(lake: Path, table: Table) -> bool:
     """Whether delta-rs writes the table: none that is clustered, as some of earlier lakes are."""
     if not exists(lake, table):
-        return not table.clustering
+        return True
     return "clustering" not in (DeltaTable(lake / table.name).protocol().writer_features or ())
+
+
+def schema(lake: Path, table: Table) -> StructType:
+    """The types that a table which exists has on disk."""
+    return StructType.fromJson(json.loads(DeltaTable(lake / table.name).schema().to_json()))
+
+
+def is_loaded(lake: Path, table: Table, application: str) -> bool:
+    """Whether the log of a table that exists has the load of that name."""
+    return DeltaTable(lake / table.name).transaction_version(application) is not None
+
+
+def add_files(lake: Path, table: Table, files: Iterable[Row], application: str) -> None:
+    """Make files that lie in a table's folder (rows of table_files.FILES) part of it, under a load's name."""
+    added = [
+        AddAction(f["path"], f["size_bytes"], {}, f["modified_ms"], data_change=True, stats=f["stats"])
+        for f in files
+    ]
+    load = CommitProperties(app_transactions=[Transaction(application, 0)])
+
+    def commit() -> None:
+        held = DeltaTable(lake / table.name)
+        held.create_write_transaction(added, "append", held.schema(), commit_properties=load)
+
+    again_if_others_commit(commit)
 
 
 def replace_where(lake: Path, table: Table, rows: pa.Table | pa.RecordBatchReader, condition: str) -> None:
@@ -205,7 +244,7 @@ def among_texts(column: str, texts: Iterable[str]) -> str:
 
 
 def create(lake: Path, table: Table) -> None:
-    """The table, which has neither clustering nor checks, with its comments, if it is not there."""
+    """The table with its comments, if it is not there."""
     if exists(lake, table):
         return
     comments = [c.comment for c in table.columns]

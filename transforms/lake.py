@@ -6,7 +6,6 @@ Writers go through here: append new keys, merge small tables, replace what is de
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 from delta.tables import DeltaTable
-from py4j.java_gateway import JavaClass
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
@@ -22,7 +20,6 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from transforms import delta_rs
 from transforms.frames import arrow_schema, from_arrow, to_frame, to_rows
 from transforms.lake_files import check_lake, generation
-from transforms.table_files import add_action
 from transforms.tables import Table
 
 Row = dict[str, Any]
@@ -59,22 +56,8 @@ class Lake:
         return from_arrow(self.spark, rows.cast(arrow_schema(schema)), schema)
 
     def create(self, table: Table) -> None:
-        """The Delta table with its comments, clustering and checks, if it is not there."""
-        if self.exists(table):
-            return
-        if table.clustering or table.checks:
-            delta_rs.make_aside(self.path, table, lambda path: self.create_by_spark(table, path))
-        else:
-            delta_rs.create(self.path, table)
-
-    def create_by_spark(self, table: Table, path: Path) -> None:
-        columns = ", ".join(c.ddl for c in table.columns)
-        layout = f"CLUSTER BY ({', '.join(table.clustering)})" if table.clustering else ""
-        self.spark.sql(
-            f"CREATE TABLE delta.`{path}` ({columns}) USING DELTA {layout} COMMENT '{escape(table.comment)}'"
-        )
-        for name, condition in table.checks.items():
-            self.spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT {name} CHECK ({condition})")
+        """The Delta table with its comments, if it is not there."""
+        delta_rs.create(self.path, table)
 
     def append(self, table: Table, rows: DataFrame, load_id: str) -> int:
         """Append rows once: the same load repeated after a kill is dropped by Delta itself.
@@ -102,28 +85,19 @@ class Lake:
         The table must exist. Returns how many rows there were.
         """
         self.widen(table)
-        delta = delta_classes(self.spark)
-        if delta is None:
-            return self.append_rows_of(table, to_rows(files), load_id)
-        log = delta.DeltaLog.forTable(self.spark._jsparkSession, self.location(table))
-        transaction = log.startTransaction()
         application = self.application(table, load_id)
-        if transaction.txnVersion(application) >= 0:
+        if delta_rs.is_loaded(self.path, table, application):
             return 0
         written = to_rows(files)
         if not written:
             return 0
-        actions = [{"txn": {"appId": application, "version": 0}}, *map(add_action, written)]
-        # Delta's own reading of what its log says: the classes behind it differ from release to release.
-        read = [delta.actions.Action.fromJson(json.dumps(action)) for action in actions]
-        operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
-        transaction.commit(self.spark._jvm.PythonUtils.toSeq(read), operation)
-        return sum(row["row_count"] for row in written)
+        if not delta_rs.is_written_here(self.path, table):
+            return self.append_rows_of(table, written, load_id)
+        delta_rs.add_files(self.path, table, written, application)
+        return sum(file["row_count"] for file in written)
 
     def append_rows_of(self, table: Table, files: Sequence[Row], load_id: str) -> int:
         """Append the rows of files by Spark, which writes them again; maintain removes those files."""
-        if not files:
-            return 0
         paths = [f"{self.location(table)}/{file['path']}" for file in files]
         return self.append(table, self.spark.read.schema(table.schema).parquet(*paths), load_id)
 
@@ -134,8 +108,7 @@ class Lake:
 
     def widen(self, table: Table) -> None:
         """Add to a table that exists what its structs lack, as those of an earlier version do."""
-        held = self.read(table)
-        if lacks(held.schema, table.schema):
+        if lacks(delta_rs.schema(self.path, table), table.schema):
             nothing = self.spark.createDataFrame([], table.schema).write.format("delta")
             nothing.mode("append").option("mergeSchema", "true").save(self.location(table))
 
@@ -186,12 +159,6 @@ class Lake:
     def delete_where(self, table: Table, condition: Column) -> None:
         """Delete the rows of which a condition holds."""
         DeltaTable.forPath(self.spark, self.location(table)).delete(condition)
-
-
-def delta_classes(spark: SparkSession) -> Any | None:
-    """The package of Delta's own classes; None where Spark comes with another Delta, as on Databricks."""
-    package = spark._jvm.org.apache.spark.sql.delta
-    return package if isinstance(package.DeltaLog, JavaClass) else None
 
 
 def lacks(held: DataType, wanted: DataType) -> bool:

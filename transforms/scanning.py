@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -18,13 +19,15 @@ from kraft_core.columnar.schema import HEADERS
 from transforms.frames import gathered, spark_types
 
 # A file to read, or from `start` on what was added to it: its number stands for it in every row made of it.
-# first_offset is the one expected at `start`.
+# first_offset is the one expected at `start`; address is where `start` would be if all that is read of all
+# files lay in one piece.
 FILES = pa.schema(
     [
         ("file_number", pa.int32()),
         ("task", pa.int32()),
         ("path", pa.string()),
         ("start", pa.int64()),
+        ("address", pa.int64()),
         ("first_offset", pa.int64()),
         ("size_bytes", pa.int64()),
     ]
@@ -33,6 +36,7 @@ FILES = pa.schema(
 SCANNED = pa.schema(
     [
         FILES.field("file_number"),
+        FILES.field("address"),
         *HEADERS,
         ("run_index", pa.int64()),
         ("lost_from_offset", pa.int64()),
@@ -169,9 +173,10 @@ def concat(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def numbered(file: dict[str, Any], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with the file's number before them."""
+    """The rows with the file's number and their address before them."""
     number = pa.array(np.full(len(rows), file["file_number"], np.int32))
-    return pa.RecordBatch.from_arrays([number, *rows.columns], schema=SCANNED)
+    address = pc.add(rows["position"], file["address"] - file["start"])
+    return pa.RecordBatch.from_arrays([number, address, *rows.columns], schema=SCANNED)
 
 
 def good_batches(scanned: DataFrame) -> DataFrame:

@@ -87,20 +87,6 @@ def row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     return map(pa.Table.from_batches, gathered(filled, ROW_GROUP_ROWS, ROW_GROUP_BYTES))
 
 
-def add_action(file: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of FILES as a Delta log has it."""
-    return {
-        "add": {
-            "path": file["path"],
-            "partitionValues": {},
-            "size": file["size_bytes"],
-            "modificationTime": file["modified_ms"],
-            "dataChange": True,
-            "stats": file["stats"],
-        }
-    }
-
-
 class Statistics:
     """What a Delta log tells of a file: its rows, and of each column the nulls, the least and the greatest.
 

@@ -1,4 +1,4 @@
-"""Every table of the lake, declared once: columns with types and comments, key, clustering, checks.
+"""Every table of the lake, declared once: columns with types and comments, key.
 
 Tables are the API: SQL, delta-rs and the pages read them, so names and types change only with the lake's
 format version. Times are UTC. Offsets named first_ or *_offset are inclusive, end_ are exclusive.
@@ -6,7 +6,8 @@ format version. Times are UTC. Offsets named first_ or *_offset are inclusive, e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType, _parse_datatype_string
@@ -37,9 +38,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table: `key` names the non-null columns that identify a row, `clustering` those it is laid out by.
+    """A table: `key` names the non-null columns that identify a row.
 
-    Only what is big is clustered: delta-rs, which writes what is small in milliseconds, writes no such table.
     `recomputed` tables hold what is derived: all rows of a touched cluster are replaced together.
     """
 
@@ -47,22 +47,26 @@ class Table:
     comment: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
-    clustering: tuple[str, ...] = ()
-    checks: dict[str, str] = field(default_factory=dict)
     recomputed: bool = False
 
     @property
     def schema(self) -> StructType:
         """The Spark schema, column order as declared. Needs a session: Spark parses the types."""
-        schema = _parse_datatype_string(", ".join(f"`{c.name}` {c.type}" for c in self.columns))
-        assert isinstance(schema, StructType)
-        for column, declared in zip(schema.fields, self.columns, strict=True):
-            column.nullable = declared.nullable
-        return schema
+        return spark_schema(self.columns)
 
     @property
     def names(self) -> list[str]:
         return [c.name for c in self.columns]
+
+
+@cache
+def spark_schema(columns: tuple[Column, ...]) -> StructType:
+    """The columns as Spark has them; it takes a tenth of a second to parse hundreds of types."""
+    schema = _parse_datatype_string(", ".join(f"`{c.name}` {c.type}" for c in columns))
+    assert isinstance(schema, StructType)
+    for column, declared in zip(schema.fields, columns, strict=True):
+        column.nullable = declared.nullable
+    return schema
 
 
 def required(name: str, type_: str, comment: str) -> Column:
@@ -171,7 +175,6 @@ RUNS = Table(
         ),
     ),
     key=("run_id",),
-    clustering=(),  # delta-rs appends to it, which writes no clustered tables
 )
 
 CAPTURES = Table(
@@ -287,7 +290,6 @@ BATCHES = Table(
         *LOADED,
     ),
     key=("cluster_id", "node_id", "directory_id", "base_offset", "leader_epoch", "crc", "size_bytes"),
-    clustering=("cluster_id", "base_offset"),
 )
 
 RECORDS = Table(
@@ -300,7 +302,6 @@ RECORDS = Table(
         *LOADED,
     ),
     key=("cluster_id", "offset", "leader_epoch", "batch_crc"),
-    clustering=("cluster_id", "offset"),
 )
 
 SNAPSHOTS = Table(
@@ -338,7 +339,6 @@ SNAPSHOT_RECORDS = Table(
         *LOADED,
     ),
     key=("cluster_id", "end_offset", "leader_epoch", "content_digest", "position"),
-    clustering=("cluster_id", "end_offset"),
 )
 
 QUARANTINE = Table(
@@ -549,7 +549,6 @@ FINDINGS = Table(
         Column("reason", "STRING", "Why it was acknowledged; null if it was not"),
     ),
     key=("cluster_id", "finding_id"),
-    clustering=(),  # delta-rs updates it when a finding is acknowledged
     recomputed=True,
 )
 
@@ -585,7 +584,6 @@ SNAPSHOT_CHECKS = Table(
         "base_end_offset",
         "base_content_digest",
     ),
-    clustering=(),
     recomputed=True,
 )
 
@@ -598,7 +596,6 @@ DERIVATIONS = Table(
         *(replace(column, nullable=False) for column in LOADED),
     ),
     key=("cluster_id",),
-    clustering=(),
 )
 
 ACKNOWLEDGEMENTS = Table(
@@ -612,7 +609,6 @@ ACKNOWLEDGEMENTS = Table(
         required("reason", "STRING", "Why"),
     ),
     key=("cluster_id", "finding_id", "acknowledged_at"),
-    clustering=(),  # delta-rs appends to it
 )
 
 CANDIDATE_STRUCT = (
@@ -647,7 +643,6 @@ CLUSTER_NAMES = Table(
         Column("owner", "STRING", "Whom to call"),
     ),
     key=("cluster_id",),
-    clustering=(),  # delta-rs writes it, which writes no clustered tables
 )
 
 EXPECTATION_RESULTS = Table(
@@ -708,7 +703,6 @@ def history(name: str, comment: str, key: tuple[str, ...], *columns: Column) -> 
         comment,
         (CLUSTER_ID, *columns, *VERSION),
         key=("cluster_id", *key, "valid_from_offset"),
-        clustering=(),  # delta-rs writes what is short, and writes no clustered tables
         recomputed=True,
     )
 
@@ -872,7 +866,6 @@ METADATA_TRANSACTIONS = Table(
         required("commit_status", "STRING", "Status of the record that closed it, or began it if it is open"),
     ),
     key=("cluster_id", "begin_offset"),
-    clustering=(),
     recomputed=True,
 )
 
@@ -892,7 +885,6 @@ REPLAYS = Table(
         Column("last_contained_log_at", "TIMESTAMP", f"Of a snapshot: LastContainedLogTimestamp, {WITHIN}"),
     ),
     key=("cluster_id", "step"),
-    clustering=(),
     recomputed=True,
 )
 

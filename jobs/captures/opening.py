@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -140,20 +141,27 @@ def files_table(files: Sequence[Segment] | Sequence[Checkpoint], cores: int) -> 
 
     The place in the sequence is a file's number.
     """
-    size = sum(f.size_bytes for f in files)
+    addresses, size = addresses_of(files)
     tasks = max(1, min(len(files), max(len(files) // FILES_PER_TASK, size // BYTES_PER_TASK, cores)))
     by_size = sorted(range(len(files)), key=lambda n: files[n].size_bytes, reverse=True)
-    rows = [{"file_number": n, "task": place % tasks} | files[n].row() for place, n in enumerate(by_size)]
+    rows = [
+        {"file_number": n, "task": place % tasks, "address": addresses[n]} | files[n].row()
+        for place, n in enumerate(by_size)
+    ]
     return pa.Table.from_pylist(rows, schema=FILES), tasks
 
 
 def sources_of(segments: Sequence[Segment]) -> tuple[list[Source], int]:
     """The segments as sources of batches, one after the other, and the bytes of them all."""
-    sources = []
-    end = 0
-    for number, segment in enumerate(segments):
-        address = end - segment.known.size_bytes
-        cluster_id = segment.capture.who.cluster_id
-        sources.append(Source(number, str(segment.path.absolute()), cluster_id, address))
-        end += segment.size_bytes
-    return sources, end
+    addresses, size = addresses_of(segments)
+    sources = [
+        Source(address, s.known.size_bytes, str(s.path.absolute()), s.capture.who.cluster_id)
+        for address, s in zip(addresses, segments, strict=True)
+    ]
+    return sources, size
+
+
+def addresses_of(files: Sequence[Segment] | Sequence[Checkpoint]) -> tuple[list[int], int]:
+    """Where what is read of each file would begin if it all lay in one piece, and the bytes of that."""
+    *addresses, size = accumulate((f.size_bytes for f in files), initial=0)
+    return addresses, size

@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,8 +25,9 @@ from jobs.captures.known_files import known_checkpoints, with_known
 from jobs.captures.opening import Checkpoint, Segment, checkpoints_of, files_table, segments_of, sources_of
 from jobs.captures.planning import PlannedCapture
 from jobs.frame.progress import Progress
-from transforms import checkpoints, decoding, scanning
-from transforms.capture_runs import Piece, run_pieces
+from kraft_core.capture import Identity
+from transforms import checkpoints, decoding, delta_rs, scanning
+from transforms.capture_runs import Piece, overlap, run_pieces
 from transforms.frames import arrow_schema, to_frame, to_rows
 from transforms.lake import Lake, in_clusters
 from transforms.table_files import FILES, Task, writing
@@ -36,7 +38,10 @@ Row = dict[str, Any]
 NAMED_UNKNOWN = ("unknown_type", "unknown_version", "unknown_frame", "unknown_control_type")
 DAMAGE = ("position", "size_bytes", "sha256", "reason", "lost_from_offset", "lost_to_offset")
 BATCH = ("cluster_id", "base_offset", "leader_epoch", "crc")
-VERSION = ("cluster_id", "offset", "leader_epoch", "type", "kraft_version.kraft_version")
+VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
+# Conditions on records for which the row groups' statistics are enough to leave out nearly all of them.
+HAS_VERSION = ds.field("kraft_version", "kraft_version").is_valid()
+LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(NAMED_UNKNOWN)
 OWNER = pa.schema(
     [
         ("file_number", pa.int32()),
@@ -102,10 +107,12 @@ class Reading:
         with self.progress.stage("scan", f"{len(files):,} files, {size:,} bytes"):
             scanned = scanning.scan_segments(self.frame(self.opened)).persist(StorageLevel.MEMORY_AND_DISK)
             good = scanning.good_batches(scanned)
-            found = to_rows(run_pieces(scanned)) if self.opened else []
+            with ThreadPoolExecutor(1) as thread:
+                reading = thread.submit(self.read_checkpoints)
+                found = to_rows(run_pieces(scanned)) if self.opened else []
+                held = reading.result()
             pieces = [row for row in found if row["leader_epoch"] is not None]
             damage = self.damage_rows(scanning.damages(scanned)) if len(pieces) < len(found) else []
-            held = self.read_checkpoints()
         with self.progress.stage("write records"):
             counts = self.write(good, pieces, held)
             versions, lost = self.versions_and_losses()
@@ -163,10 +170,8 @@ class Reading:
         load_id = self.load_id(pieces, fresh)
         writes: list[Callable[[], dict[str, int]]] = []
         if pieces:
-            owned = self.with_owners(good)
-            first = min(p["first_offset"] for p in pieces)
-            writes.append(lambda: self.append_files(RECORDS, self.new_records(owned, first), load_id))
-            writes.append(lambda: self.append_files(BATCHES, self.new_batches(owned, first), load_id))
+            writes.append(lambda: self.append_files(RECORDS, self.new_records(good, pieces), load_id))
+            writes.append(lambda: self.append_files(BATCHES, self.new_batches(good, pieces), load_id))
         if fresh:
             writes.append(lambda: self.write_snapshots(fresh, load_id))
         written = {t.name: 0 for t in (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)}
@@ -216,27 +221,40 @@ class Reading:
         table = pa.Table.from_pylist(rows, schema=OWNER)
         return good.join(F.broadcast(self.lake.spark.createDataFrame(table)), "file_number")
 
-    def new_batches(self, owned: DataFrame, first_offset: int) -> DataFrame | None:
+    def new_batches(self, good: DataFrame, pieces: list[Row]) -> DataFrame | None:
         """Batches that the replica had not shown before, in files; None if there are none."""
         key = list(BATCHES.key)
-        fresh: DataFrame | None = owned.dropDuplicates(key)
+        named = [name for name in BATCHES.names if name not in self.run.columns]
+        fresh: DataFrame | None = self.with_owners(good).select(named)
+        if self.overlap(pieces, attrgetter("node_id", "directory_id", "cluster_id")):
+            fresh = fresh.dropDuplicates(key)
         if self.lake.exists(BATCHES):
-            known = self.known(BATCHES).where(F.col("base_offset") >= first_offset).select(*key)
+            known = self.known(BATCHES).where(F.col("base_offset") >= first_offset(pieces)).select(*key)
             fresh = unless_empty(fresh.join(known, key, "left_anti"))
         if fresh is None:
             return None
         return fresh.mapInArrow(self.written_to(BATCHES)(iter), from_arrow_schema(FILES))
 
-    def new_records(self, owned: DataFrame, first_offset: int) -> DataFrame | None:
+    def new_records(self, good: DataFrame, pieces: list[Row]) -> DataFrame | None:
         """Records of the batches that no replica had shown before, in files; None if there are none."""
-        chosen: DataFrame | None = decoding.one_copy(owned)
-        if self.lake.exists(RECORDS):
-            known = by_batch(self.known(RECORDS).where(F.col("offset") >= first_offset))
+        chosen: DataFrame | None = good
+        several, exists = self.overlap(pieces, attrgetter("cluster_id")), self.lake.exists(RECORDS)
+        if several or exists:
+            chosen = decoding.one_copy(self.with_owners(good))
+        if exists:
+            known = by_batch(self.known(RECORDS).where(F.col("offset") >= first_offset(pieces)))
             chosen = unless_empty(chosen.join(known.select(*BATCH), list(BATCH), "left_anti"))
         if chosen is None:
             return None
         write = self.written_to(RECORDS)
-        return decoding.decode_batches(self.lake.spark, chosen, *sources_of(self.opened), write)
+        return decoding.decode_batches(chosen, *sources_of(self.opened), self.cores, write)
+
+    def overlap(self, pieces: list[Row], whose: Callable[[Identity], Any]) -> bool:
+        """Whether a batch may have come twice: `whose` tells to which log a replica's batches belong."""
+        logs: dict[Any, list[Row]] = {}
+        for piece in pieces:
+            logs.setdefault(whose(self.opened[piece["file_number"]].capture.who), []).append(piece)
+        return any(map(overlap, logs.values()))
 
     def known(self, table: Table) -> DataFrame:
         """What a table holds of the clusters that are read."""
@@ -280,20 +298,20 @@ class Reading:
 
     def versions_and_losses(self) -> tuple[dict[str, list[Row]], bool]:
         """The KRaftVersion records of each cluster, as few as upgrades; whether any value is lost."""
-        is_version = F.col("type") == "KRaftVersion"
-        rows = to_rows(
-            self.known(RECORDS).where(is_version | is_lost()).select(*VERSION, is_lost().alias("lost"))
-        )
+        path, clusters = self.lake.path, self.clusters
         by_cluster: dict[str, list[Row]] = {}
-        for row in rows:
-            if row["type"] == "KRaftVersion":
-                by_cluster.setdefault(row["cluster_id"], []).append(row)
-        return by_cluster, any(row["lost"] for row in rows)
+        for row in delta_rs.rows_with(path, RECORDS, VERSION, where=HAS_VERSION, cluster_id=clusters):
+            by_cluster.setdefault(row["cluster_id"], []).append(row | row["kraft_version"])
+        return by_cluster, delta_rs.count_rows(path, RECORDS, where=LOST, cluster_id=clusters) > 0
 
 
 def is_lost() -> Column:
     """The condition that a record's value could not be decoded, and is not one of a newer Kafka."""
     return F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*NAMED_UNKNOWN)
+
+
+def first_offset(pieces: list[Row]) -> int:
+    return min(piece["first_offset"] for piece in pieces)
 
 
 def unless_empty(frame: DataFrame) -> DataFrame | None:

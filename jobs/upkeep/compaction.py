@@ -18,7 +18,7 @@ MOST_SMALL_FILES = 50
 def compact(lake: Any, progress: Progress, most: int = MOST_SMALL_FILES) -> list[str]:
     """Join the small files of the tables that have more than `most`. Returns their names.
 
-    Of a clustered table Delta lays the joined rows out by its columns.
+    Delta itself joins those of a clustered table of an earlier lake, and lays the rows out by its columns.
     """
     wanted = scattered(lake.path, TABLES, most)
     if wanted:

@@ -24,7 +24,7 @@ LATER = ("header_at", "size_bytes")
 def without(table: Table, *names: str) -> Table:
     """The table as it was before it had these columns."""
     columns = tuple(c for c in table.columns if c.name not in names)
-    return Table(table.name, table.comment, columns, table.key, table.clustering)
+    return Table(table.name, table.comment, columns, table.key)
 
 
 @pytest.mark.parametrize("verb", ["derive", "sql", "run"])

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from transforms import table_files
+from transforms import delta_rs, table_files
 from transforms.delta_rs import arrow_with, opened
 from transforms.frames import arrow_schema
 from transforms.lake import Lake, lacks
@@ -130,17 +131,43 @@ def test_a_load_comes_once(both: tuple[Table, Lake, Lake]) -> None:
     assert DeltaTable(by_tasks.path / table.name).version() == version
 
 
-def test_where_delta_is_another_spark_writes_the_rows(
-    lake: Any, both: tuple[Table, Lake, Lake], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_to_a_clustered_table_of_an_earlier_lake_spark_writes_the_rows(
+    lake: Any, both: tuple[Table, Lake, Lake], tmp_path: Path
 ) -> None:
-    """As on Databricks; the files of the tasks are left to VACUUM."""
+    """The files of the tasks are left to VACUUM."""
     table, _, by_tasks = both
     rows = arrow_with(lake.path, table, [n for n in table.names if n not in OWN])
-    monkeypatch.setattr("transforms.lake.delta_classes", lambda _: None)
+    prepare_lake(tmp_path / "lake")
+    columns = ", ".join(c.ddl for c in table.columns)
+    layout = ", ".join(table.key[:2])
+    where = tmp_path / "lake" / table.name
+    lake.spark.sql(f"CREATE TABLE delta.`{where}` ({columns}) USING DELTA CLUSTER BY ({layout})")
     other = rewritten(lake, table, tmp_path / "lake", rows)
     by_key = [(name, "ascending") for name in table.key]
     ours, theirs = (arrow_with(o.path, table, table.names).sort_by(by_key) for o in (other, by_tasks))
     assert ours.equals(theirs)
+    assert other.append_files(table, files_of(other, table, rows), "load") == 0
+
+
+def test_joined_files_hold_the_same_rows_in_small_groups(
+    both: tuple[Table, Lake, Lake], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So small that nearly all are left out where only a few records are looked for."""
+    table, _, by_tasks = both
+    given = arrow_with(by_tasks.path, table, [n for n in table.names if n not in OWN])
+    lake = rewritten(by_tasks, table, tmp_path / "lake", given.slice(0, 2500))
+    lake.append_files(table, files_of(lake, table, given.slice(2500)), "another load")
+    rows = arrow_with(lake.path, table, table.names)
+    assert len(rows) == len(given)
+    monkeypatch.setattr(delta_rs, "ROW_GROUP_ROWS", 1000)
+    delta_rs.compact(lake.path, table)
+    (file,) = DeltaTable(lake.path / table.name).file_uris()
+    metadata = pq.ParquetFile(file).metadata
+    assert metadata.num_row_groups == ceil(len(rows) / 1000) > 1
+    by_key = [(name, "ascending") for name in table.key]
+    joined = arrow_with(lake.path, table, table.names)
+    assert joined.sort_by(by_key).equals(rows.sort_by(by_key))
+    assert lake.read(table).toArrow().sort_by(by_key).to_pylist() == rows.sort_by(by_key).to_pylist()
 
 
 def test_structs_that_lack_a_field_are_widened(lake: Any, tmp_path: Path) -> None:
@@ -151,7 +178,7 @@ def test_structs_that_lack_a_field_are_widened(lake: Any, tmp_path: Path) -> Non
     columns = tuple(before if c is topic else c for c in RECORDS.columns)
     prepare_lake(tmp_path / "lake")
     other = Lake(lake.spark, tmp_path / "lake")
-    other.create(Table(RECORDS.name, RECORDS.comment, columns, RECORDS.key, RECORDS.clustering))
+    other.create(Table(RECORDS.name, RECORDS.comment, columns, RECORDS.key))
     assert lacks(other.read(RECORDS).schema, RECORDS.schema)
     assert other.append_files(RECORDS, files_of(other, RECORDS, rows), "load") == len(rows)
     assert not lacks(other.read(RECORDS).schema, RECORDS.schema)

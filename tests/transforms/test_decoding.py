@@ -11,25 +11,31 @@ import pyarrow.compute as pc
 from kraft_core.batch import BatchHeader
 from kraft_core.mapping import mapped
 from kraft_core.segment import scan
-from transforms.decoding import by_file, decoder, stretches
+from transforms.decoding import Source, by_file, decoder, stretches
 
 CORRUPT = Path(__file__).parents[1] / "golden" / "corrupt"
 LOG = "00000000000000000408.log"
 
 
-def rows(*named: tuple[int, int, int]) -> pa.RecordBatch:
-    numbers, positions, sizes = (
-        (list(column) for column in zip(*named, strict=True)) if named else ([], [], [])
-    )
-    arrays = [pa.array(numbers, pa.int32()), pa.array(positions, pa.int64()), pa.array(sizes, pa.int64())]
-    return pa.RecordBatch.from_arrays(arrays, ["file_number", "position", "size_bytes"])
+def rows(*named: tuple[int, int]) -> pa.RecordBatch:
+    """(address, size in bytes) of batches."""
+    addresses, sizes = zip(*named, strict=True) if named else ((), ())
+    arrays = [pa.array(addresses, pa.int64()), pa.array(sizes, pa.int64())]
+    return pa.RecordBatch.from_arrays(arrays, ["address", "size_bytes"])
 
 
 def test_the_batches_of_a_file_come_together():
-    given = [rows((0, 0, 5), (0, 5, 5)), rows(), rows((0, 20, 1), (3, 7, 2)), rows((4, 0, 9))]
-    found = [(number, starts.tolist(), ends.tolist()) for number, starts, ends in by_file(iter(given))]
-    assert found == [(0, [0, 5, 20], [5, 10, 21]), (3, [7], [9]), (4, [0], [9])]
-    assert list(by_file(iter([rows()]))) == []
+    sources = [
+        Source(0, 0, "a", "one"),
+        Source(21, 100, "of which nothing is read", "one"),
+        Source(21, 7, "b", "two"),
+        Source(30, 0, "c", "one"),
+    ]
+    given = [rows((0, 5), (5, 5)), rows(), rows((20, 1), (21, 2)), rows((31, 9))]
+    found = [(s.path, starts.tolist(), ends.tolist()) for s, starts, ends in by_file(iter(given), sources)]
+    assert found == [("a", [0, 5, 20], [5, 10, 21]), ("b", [7], [9]), ("c", [1], [10])]
+    assert list(by_file(iter([rows()]), sources)) == []
+    assert list(by_file(iter([]), sources)) == []
 
 
 def test_batches_that_touch_are_one_stretch():
@@ -46,8 +52,13 @@ def batches(path: Path) -> list[BatchHeader]:
 def test_files_of_several_clusters_in_one_task():
     paths = [CORRUPT / case / LOG for case in ("good", "unknown-record-type")]
     every = [batches(path) for path in paths]
-    given = [rows((n, h.position, h.size_bytes)) for n, headers in enumerate(every) for h in headers]
-    sources = {n: (str(path), f"cluster-{n}") for n, path in enumerate(paths)}
+    begins = [0, 1_000_000]
+    given = [
+        rows((begin + h.position, h.size_bytes))
+        for begin, headers in zip(begins, every, strict=True)
+        for h in headers
+    ]
+    sources = [Source(begins[n], 0, str(path), f"cluster-{n}") for n, path in enumerate(paths)]
     (found,) = decoder(sources)(iter(given))
     records = [sum(h.record_count for h in headers) for headers in every]
     assert found["cluster_id"].to_pylist() == ["cluster-0"] * records[0] + ["cluster-1"] * records[1]
@@ -59,4 +70,4 @@ def test_files_of_several_clusters_in_one_task():
 
 
 def test_no_batches_no_records():
-    assert list(decoder({})(iter([rows()]))) == []
+    assert list(decoder([])(iter([rows()]))) == []

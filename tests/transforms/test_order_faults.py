@@ -43,7 +43,14 @@ def by_batches(buf: bytes) -> list[dict[str, Any]]:
 
 def pieces(path: Path) -> list[Piece]:
     """The stretches that the scan tells apart, as capture_runs.run_pieces collapses them."""
-    file = {"path": str(path), "start": 0, "first_offset": 0, "size_bytes": 0, "file_number": 0}
+    file = {
+        "path": str(path),
+        "start": 0,
+        "address": 0,
+        "first_offset": 0,
+        "size_bytes": 0,
+        "file_number": 0,
+    }
     rows = [row for batch in scan_file(file) for row in batch.to_pylist()]
     found = []
     for _, some in groupby(rows, key=itemgetter("run_index")):
