@@ -124,7 +124,7 @@ def find_controller_dirs(roots: Iterable[Path | str]) -> Discovery:
         for found in _directories(Path(root), seen):
             if isinstance(found, Refusal):
                 refused.append(found)
-            elif found.resolve().name == LOG_DIR_NAME:
+            elif _name(found) == LOG_DIR_NAME:
                 directories.append(_Reader(found).read())
     return Discovery(tuple(directories), tuple(refused))
 
@@ -146,9 +146,15 @@ def find_log_files(root: Path) -> Iterator[Path | Refusal]:
 
 def refuse_old(directory: Path) -> Refusal | None:
     """A refusal for the log directory of Kafka 2.8, None for any other."""
-    if directory.resolve().name != OLD_LOG_DIR_NAME:
+    if _name(directory) != OLD_LOG_DIR_NAME:
         return None
     return Refusal(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
+
+
+def _name(directory: Path) -> str:
+    """The name of what a path leads to. To resolve all of a path takes a call for each of its parts."""
+    is_plain = directory.name not in ("", "..") and not directory.is_symlink()
+    return directory.name if is_plain else directory.resolve().name
 
 
 def _is_finished(name: str) -> bool:
@@ -169,7 +175,7 @@ def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | Refu
             refusal = refuse_old(directory)
             if refusal is None and not stat.S_ISDIR(status.st_mode):
                 refusal = Refusal(directory, "no directory")
-            if refusal is None and directory.resolve().name != LOG_DIR_NAME:
+            if refusal is None and _name(directory) != LOG_DIR_NAME:
                 pending += sorted(_subdirectories(directory), reverse=True)
             yield refusal or directory
         except OSError as error:

@@ -53,7 +53,8 @@ def gathered(
     for batch in batches:
         held.append(batch)
         held_rows += len(batch)
-        held_bytes += batch.nbytes
+        if size_bytes is not None:  # to ask for it takes as long as to decode a small file
+            held_bytes += batch.nbytes
         if held_rows >= rows or (size_bytes is not None and held_bytes >= size_bytes):
             yield held
             held, held_rows, held_bytes = [], 0, 0

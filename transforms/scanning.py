@@ -37,7 +37,7 @@ SCANNED = pa.schema(
     [
         FILES.field("file_number"),
         FILES.field("address"),
-        *HEADERS,
+        *(column for column in HEADERS if column.name != "base_timestamp"),
         ("run_index", pa.int64()),
         ("lost_from_offset", pa.int64()),
         ("lost_to_offset", pa.int64()),
@@ -176,7 +176,8 @@ def numbered(file: dict[str, Any], rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with the file's number and their address before them."""
     number = pa.array(np.full(len(rows), file["file_number"], np.int32))
     address = pc.add(rows["position"], file["address"] - file["start"])
-    return pa.RecordBatch.from_arrays([number, address, *rows.columns], schema=SCANNED)
+    others = [rows[name] for name in SCANNED.names[2:]]
+    return pa.RecordBatch.from_arrays([number, address, *others], schema=SCANNED)
 
 
 def good_batches(scanned: DataFrame) -> DataFrame:

@@ -42,6 +42,8 @@ VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
 # Conditions on records for which the row groups' statistics are enough to leave out nearly all of them.
 HAS_VERSION = ds.field("kraft_version", "kraft_version").is_valid()
 LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(NAMED_UNKNOWN)
+# Stretches that agree in these hold the same batches.
+SAME = itemgetter("first_offset", "end_offset", "leader_epoch", "digest", "batches", "size_bytes")
 OWNER = pa.schema(
     [
         ("file_number", pa.int32()),
@@ -238,9 +240,13 @@ class Reading:
     def new_records(self, good: DataFrame, pieces: list[Row]) -> DataFrame | None:
         """Records of the batches that no replica had shown before, in files; None if there are none."""
         chosen: DataFrame | None = good
-        several, exists = self.overlap(pieces, attrgetter("cluster_id")), self.lake.exists(RECORDS)
-        if several or exists:
-            chosen = decoding.one_copy(self.with_owners(good))
+        distinct = self.of_distinct_files(pieces)
+        if len(distinct) < len(pieces):
+            numbers = sorted({piece["file_number"] for piece in distinct})
+            chosen = good.where(f"file_number IN ({', '.join(map(str, numbers))})")
+        exists = self.lake.exists(RECORDS)
+        if exists or self.overlap(distinct, attrgetter("cluster_id")):
+            chosen = decoding.one_copy(self.with_owners(chosen))
         if exists:
             known = by_batch(self.known(RECORDS).where(F.col("offset") >= first_offset(pieces)))
             chosen = unless_empty(chosen.join(known.select(*BATCH), list(BATCH), "left_anti"))
@@ -248,6 +254,17 @@ class Reading:
             return None
         write = self.written_to(RECORDS)
         return decoding.decode_batches(chosen, *sources_of(self.opened), self.cores, write)
+
+    def of_distinct_files(self, pieces: list[Row]) -> list[Row]:
+        """The stretches without those of files that hold the same as another one of their cluster."""
+        of_file: dict[int, list[Row]] = {}
+        for piece in pieces:
+            of_file.setdefault(piece["file_number"], []).append(piece)
+        first: dict[Any, list[Row]] = {}
+        for number in sorted(of_file):
+            cluster = self.opened[number].capture.who.cluster_id
+            first.setdefault((cluster, *sorted(map(SAME, of_file[number]))), of_file[number])
+        return [piece for held in first.values() for piece in held]
 
     def overlap(self, pieces: list[Row], whose: Callable[[Identity], Any]) -> bool:
         """Whether a batch may have come twice: `whose` tells to which log a replica's batches belong."""

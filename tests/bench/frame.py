@@ -16,6 +16,9 @@ from typing import Any
 
 import tests.bench
 
+# How often what takes seconds is measured, for the median: the first time the JVM still compiles.
+ROUNDS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 from math import log
 from pathlib import Path
+from statistics import median
 
-from tests.bench.frame import Bench, Row, seconds
+from tests.bench.frame import ROUNDS, Bench, Row, seconds
 from tests.bench.inputs import first_segment, made, mixed_log
 from tests.bench.lakes import ingest_seconds
 from transforms.lake import Lake, existing_lake
@@ -24,21 +25,25 @@ def rows(bench: Bench) -> Iterator[Row]:
     sizes = [bench.size(full, full // 100) for full in (100_000, 1_000_000, 10_000_000)]
     took: list[float] = []
     for records in sizes:
-        took.append(ingest_seconds(bench, mixed_log(bench, records)))
+        rounds = 1 if records == sizes[-1] else ROUNDS
+        times = [ingest_seconds(bench, mixed_log(bench, records)) for _ in range(rounds)]
+        took.append(median(times))
         if records > sizes[0]:  # the least is there for the exponent: it pays little but what any run costs
-            yield from compared(bench, records, took[-1])
+            yield from compared(bench, records, times)
     exponent = log(took[-1] / took[0]) / log(sizes[-1] / sizes[0])
     yield Row(f"exponent of cost, {sizes[0]:,} to {sizes[-1]:,} records", exponent, "", at_most=1.05)
-    five = ingest_seconds(bench, *replicas(bench, sizes[1]))
+    five = median(ingest_seconds(bench, *replicas(bench, sizes[1])) for _ in range(ROUNDS))
     detail = f"{five:.1f} s, {took[1]:.1f} s; {sizes[1]:,} records"
     yield Row("five replicas / one", five / took[1], at_most=1.5, detail=detail)
 
 
-def compared(bench: Bench, records: int, took: float) -> Iterator[Row]:
-    """An ingest that has just been done beside the two that it is measured by."""
+def compared(bench: Bench, records: int, times: list[float]) -> Iterator[Row]:
+    """An ingest that has just been done, in seconds of each round, beside the two that it is measured by."""
     lake = existing_lake(bench.spark, bench.folder / "lake")
-    copy = seconds(lambda: copy_rows(lake, bench.folder / "copy"))
-    speed = f"{took:.1f} s, {records / took / 1000:,.0f} k records/s"
+    copy = median(seconds(lambda: copy_rows(lake, bench.folder / "copy")) for _ in times)
+    took = median(times)
+    first = f" (first {times[0]:.1f} s)" if len(times) > 1 else ""
+    speed = f"{took:.1f} s{first}, {records / took / 1000:,.0f} k records/s"
     yield Row(
         f"ingest / Spark copying the rows, {records:,} records",
         took / copy,
@@ -46,7 +51,8 @@ def compared(bench: Bench, records: int, took: float) -> Iterator[Row]:
         detail=f"{speed}; copying {copy:.1f} s",
     )
     if bench.kafka is not None:
-        dump = bench.kafka.dump_seconds(first_segment(mixed_log(bench, records)))
+        log = first_segment(mixed_log(bench, records))
+        dump = median(bench.kafka.dump_seconds(log) for _ in times)
         yield Row(
             f"ingest / kafka-dump-log > /dev/null, {records:,} records",
             took / dump,
