@@ -6,14 +6,17 @@ segment was rolled makes no difference. What Python sees grows with elections, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Piece:
     last_batch: int | None = field(default=None, compare=False)
 
 
+# Stretches that agree in these hold the same batches.
+SAME = itemgetter("first_offset", "end_offset", "leader_epoch", "digest", "batches", "size_bytes")
 KEPT = tuple(name for name in Piece.__slots__ if name not in ("first_batch", "last_batch"))
 
 
@@ -68,10 +73,28 @@ def run_pieces(headers: DataFrame) -> DataFrame:
     )
 
 
-def overlap(pieces: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether any two stretches (rows of run_pieces) share an offset: else they share no batch."""
-    ordered = sorted((p["first_offset"], p["end_offset"]) for p in pieces)
-    return any(following < end for (_, end), (following, _) in pairwise(ordered))
+def overlap(pieces: Iterable[Row], log_of: Callable[[int], Hashable]) -> bool:
+    """Whether two stretches (rows of run_pieces) of one log share an offset: else they share no batch.
+
+    log_of: to which log a file's batches belong, by the file's number.
+    """
+    logs: dict[Hashable, list[tuple[int, int]]] = {}
+    for piece in pieces:
+        logs.setdefault(log_of(piece["file_number"]), []).append((piece["first_offset"], piece["end_offset"]))
+    followed = chain.from_iterable(pairwise(sorted(held)) for held in logs.values())
+    return any(following < end for (_, end), (following, _) in followed)
+
+
+def of_distinct_files(pieces: Iterable[Row], log_of: Callable[[int], Hashable]) -> list[Row]:
+    """The stretches without those of files that hold the same batches as another file of their log."""
+    files: dict[int, list[Row]] = {}
+    for piece in pieces:
+        files.setdefault(piece["file_number"], []).append(piece)
+    first: dict[Hashable, list[Row]] = {}
+    for number in sorted(files):
+        held = tuple(sorted(map(SAME, files[number])))
+        first.setdefault((log_of(number), held), files[number])
+    return list(chain.from_iterable(first.values()))
 
 
 def join_pieces(pieces: Iterable[Piece]) -> list[Piece]:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from jobs.captures.planning import PlannedCapture
 from jobs.frame.progress import Progress
 from kraft_core.capture import Identity
 from transforms import checkpoints, decoding, delta_rs, scanning
-from transforms.capture_runs import Piece, overlap, run_pieces
+from transforms.capture_runs import Piece, of_distinct_files, overlap, run_pieces
 from transforms.frames import arrow_schema, to_frame, to_rows
 from transforms.lake import Lake, in_clusters
 from transforms.table_files import FILES, Task, writing
@@ -42,8 +42,6 @@ VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
 # Conditions on records for which the row groups' statistics are enough to leave out nearly all of them.
 HAS_VERSION = ds.field("kraft_version", "kraft_version").is_valid()
 LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(NAMED_UNKNOWN)
-# Stretches that agree in these hold the same batches.
-SAME = itemgetter("first_offset", "end_offset", "leader_epoch", "digest", "batches", "size_bytes")
 OWNER = pa.schema(
     [
         ("file_number", pa.int32()),
@@ -215,6 +213,12 @@ class Reading:
         ]
         return hashlib.sha256(repr((sorted(of_log), sorted(map(snapshot_key, fresh)))).encode()).hexdigest()
 
+    def replica_of(self, file_number: int) -> Identity:
+        return self.opened[file_number].capture.who
+
+    def cluster_of(self, file_number: int) -> str:
+        return self.replica_of(file_number).cluster_id
+
     def with_owners(self, good: DataFrame) -> DataFrame:
         """The batches with the cluster and the replica whose they are."""
         replicas = [s.capture.who for s in self.opened]
@@ -228,7 +232,7 @@ class Reading:
         key = list(BATCHES.key)
         named = [name for name in BATCHES.names if name not in self.run.columns]
         fresh: DataFrame | None = self.with_owners(good).select(named)
-        if self.overlap(pieces, attrgetter("node_id", "directory_id", "cluster_id")):
+        if overlap(pieces, self.replica_of):
             fresh = fresh.dropDuplicates(key)
         if self.lake.exists(BATCHES):
             known = self.known(BATCHES).where(F.col("base_offset") >= first_offset(pieces)).select(*key)
@@ -240,12 +244,12 @@ class Reading:
     def new_records(self, good: DataFrame, pieces: list[Row]) -> DataFrame | None:
         """Records of the batches that no replica had shown before, in files; None if there are none."""
         chosen: DataFrame | None = good
-        distinct = self.of_distinct_files(pieces)
+        distinct = of_distinct_files(pieces, self.cluster_of)
         if len(distinct) < len(pieces):
             numbers = sorted({piece["file_number"] for piece in distinct})
             chosen = good.where(f"file_number IN ({', '.join(map(str, numbers))})")
         exists = self.lake.exists(RECORDS)
-        if exists or self.overlap(distinct, attrgetter("cluster_id")):
+        if exists or overlap(distinct, self.cluster_of):
             chosen = decoding.one_copy(self.with_owners(chosen))
         if exists:
             known = by_batch(self.known(RECORDS).where(F.col("offset") >= first_offset(pieces)))
@@ -254,24 +258,6 @@ class Reading:
             return None
         write = self.written_to(RECORDS)
         return decoding.decode_batches(chosen, *sources_of(self.opened), self.cores, write)
-
-    def of_distinct_files(self, pieces: list[Row]) -> list[Row]:
-        """The stretches without those of files that hold the same as another one of their cluster."""
-        of_file: dict[int, list[Row]] = {}
-        for piece in pieces:
-            of_file.setdefault(piece["file_number"], []).append(piece)
-        first: dict[Any, list[Row]] = {}
-        for number in sorted(of_file):
-            cluster = self.opened[number].capture.who.cluster_id
-            first.setdefault((cluster, *sorted(map(SAME, of_file[number]))), of_file[number])
-        return [piece for held in first.values() for piece in held]
-
-    def overlap(self, pieces: list[Row], whose: Callable[[Identity], Any]) -> bool:
-        """Whether a batch may have come twice: `whose` tells to which log a replica's batches belong."""
-        logs: dict[Any, list[Row]] = {}
-        for piece in pieces:
-            logs.setdefault(whose(self.opened[piece["file_number"]].capture.who), []).append(piece)
-        return any(map(overlap, logs.values()))
 
     def known(self, table: Table) -> DataFrame:
         """What a table holds of the clusters that are read."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 pa = cast(Any, pyarrow)
 
 # What is kept for later, in bytes.
-_KEPT = 64 * 1024 * 1024
+_KEPT = 128 * 1024 * 1024
 _LEAST = 4096
 
 
