@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -234,8 +234,9 @@ class Reading:
         fresh: DataFrame | None = self.with_owners(good).select(named)
         if overlap(pieces, self.replica_of):
             fresh = fresh.dropDuplicates(key)
-        if self.lake.exists(BATCHES):
-            known = self.known(BATCHES).where(F.col("base_offset") >= first_offset(pieces)).select(*key)
+        start = first_offset(pieces)
+        if self.holds_from(BATCHES, "base_offset", start):
+            known = self.known(BATCHES).where(F.col("base_offset") >= start).select(*key)
             fresh = unless_empty(fresh.join(known, key, "left_anti"))
         if fresh is None:
             return None
@@ -248,16 +249,25 @@ class Reading:
         if len(distinct) < len(pieces):
             numbers = sorted({piece["file_number"] for piece in distinct})
             chosen = good.where(f"file_number IN ({', '.join(map(str, numbers))})")
-        exists = self.lake.exists(RECORDS)
-        if exists or overlap(distinct, self.cluster_of):
+        start = first_offset(pieces)
+        some_known = self.holds_from(RECORDS, "offset", start)
+        if some_known or overlap(distinct, self.cluster_of):
             chosen = decoding.one_copy(self.with_owners(chosen))
-        if exists:
-            known = by_batch(self.known(RECORDS).where(F.col("offset") >= first_offset(pieces)))
+        if some_known:
+            known = by_batch(self.known(RECORDS).where(F.col("offset") >= start))
             chosen = unless_empty(chosen.join(known.select(*BATCH), list(BATCH), "left_anti"))
         if chosen is None:
             return None
         write = self.written_to(RECORDS)
         return decoding.decode_batches(chosen, *sources_of(self.opened), self.cores, write)
+
+    def holds_from(self, table: Table, offset: str, start: int) -> bool:
+        """Whether a table holds anything of the clusters from an offset on: not where logs just grew.
+
+        Asked without Spark, which takes a second to plan to read the table.
+        """
+        later = ds.field(offset) >= start
+        return delta_rs.count_rows(self.lake.path, table, where=later, cluster_id=self.clusters) > 0
 
     def known(self, table: Table) -> DataFrame:
         """What a table holds of the clusters that are read."""
@@ -266,24 +276,28 @@ class Reading:
     def new_checkpoints(self, held: list[Row]) -> list[Row]:
         """Of the checkpoints read, one row each of those whose content no capture had shown before."""
         rows = distinct_snapshots(held)
-        if not rows or not self.lake.exists(SNAPSHOTS):
-            return list(rows.values())
-        known = {snapshot_key(r) for r in to_rows(self.known(SNAPSHOTS).select(*checkpoints.SNAPSHOT_KEY))}
+        known = self.known_snapshots(SNAPSHOTS, rows.values())
         return [row for key, row in rows.items() if key not in known]
 
     def new_snapshot_records(self, fresh: list[Row]) -> DataFrame | None:
         """Records of checkpoints, in files; a load killed before it wrote SNAPSHOTS left some already."""
-        key = list(checkpoints.SNAPSHOT_KEY)
-        columns = [f for f in SNAPSHOTS.schema.fields if f.name in key]
-        files: DataFrame | None = to_frame(
-            self.lake.spark, fresh, StructType([*columns, StructField("path", StringType())])
-        )
-        if self.lake.exists(SNAPSHOT_RECORDS):
-            files = unless_empty(files.join(self.known(SNAPSHOT_RECORDS).select(*key), key, "left_anti"))
-        if files is None:
+        known = self.known_snapshots(SNAPSHOT_RECORDS, fresh)
+        unread = [row for row in fresh if snapshot_key(row) not in known]
+        if not unread:
             return None
-        files = files.repartition(min(self.cores, len(fresh)), "path")
+        columns = [f for f in SNAPSHOTS.schema.fields if f.name in checkpoints.SNAPSHOT_KEY]
+        schema = StructType([*columns, StructField("path", StringType())])
+        files = to_frame(self.lake.spark, unread, schema).repartition(min(self.cores, len(unread)), "path")
         return checkpoints.decode_checkpoints(files, self.written_to(SNAPSHOT_RECORDS))
+
+    def known_snapshots(self, table: Table, rows: Iterable[Row]) -> set[tuple[Any, ...]]:
+        """The keys of those of the checkpoints of which a table holds anything."""
+        key = list(checkpoints.SNAPSHOT_KEY)
+        if not self.lake.exists(table):
+            return set()
+        digests = {row["content_digest"] for row in rows}
+        held = delta_rs.arrow_with(self.lake.path, table, key, content_digest=digests)
+        return {snapshot_key(row) for row in held.group_by(key).aggregate([]).to_pylist()}
 
     def lost_values(self, good: DataFrame) -> DataFrame:
         """Values that could not be decoded, as damage of every file that holds their batch."""
