@@ -19,7 +19,8 @@ from kraft_core.logdir import find_controller_dirs
 SCRIPTS = Path(os.environ.get("KAFKA_SCRIPTS", "../shared/kafka")).absolute()
 LAB = Path(os.environ.get("KAFKA_LAB", ".kafka-lab")).absolute()
 # Three controllers and a broker that is given work until a file `stop` appears. Each controller in turn is
-# killed and started again, the leader too, so that logs are truncated and snapshots overtake segments.
+# killed and started again, the leader too, so that logs are truncated and snapshots overtake segments. Kafka
+# deletes once a minute what snapshots cover: each lives longer than that.
 SCENARIO = """
 NAME=capture-live; SEG=16384; SNAP=8000; CTRL_EXTRA="metadata.max.retention.bytes=60000"
 . "$SCRIPTS/bin/lib.sh"
@@ -36,7 +37,7 @@ echo "READY $RUN"
  for n in {1..500}; do echo cfgspam topic:t 50; echo topic t-$n 20 1; done) > "$RUN/work"
 ops 127.0.0.1:29611 127.0.0.1:29612 < "$RUN/work" > /dev/null &
 while [ ! -e "$STOP" ]; do
-  for i in $CTRLS; do sleep 10; kill9 $i; sleep 2; start c $i; listens $i; done
+  for i in $CTRLS; do sleep 25; kill9 $i; sleep 2; start c $i; listens $i; done
 done
 kill %%
 """
@@ -46,6 +47,11 @@ LONGEST_S = 420
 
 def has_lab() -> bool:
     return (SCRIPTS / "bin" / "lib.sh").is_file() and (LAB / "kafka-4.3.1").is_dir()
+
+
+def begins_later(node: str) -> bool:
+    """Whether the node has deleted its first segment."""
+    return min(path.stem for path in Path(node).glob("**/__cluster_metadata-0/*.log")) != "0" * 20
 
 
 @pytest.mark.long
@@ -67,8 +73,12 @@ def test_copies_of_a_busy_quorum_fit_together(tmp_path: Path, capsys: pytest.Cap
         nodes = [str(running / f"node-{n}") for n in (1, 2, 3)]
         until = time.monotonic() + LONGEST_S
         rounds = 0
+        deleted = False
         timeline = tmp_path / "capture-live" / "timeline.md"
-        while timeline.read_text().count("kill -9 node") < KILLS and time.monotonic() < until:
+        while time.monotonic() < until:
+            if deleted and timeline.read_text().count("kill -9 node") >= KILLS:
+                break
+            deleted = deleted or any(map(begins_later, nodes))
             assert main(["capture", *nodes, "--to", str(tmp_path / "copies")]) == 0
             rounds += 1
             time.sleep(1)
