@@ -67,10 +67,10 @@ def test_memory_is_used_again_when_nobody_holds_it():
 
 def test_not_all_memory_is_kept():
     kept = pieces.Pieces()
-    taken = [kept.take(1 << 24) for _ in range(4)]
+    taken = [kept.take(1 << 24) for _ in range(8)]
     assert held_bytes(kept) == 0
     taken.clear()
-    assert held_bytes(kept) == 1 << 26
+    assert held_bytes(kept) == 1 << 27
     kept.take(4096)
     assert held_bytes(kept) == 4096
 
