@@ -15,7 +15,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
 	command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; name a Python 3.11 with PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m kraft_core.columnar & $(BIN)/python -m jobs.frame.session && wait $$!
+	$(BIN)/python -m kraft_core.columnar & $(BIN)/python -m jobs.runtime.session && wait $$!
 	touch $@
 
 run: setup

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from dashboards import history_views
 from dashboards.databases import KRAFT, Database
-from transforms.lake import Lake, escape, existing_lake
-from transforms.tables import TABLES, Table
+from transforms.lake.lake import Lake, escape, existing_lake
+from transforms.lake.tables import TABLES, Table
 
 # Views over tables and over what history_views makes, in the order in which they build on each other.
 FILES = ("views.sql", "histories.sql")

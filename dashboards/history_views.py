@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transforms.tables import HISTORIES, Table
+from transforms.lake.tables import HISTORIES, Table
 
 # What a version's end is made of: unknown to those who count only what is committed.
 ENDS = ("valid_to_offset", "valid_to_at", "ended_by", "end_commit_status")

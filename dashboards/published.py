@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from dashboards.catalog import create_tables, define, every_definition
 from dashboards.databases import CatalogError, Database
-from transforms.lake import Lake, escape
-from transforms.tables import TABLES
+from transforms.lake.lake import Lake, escape
+from transforms.lake.tables import TABLES
 
 REGISTRATION = "registration"
 # Spark's own catalog: kept by a Hive metastore, or in memory.

@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from transforms.delta_rs import rows_with
-from transforms.tables import (
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import (
     CAPTURES,
     EPOCHS,
     FINDINGS,

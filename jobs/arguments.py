@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.upkeep.publishing import add_catalog
+from jobs.maintenance.publishing import add_catalog
 
 if TYPE_CHECKING:
     from jobs.captures.planning import Selection

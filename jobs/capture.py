@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from jobs.captures.copying import CopyError, copy_controller
-from jobs.frame.outcome import ExitCode, Failure
-from kraft_core.logdir import ControllerDir, find_controller_dirs
+from jobs.runtime.outcome import ExitCode, Failure
+from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 
 EXAMPLES = """examples:
   kraftlake capture /var/lib/kafka/metadata --to /backup/controllers

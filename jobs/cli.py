@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.frame import settings
-from jobs.frame.outcome import Failure
+from jobs.runtime import settings
+from jobs.runtime.outcome import Failure
 
 VERBS = {
     "run": ("jobs.run", "read captures, derive the quorum's history, print what was found"),

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jobs.frame.lakes import must_be_lake
-from jobs.frame.outcome import ExitCode
-from jobs.frame.settings import NamedCluster, Settings
+from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.outcome import ExitCode
+from jobs.runtime.settings import NamedCluster, Settings
 from jobs.sql import FORMATS
 
 EXAMPLES = """examples:
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 def write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
     """Make table cluster_names say what the settings say; nothing is written where it does."""
-    from transforms.delta_rs import replace_rows, rows_with
-    from transforms.tables import CLUSTER_NAMES
+    from transforms.lake.delta_rs import replace_rows, rows_with
+    from transforms.lake.tables import CLUSTER_NAMES
 
     rows = [
         {"cluster_id": c.id, "name": c.name, "environment": c.environment, "owner": c.owner} for c in clusters
@@ -67,8 +67,8 @@ def by_id(row: Row) -> str:
 
 def told(lake: Path) -> list[Row]:
     """A row a cluster: captured ones by name, then those that have a name and no capture."""
-    from transforms.delta_rs import rows_with
-    from transforms.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS, EPOCHS
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS, EPOCHS
 
     captures = rows_with(lake, CAPTURES, ("cluster_id", "captured_at"))
     named = {row["cluster_id"]: row for row in rows_with(lake, CLUSTER_NAMES)}

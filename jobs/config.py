@@ -6,8 +6,8 @@ import argparse
 import json
 from collections.abc import Iterator
 
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.frame.settings import NAMED, Settings, apply
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.settings import NAMED, Settings, apply
 
 EXAMPLES = """examples:
   kraftlake config
@@ -69,7 +69,7 @@ def defaults(settings: Settings) -> Iterator[str]:
 def check_expectations(settings: Settings) -> None:
     """Raises Failure where the file names an expectation that there is not."""
     if settings.expectations:
-        from transforms.expectations import UnknownExpectationError, configured, suites
+        from transforms.quality.expectations import UnknownExpectationError, configured, suites
 
         try:
             configured(suites(), settings.expectations)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from jobs import arguments
-from jobs.frame.outcome import Failure
-from jobs.frame.progress import Progress
-from jobs.frame.verdict import add_fail_on
 from jobs.job import Job, opened_job
-from jobs.upkeep.publishing import add_catalog
+from jobs.maintenance.publishing import add_catalog
+from jobs.runtime.fail_on import add_fail_on
+from jobs.runtime.outcome import Failure
+from jobs.runtime.progress import Progress
 
 EXAMPLES = """examples:
   kraftlake derive --lake /data/lake

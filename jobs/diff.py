@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.moments.moment import FORMS, NoMomentError, image_at, iso, parse_moment
-from jobs.moments.replica_files import warn
-from jobs.moments.source import Source
-from jobs.moments.sources import add_lake, open_captured, open_lake
-from kraft_core.image import tables, words
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.time_travel.moment import FORMS, NoMomentError, image_at, iso, parse_moment
+from jobs.time_travel.replica_files import warn
+from jobs.time_travel.source import Source
+from jobs.time_travel.sources import add_lake, open_captured, open_lake
+from kraft_core.image import change_text, tables
 from kraft_core.image.differences import Difference, differences
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
@@ -145,8 +145,8 @@ def _lines(before: _End, after: _End, found: list[Difference]) -> Iterator[str]:
             value = each.before if each.after is None else each.after
             partitions = in_topics.get(each.key[0]) if each.kind == tables.TOPICS else None
             with_them = "" if partitions is None else f", with {partitions} partitions"
-            told = words.what_changed(kind, each.before, each.after)
-            yield f"  {words.thing(kind, value)}: {told}{with_them}"
+            told = change_text.what_changed(kind, each.before, each.after)
+            yield f"  {change_text.thing(kind, value)}: {told}{with_them}"
 
 
 def _partitions_of_whole_topics(found: list[Difference]) -> Counter[str]:
@@ -196,9 +196,9 @@ def _difference(each: Difference) -> dict[str, Any]:
     both = each.before is not None and each.after is not None
     return {
         "kind": each.kind,
-        "thing": words.thing(each.kind, each.before if each.after is None else each.after),
+        "thing": change_text.thing(each.kind, each.before if each.after is None else each.after),
         "change": _way(each),
-        "columns": words.changed_columns(each.kind, each.before, each.after) if both else None,
+        "columns": change_text.changed_columns(each.kind, each.before, each.after) if both else None,
         "before": None if each.before is None else row(each.before),
         "after": None if each.after is None else row(each.after),
     }

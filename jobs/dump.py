@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.frame.outcome import ExitCode, Failure
-from kraft_core.codec import to_json
-from kraft_core.logdir import Refusal, find_log_files, parse_segment_name, refuse_old
-from kraft_core.mapping import mapped
-from kraft_core.record import Record, read_batch
-from kraft_core.secrets import redact
-from kraft_core.segment import Damage, OrderCheck, OrderFault, scan
-from kraft_core.snapshot import BOOTSTRAP_NAME, parse_name, read_snapshot
+from jobs.runtime.outcome import ExitCode, Failure
+from kraft_core.format.codec import to_json
+from kraft_core.format.controller_dir import Refusal, find_log_files, parse_segment_name, refuse_old
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import Record, read_batch
+from kraft_core.format.secrets import redact
+from kraft_core.format.segment import Damage, OrderCheck, OrderFault, scan
+from kraft_core.format.snapshot import BOOTSTRAP_NAME, parse_name, read_snapshot
 
 EXAMPLES = """examples:
   kraftlake dump __cluster_metadata-0/00000000000000000000.log

@@ -7,14 +7,14 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.frame.telling import as_json, recovery_lines, wrapped
 from jobs.quorum.quorum_facts import clusters_of, facts_of
+from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
+from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.explain import explain
-from transforms.delta_rs import rows_with
-from transforms.frames import moment
-from transforms.tables import RECOVERIES
+from transforms.lake.arrow_rows import moment
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import RECOVERIES
 
 EXAMPLES = """examples:
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --offset 355

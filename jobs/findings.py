@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs.arguments import add_wait
-from jobs.frame.lakes import must_be_lake
-from jobs.frame.lease import process_name, take_lease
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.frame.progress import Progress
-from jobs.frame.record import Record
-from jobs.frame.telling import as_json, finding_lines
-from transforms.delta_rs import Row, append_row, exists, replace_row, rows_with
-from transforms.tables import ACKNOWLEDGEMENTS, FINDINGS
+from jobs.runtime.finding_text import as_json, finding_lines
+from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.lease import process_name, take_lease
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import Record
+from transforms.lake.delta_rs import Row, append_row, exists, replace_row, rows_with
+from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS
 
 EXAMPLES = """examples:
   kraftlake findings list --lake /data/lake

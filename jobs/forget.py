@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from jobs import arguments
-from jobs.frame.outcome import Failure
-from jobs.frame.progress import Progress
 from jobs.job import Job, opened_job
+from jobs.runtime.outcome import Failure
+from jobs.runtime.progress import Progress
 
 EXAMPLES = """examples:
   kraftlake forget --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg
@@ -38,10 +38,10 @@ def forget(job: Job, cluster: str) -> dict[str, int]:
     captures and segments go first: if this is killed, a run that brings the captures again reads them again,
     and leaves out only what is still there.
     """
-    from transforms.delta_rs import count_rows
-    from transforms.lake import escape, in_clusters
-    from transforms.lake_files import begin_generation
-    from transforms.tables import RUNS, TABLES
+    from transforms.lake.delta_rs import count_rows
+    from transforms.lake.lake import escape, in_clusters
+    from transforms.lake.storage import begin_generation
+    from transforms.lake.tables import RUNS, TABLES
 
     lake = job.lake
     begin_generation(lake.path)

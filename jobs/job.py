@@ -13,12 +13,12 @@ from typing import Any
 
 from dashboards.databases import Database
 from jobs.captures.planning import Plan
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.frame.progress import Progress, tasks_of
-from jobs.frame.record import Record
-from jobs.frame.verdict import verdict
-from jobs.upkeep.publishing import check_database, database_of, publish
-from transforms.lake_files import NoLakeError, check_lake, prepare_lake
+from jobs.maintenance.publishing import check_database, database_of, publish
+from jobs.runtime.fail_on import verdict
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.progress import Progress, tasks_of
+from jobs.runtime.run_record import Record
+from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
 
 # Where less than this is to be read, the JVM is better not left to optimise itself.
 QUICK_BYTES = 64 * 1024 * 1024
@@ -34,16 +34,16 @@ def opened_job(
     """
     try:
         (prepare_lake if make_lake else check_lake)(args.lake)
-        from transforms.lake_schema import add_columns, missing_columns
+        from transforms.lake.schema import add_columns, missing_columns
 
         missing = missing_columns(args.lake)
     except NoLakeError as error:
         raise Failure(str(error)) from None
     database = database_of(args)
-    from jobs.frame.lease import await_free, driver_process, take_lease
-    from jobs.frame.session import open_session
-    from transforms.lake import existing_lake
-    from transforms.tables import RUNS
+    from jobs.runtime.lease import await_free, driver_process, take_lease
+    from jobs.runtime.session import open_session
+    from transforms.lake.lake import existing_lake
+    from transforms.lake.tables import RUNS
 
     give_up = time.monotonic() + args.wait
     await_free(args.lake, give_up, progress.say)
@@ -85,7 +85,7 @@ class Job:
 
     def clusters(self) -> list[str]:
         """Every cluster of the lake."""
-        from transforms.delta_rs import cluster_ids
+        from transforms.lake.delta_rs import cluster_ids
 
         return cluster_ids(self.lake.path)
 
@@ -98,7 +98,7 @@ class Job:
         self.record.counts |= self.ingested.counts
 
     def derive(self, clusters: Sequence[str]) -> None:
-        from jobs.conclusions.deriving import derive
+        from jobs.derivation.derive_tables import derive
 
         if clusters:
             self.record.failed = derive(self.lake, clusters, self.ingested, self.run, self.progress)
@@ -126,7 +126,7 @@ class Job:
 
     def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
         """Join small files where there are many, print, note the run and say how it ended."""
-        from jobs.upkeep.compaction import compact
+        from jobs.maintenance.compaction import compact
 
         compact(self.lake, self.progress)
         return end(self.lake.path, self.record, lines, clusters, self.lease.end, len(self.touched), lost_rows)

@@ -8,9 +8,9 @@ import time
 from datetime import timedelta
 
 from jobs import arguments
-from jobs.frame.progress import Progress
 from jobs.job import Job, opened_job
-from jobs.upkeep.compaction import compact
+from jobs.maintenance.compaction import compact
+from jobs.runtime.progress import Progress
 
 EXAMPLES = """examples:
   kraftlake maintain --lake /data/lake
@@ -63,11 +63,11 @@ def expire_old(job: Job, args: argparse.Namespace) -> tuple[int, list[str]]:
 
 def forget_answers(job: Job, args: argparse.Namespace) -> int:
     """Remove answers of expectations older than --keep-days that newer ones overtook. Returns how many."""
-    from transforms.tables import EXPECTATION_RESULTS
+    from transforms.lake.tables import EXPECTATION_RESULTS
 
     if args.keep_days is None or not job.lake.exists(EXPECTATION_RESULTS):
         return 0
-    from transforms.expectations import overtaken
+    from transforms.quality.expectations import overtaken
 
     before = arguments.now_of(args) - timedelta(days=args.keep_days)
     old = overtaken(job.lake.read(EXPECTATION_RESULTS), before).localCheckpoint()
@@ -79,8 +79,8 @@ def forget_answers(job: Job, args: argparse.Namespace) -> int:
 
 def vacuum(job: Job) -> int:
     """Remove files that no version of the last days needs, and tables that a killed run left half made."""
-    from transforms.delta_rs import old_files
-    from transforms.tables import TABLES
+    from transforms.lake.delta_rs import old_files
+    from transforms.lake.tables import TABLES
 
     lake, before = job.lake, time.time() - KEPT_HOURS * 3600
     with job.progress.stage("vacuum"):

@@ -15,12 +15,12 @@ from datetime import datetime
 from pathlib import Path
 
 from jobs.arguments import moment_ms, now_of
-from jobs.frame.lakes import must_be_lake
-from jobs.frame.outcome import ExitCode, Failure
 from jobs.quorum.quorum_samples import Sample, cluster_samples
-from transforms.answers import standing
-from transforms.delta_rs import rows_with
-from transforms.tables import DERIVATIONS, FINDINGS, QUARANTINE, RUNS
+from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.outcome import ExitCode, Failure
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import DERIVATIONS, FINDINGS, QUARANTINE, RUNS
+from transforms.quality.expectation_history import standing
 
 EXAMPLES = """examples:
   kraftlake metrics --lake /data/lake

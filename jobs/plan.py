@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from jobs.arguments import moment_ms
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.moments.moment import iso
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.time_travel.moment import iso
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import label
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.planning import Plan, plan
 from kraft_core.plan.registrations import registrations

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs import arguments
-from jobs.frame.lakes import must_be_lake
-from jobs.frame.outcome import ExitCode, Failure
+from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.outcome import ExitCode, Failure
 
 EXAMPLES = """examples:
   kraftlake report --lake /data/lake --out /srv/www/kraft.html

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.job import Job
-from transforms.delta_rs import rows_with
-from transforms.lake import Lake, in_clusters
-from transforms.lake_files import begin_generation
-from transforms.tables import (
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.lake import Lake, in_clusters
+from transforms.lake.storage import begin_generation
+from transforms.lake.tables import (
     BATCHES,
     CAPTURES,
     EXPIRED_CAPTURES,

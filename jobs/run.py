@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from jobs import arguments
 from jobs.captures.inputs import Inputs, opened_inputs
 from jobs.captures.planning import Plan, plan
-from jobs.frame.outcome import ExitCode
-from jobs.frame.progress import Progress
-from jobs.frame.record import Record
-from jobs.frame.verdict import add_fail_on
 from jobs.job import QUICK_BYTES, Job, opened_job
+from jobs.maintenance.publishing import publish_known
+from jobs.no_new_captures import end_if_unchanged
 from jobs.report import add_report, write_page
-from jobs.unchanged import end_if_unchanged
-from jobs.upkeep.publishing import publish_known
+from jobs.runtime.fail_on import add_fail_on
+from jobs.runtime.outcome import ExitCode
+from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import Record
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
@@ -76,8 +76,8 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
 
 def unmet(job: Job, args: argparse.Namespace) -> list[str]:
     """What is not as expected of the data, in lines."""
-    from jobs.expecting import check_expectations
-    from transforms.answers import unseen
+    from jobs.run_expectations import check_expectations
+    from transforms.quality.expectation_history import unseen
 
     what = unseen(job.lake.path, job.run.run_id)
     return check_expectations(job, what, arguments.now_of(args), "text", args.settings.expectations)

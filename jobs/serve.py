@@ -12,10 +12,10 @@ from typing import Any
 
 from dashboards.databases import KRAFT
 from jobs import arguments
-from jobs.frame.lakes import must_be_lake
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.frame.progress import Progress
-from jobs.upkeep.publishing import add_catalog, database_of, open_lake
+from jobs.maintenance.publishing import add_catalog, database_of, open_lake
+from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.progress import Progress
 
 HOST = "127.0.0.1"
 EXAMPLES = """examples:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     must_be_lake(args.lake, up_to_date=True)
     check_port(args.port)
     database = database_of(args)
-    from jobs.frame.session import open_session
+    from jobs.runtime.session import open_session
 
     progress = Progress(args.log)
     with progress.stage("session"):

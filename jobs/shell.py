@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.moments.moment import NoMomentError, image_at, parse_moment
-from jobs.moments.replica_files import warn
-from jobs.moments.shell_commands import COMMANDS, Answer, CommandError, Session, execute, resolve
-from jobs.moments.sources import add_lake, open_captured, open_lake
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.time_travel.moment import NoMomentError, image_at, parse_moment
+from jobs.time_travel.replica_files import warn
+from jobs.time_travel.shell_commands import COMMANDS, Answer, CommandError, Session, execute, resolve
+from jobs.time_travel.sources import add_lake, open_captured, open_lake
 from kraft_core.image import tree
 
 EXAMPLES = """examples:

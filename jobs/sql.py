@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from jobs.frame.lakes import must_be_lake
-from jobs.frame.outcome import ExitCode, Failure, one_line
-from jobs.frame.prompt import prompt
-from jobs.upkeep.publishing import add_catalog, database_of, open_lake
+from jobs.maintenance.publishing import add_catalog, database_of, open_lake
+from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.outcome import ExitCode, Failure, one_line
+from jobs.runtime.prompt import prompt
 
 EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake .lake
@@ -107,7 +107,7 @@ def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tupl
     database = database_of(args)
     from pyspark.errors import PySparkException
 
-    from jobs.frame.session import open_session
+    from jobs.runtime.session import open_session
 
     # It prints a page of JSON for every wrong query; the one line below says what is wrong.
     logging.getLogger("SQLQueryContextLogger").disabled = True

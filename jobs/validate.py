@@ -8,15 +8,15 @@ from pathlib import Path
 
 from jobs import arguments
 from jobs.derive import chosen_clusters
-from jobs.expecting import check_expectations, show_failing
 from jobs.findings import by_urgency, told
-from jobs.frame.progress import Progress
-from jobs.frame.telling import counted, recovery_headline
-from jobs.frame.verdict import add_fail_on
 from jobs.job import QUICK_BYTES, opened_job
-from transforms.answers import Unseen, unseen
-from transforms.delta_rs import rows_with, size_bytes
-from transforms.tables import FINDINGS, RECOVERIES, TABLES
+from jobs.run_expectations import check_expectations, show_failing
+from jobs.runtime.fail_on import add_fail_on
+from jobs.runtime.finding_text import counted, recovery_headline
+from jobs.runtime.progress import Progress
+from transforms.lake.delta_rs import rows_with, size_bytes
+from transforms.lake.tables import FINDINGS, RECOVERIES, TABLES
+from transforms.quality.expectation_history import Unseen, unseen
 
 EXAMPLES = """examples:
   kraftlake validate --lake /data/lake

@@ -19,7 +19,7 @@ def golden() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """The session that every Spark test shares."""
-    from jobs.frame.session import open_session
+    from jobs.runtime.session import open_session
 
     session = open_session("local[2]", quick=True)
     yield session

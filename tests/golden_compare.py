@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kraft_core.batch import BatchHeader
-from kraft_core.codec import to_json
-from kraft_core.logdir import LOG_DIR_NAME, parse_segment_name
-from kraft_core.mapping import mapped
-from kraft_core.record import Record, read_batch
-from kraft_core.segment import Damage, scan
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.codec import to_json
+from kraft_core.format.controller_dir import LOG_DIR_NAME, parse_segment_name
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import Record, read_batch
+from kraft_core.format.segment import Damage, scan
 
 _DUMP_NAME = re.compile(r"(?P<file>.+?)(?P<skipped>\.skip-record-metadata)?(?:\.dump)?\.txt(?:\.gz)?")
 _NODE_NAME = re.compile(r"(?:(?P<label>.+)-)?(?P<node>node-\d+)(?:-by-.+)?")

@@ -17,8 +17,8 @@ DOCUMENT = CHECKOUT / "docs" / "new-kafka-release.md"
 PROGRAM = """
 import sys
 from pathlib import Path
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_metadata_value
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.columnar import fast, reference
 from kraft_core.messages.metadata import by_api_key
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import build_parser, main
-from jobs.frame.settings import Settings
+from jobs.runtime.settings import Settings
 
 CHECKOUT = Path(__file__).parents[1]
 README = (CHECKOUT / "README.md").read_text()

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from jobs.cli import build_parser
-from jobs.frame.settings import Settings
+from jobs.runtime.settings import Settings
 
 SCHEDULES = Path(__file__).parents[1] / "schedules"
 UNITS = sorted((SCHEDULES / "systemd").glob("kraftlake*"))

@@ -1,1 +1,5 @@
-"""DataFrame in, DataFrame out: the tables of the lake and what is derived from them."""
+"""Captures to tables, in five wings that import only to the left: lake, ingest, evidence, histories, quality.
+
+Spark where data is large (segments, records, a fleet's clusters), Arrow and delta-rs where it is small (a
+cluster's facts, side tables): a query costs Spark a second to plan before it moves a row.
+"""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from dashboards.report.words import listed, utc
-from transforms.tables import (
+from dashboards.report.formatting import listed, utc
+from transforms.lake.tables import (
     ACLS,
     CLIENT_QUOTAS,
     CONFIGS,

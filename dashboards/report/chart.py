@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dashboards.report.formatting import duration, utc
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
-from dashboards.report.words import duration, utc
 
 AXIS_HEIGHT = 36
 # A mark is never narrower, in percent of the width.

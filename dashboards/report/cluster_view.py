@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dashboards.report.formatting import ago, count, listed, number, time_of
 from dashboards.report.lanes import lanes_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.sections_logs import captures, recovery, snapshots, truncations, unsettled
@@ -12,7 +13,6 @@ from dashboards.report.sections_quality import expectations, findings, quarantin
 from dashboards.report.sections_quorum import epochs, voting, watermarks
 from dashboards.report.state import NEED_WORDS, ClusterState
 from dashboards.report.view import Rows, View
-from dashboards.report.words import ago, count, listed, number, time_of
 
 Section = Callable[[View], "Markup | None"]
 

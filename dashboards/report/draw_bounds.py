@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from dashboards.report.bounds import Bounds, LogEnd, Step
 from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, line, mark, pct, swatch, time_grid
+from dashboards.report.formatting import number, short, utc
 from dashboards.report.lanes import Replica
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
-from dashboards.report.words import number, short, utc
 
 TOP, HEIGHT = 14, 230
 # A replica's points: shape and colour both tell it apart; after these they begin again.

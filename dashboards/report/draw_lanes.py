@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, mark, span, swatch, time_grid
+from dashboards.report.formatting import count, duration, listed, short, utc
 from dashboards.report.lanes import Change, Doubt, Gap, Lane, Lanes, Led
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
-from dashboards.report.words import count, duration, listed, short, utc
 
 CHANGES_Y = 26  # centre of the row of changes
 TOP = 46  # where lanes begin

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from dashboards.report.cluster_view import badge, leader, voters, watermark
 from dashboards.report.draw_lanes import VERBS
+from dashboards.report.formatting import ago, count, number, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.tables import status_badge
-from dashboards.report.words import ago, count, number, time_of
 
 COLUMNS = ("State", "Cluster", "Voters", "Leader", "High watermark", "Errors", "Last capture", "Last change")
 # Below this many clusters one sees the table whole, and a search field is only in the way.

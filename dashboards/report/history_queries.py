@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from dashboards.report import admin_events, thin_partitions
+from dashboards.report import admin_events, under_min_isr
 from dashboards.report.queries import NEWEST, Row, Rows, Tables, plain
-from transforms.tables import CONFIGS, PARTITIONS
+from transforms.lake.tables import CONFIGS, PARTITIONS
 
 WHEN = ("valid_from_offset", "valid_to_offset", "valid_from_at", "valid_to_at", "commit_status")
 # So many of the newest versions of a kind are looked at for events: some follow others and are none.
@@ -32,7 +32,7 @@ def thin_spans(tables: Tables) -> Rows:
     isr = pc.list_value_length(ds.field("isr"))
     may_be_thin = (isr < most) & (isr < pc.list_value_length(ds.field("replicas")))
     names = ("topic_id", "topic_name", "partition_id", "isr", "replicas", *WHEN)
-    return thin_partitions.spans(tables.rows(PARTITIONS, *names, where=may_be_thin), settings)
+    return under_min_isr.spans(tables.rows(PARTITIONS, *names, where=may_be_thin), settings)
 
 
 def newest_versions(tables: Tables, kind: admin_events.Kind) -> Rows:
@@ -66,9 +66,9 @@ def ask_histories(lake: Path, clusters: Sequence[str], thin: Iterable[Row]) -> d
     for cluster in clusters:
         spans = thin_ones.get(cluster, [])
         of_one = {name: rows.get(cluster, []) for name, rows in versions.items()}
-        stretches = thin_partitions.together(sorted(spans, key=thinnest))
+        stretches = under_min_isr.together(sorted(spans, key=thinnest))
         found[cluster] = {
-            "under_min_isr": thin_partitions.steps(spans),
+            "under_min_isr": under_min_isr.steps(spans),
             "thin_partitions": stretches[:NEWEST],
             "admin_events": admin_events.events(of_one, NEWEST),
             "thin_counts": [{"stretches": len(stretches)}],

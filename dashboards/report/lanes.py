@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboards.report.timescale import TimeScale, time_scale
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 Row = dict[str, Any]
 UNKNOWN_DIRECTORY = ZERO_UUID

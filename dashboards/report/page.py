@@ -11,10 +11,10 @@ from typing import Any
 
 from dashboards.report.cluster_view import cluster_view
 from dashboards.report.fleet_view import fleet_view
+from dashboards.report.formatting import count, time_of
 from dashboards.report.markup import Markup, el, join
 from dashboards.report.sections_quality import expectations_told
 from dashboards.report.state import ClusterState
-from dashboards.report.words import count, time_of
 
 Row = dict[str, Any]
 # A page that is quickly sent and opened: beyond this no more clusters are told one by one.

@@ -17,11 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from dashboards.report import aggregates
-from transforms.answers import standing
-from transforms.delta_rs import arrow_with, exists
-from transforms.expectation_suites import WHOLE_LAKE
-from transforms.frames import milliseconds
-from transforms.tables import (
+from transforms.lake.arrow_rows import milliseconds
+from transforms.lake.delta_rs import arrow_with, exists
+from transforms.lake.tables import (
     CAPTURES,
     CLUSTER_NAMES,
     DERIVATIONS,
@@ -38,6 +36,8 @@ from transforms.tables import (
     VOTER_SETS,
     Table,
 )
+from transforms.quality.expectation_history import standing
+from transforms.quality.expectation_suites import WHOLE_LAKE
 
 Row = dict[str, Any]
 Rows = list[Row]

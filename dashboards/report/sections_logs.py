@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dashboards.report.formatting import listed, number, short, size, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, place, status_badge, table
 from dashboards.report.view import Row, View
-from dashboards.report.words import listed, number, short, size, time_of
 
 
 def unsettled(view: View) -> Markup | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dashboards.report.draw_isr import draw_isr
+from dashboards.report.formatting import listed, number, ranges, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, span_words, status_badge, table
 from dashboards.report.view import Row, View
-from dashboards.report.words import listed, number, ranges, time_of
 
 
 def min_isr(view: View) -> Markup | None:

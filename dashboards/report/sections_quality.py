@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dashboards.report.formatting import count, listed, number, short, size, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, table
 from dashboards.report.view import Row, View
-from dashboards.report.words import count, listed, number, short, size, time_of
 
 
 def findings(view: View) -> Markup | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dashboards.report.bounds import bounds_of
 from dashboards.report.draw_bounds import draw_bounds
 from dashboards.report.draw_lanes import VERBS, draw_lanes
+from dashboards.report.formatting import listed, number, short, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, place, span_words, status_badge, table
 from dashboards.report.view import Row, View
-from dashboards.report.words import listed, number, short, time_of
 
 
 def voting(view: View) -> Markup | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from dashboards.report.words import DAY, HOUR, ago, count, duration, listed, size
+from dashboards.report.formatting import DAY, HOUR, ago, count, duration, listed, size
 
 Row = dict[str, Any]
 # A nightly copy that is later than this has not been made.

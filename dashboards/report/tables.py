@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dashboards.report.formatting import duration, number
 from dashboards.report.markup import Markup, el
-from dashboards.report.words import duration, number
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dashboards.report.words import DAY, HOUR, MINUTE, SECOND, moment
+from dashboards.report.formatting import DAY, HOUR, MINUTE, SECOND, moment
 
 # Percent of the chart's width.
 LEFT, RIGHT = 1.5, 98.5

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jobs.captures.opening import Segment
+from jobs.captures.input_files import Segment
 from jobs.captures.planning import PlannedCapture
-from transforms import capture_rows
-from transforms.capture_runs import KEPT, Piece, join_pieces
-from transforms.frames import moment
-from transforms.order_faults import order_faults
-from transforms.tables import PARSER_VERSION
+from transforms.ingest import capture_rows
+from transforms.ingest.epoch_ranges import KEPT, Piece, join_pieces
+from transforms.ingest.order_faults import order_faults
+from transforms.lake.arrow_rows import moment
+from transforms.lake.tables import PARSER_VERSION
 
 Row = dict[str, Any]
 

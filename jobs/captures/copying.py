@@ -23,9 +23,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kraft_core.capture import file_identity
-from kraft_core.logdir import LOG_DIR_NAME, ControllerDir, find_controller_dirs
-from kraft_core.side_files import read_leader_epoch_checkpoint
+from kraft_core.format.capture import file_identity
+from kraft_core.format.controller_dir import LOG_DIR_NAME, ControllerDir, find_controller_dirs
+from kraft_core.format.side_files import read_leader_epoch_checkpoint
 
 TRIES = 5
 CHUNK_BYTES = 1024 * 1024

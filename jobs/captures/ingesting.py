@@ -17,13 +17,13 @@ from pyspark.sql.types import StructType
 from jobs.captures.describe_files import DescribeFile
 from jobs.captures.planning import Plan, PlannedCapture
 from jobs.captures.reading import Reading, Run
-from jobs.frame.progress import Progress
-from transforms.capture_rows import better
-from transforms.delta_rs import rows_with
-from transforms.findings import observation_rows
-from transforms.frames import moment, to_frame
-from transforms.lake import Lake
-from transforms.tables import CAPTURES, EXPIRED_CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
+from jobs.runtime.progress import Progress
+from transforms.ingest.capture_rows import better
+from transforms.lake.arrow_rows import moment, to_frame
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.lake import Lake
+from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
+from transforms.quality.findings import observation_rows
 
 Row = dict[str, Any]
 

@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from jobs.captures.archives import ArchiveError, is_archive, target_of, unpack
-from jobs.frame.outcome import Failure
-from kraft_core.capture import EDGE_BYTES
+from jobs.runtime.outcome import Failure
+from kraft_core.format.capture import EDGE_BYTES
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.captures.opening import Checkpoint, Known, Segment
-from kraft_core.capture import file_identity
-from transforms.capture_runs import Piece
-from transforms.checkpoints import snapshot_id
-from transforms.delta_rs import arrow_with, exists, rows_with
-from transforms.tables import PARSER_VERSION, SEGMENTS, SNAPSHOTS
+from jobs.captures.input_files import Checkpoint, Known, Segment
+from kraft_core.format.capture import file_identity
+from transforms.ingest.checkpoints import snapshot_id
+from transforms.ingest.epoch_ranges import Piece
+from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.tables import PARSER_VERSION, SEGMENTS, SNAPSHOTS
 
 Row = dict[str, Any]
 REPLICA_SEGMENT = ("cluster_id", "node_id", "directory_id", "base_offset")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.captures.describe_files import DescribeFile, find_describe_files
-from jobs.frame.outcome import ExitCode, Failure
-from kraft_core.capture import (
+from jobs.runtime.outcome import ExitCode, Failure
+from kraft_core.format.capture import (
     CapturedAtSource,
     FileIdentity,
     Identity,
@@ -18,7 +18,7 @@ from kraft_core.capture import (
     file_identity,
     identity,
 )
-from kraft_core.logdir import ControllerDir, FileFault, find_controller_dirs
+from kraft_core.format.controller_dir import ControllerDir, FileFault, find_controller_dirs
 
 SOURCES: tuple[CapturedAtSource, ...] = ("flag", "capture.json", "file_time")
 

@@ -21,17 +21,25 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.captures.captured import captured_rows, segment_rows
+from jobs.captures.input_files import (
+    Checkpoint,
+    Segment,
+    checkpoints_of,
+    files_table,
+    segments_of,
+    sources_of,
+)
 from jobs.captures.known_files import known_checkpoints, with_known
-from jobs.captures.opening import Checkpoint, Segment, checkpoints_of, files_table, segments_of, sources_of
 from jobs.captures.planning import PlannedCapture
-from jobs.frame.progress import Progress
-from kraft_core.capture import Identity
-from transforms import checkpoints, decoding, delta_rs, scanning
-from transforms.capture_runs import Piece, of_distinct_files, overlap, run_pieces
-from transforms.frames import arrow_schema, to_frame, to_rows
-from transforms.lake import Lake, in_clusters
-from transforms.table_files import FILES, Task, writing
-from transforms.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
+from jobs.runtime.progress import Progress
+from kraft_core.format.capture import Identity
+from transforms.ingest import checkpoints, decoding, scanning
+from transforms.ingest.epoch_ranges import Piece, of_distinct_files, overlap, run_pieces
+from transforms.lake import delta_rs
+from transforms.lake.arrow_rows import arrow_schema, to_frame, to_rows
+from transforms.lake.lake import Lake, in_clusters
+from transforms.lake.table_files import FILES, Task, writing
+from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 Row = dict[str, Any]
 # A value of a newer Kafka is kept by name and digest; every other value that could not be decoded is lost.

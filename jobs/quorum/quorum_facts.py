@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.frame.lakes import must_be_lake
+from jobs.runtime.lakes import must_be_lake
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.plan.registrations import TYPE, Registration, Registrations, registration
-from transforms.delta_rs import cluster_ids, rows_with
-from transforms.derived import cluster_facts
-from transforms.facts_at_hand import evidence_row
-from transforms.tables import RECORDS, SNAPSHOT_RECORDS, Table
+from transforms.evidence.fact_values import cluster_facts
+from transforms.evidence.facts_at_hand import evidence_row
+from transforms.lake.delta_rs import cluster_ids, rows_with
+from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
 
 Row = dict[str, Any]
 
@@ -23,7 +23,7 @@ def clusters_of(lake: Path) -> list[str]:
 
 
 def facts_of(lake: Path, cluster: str) -> ClusterFacts:
-    """As transforms.cluster_facts gathers them."""
+    """As transforms.evidence.cluster_facts gathers them."""
     return cluster_facts(evidence_row(lake, cluster))
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.standing import FETCH_TIMEOUT_MS
-from kraft_core.uuid_text import ZERO_UUID
-from transforms.delta_rs import rows_with
-from transforms.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table
 
 Row = dict[str, Any]
 READ: dict[Table, tuple[str, ...]] = {

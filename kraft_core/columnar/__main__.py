@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_metadata_value
 from kraft_core.columnar.fast import decode, scan_headers
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key
 
 

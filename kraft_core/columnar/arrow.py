@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from kraft_core.columnar import task as words
+from kraft_core.columnar import kernel_abi as words
+from kraft_core.columnar.buffer_pool import Pieces
 from kraft_core.columnar.chunk import ROWS, Chunk
 from kraft_core.columnar.headers import Headers
 from kraft_core.columnar.kernel import CONTROL_BIT, close_offsets, list_rows, place_texts, spell
 from kraft_core.columnar.layout import Node
-from kraft_core.columnar.pieces import Pieces
 from kraft_core.columnar.schema import HEADERS, MOMENT, RECORDS
-from kraft_core.secrets import is_secret_config, named_secret
-from kraft_core.segment import Damage
+from kraft_core.format.secrets import is_secret_config, named_secret
+from kraft_core.format.segment import Damage
 
 pa = cast(Any, pyarrow)
 

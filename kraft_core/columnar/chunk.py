@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from kraft_core.columnar import task as words
+from kraft_core.columnar import kernel_abi as words
 from kraft_core.columnar.layout import CAPACITY, FILLED, LENGTH, NODE_BYTES, SPACE, Layout, Node, Span
 from kraft_core.columnar.program import Program
 

@@ -14,8 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow
 
-from kraft_core.batch import read_header
-from kraft_core.columnar import task as words
+from kraft_core.columnar import kernel_abi as words
 from kraft_core.columnar.arrow import damage_batch, header_batch, to_record_batch
 from kraft_core.columnar.chunk import ROWS, Chunk, Sizes
 from kraft_core.columnar.headers import Headers, next_good, scan_window
@@ -25,9 +24,10 @@ from kraft_core.columnar.program import Program, compile_program
 from kraft_core.columnar.reference import WHOLE_FILE, to_columns
 from kraft_core.columnar.schema import message_columns
 from kraft_core.columnar.window import Window, opened
+from kraft_core.format.batch import read_header
+from kraft_core.format.record import read_batch
 from kraft_core.messages.control import CONTROL_RECORDS
 from kraft_core.messages.metadata import by_api_key
-from kraft_core.record import read_batch
 
 pa = cast(Any, pyarrow)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kraft_core.batch import BatchHeader
 from kraft_core.columnar.kernel import HEADER_COLUMNS, scan_batches
 from kraft_core.columnar.window import Window
-from kraft_core.segment import Damage, scan
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.segment import Damage, scan
 
 ROWS = 65536
 # Of the file in memory at once, give or take a batch.

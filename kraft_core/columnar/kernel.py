@@ -7,28 +7,9 @@ from __future__ import annotations
 
 from kraft_core.columnar.columns import clear_bits, fill, fill_up, forget, set_bit
 from kraft_core.columnar.compiled import compiled, entry, inlined
+from kraft_core.columnar.compiled_varint import read_unsigned_varint, read_varint, read_varlong
 from kraft_core.columnar.crc import crc32c
-from kraft_core.columnar.layout import LENGTH, NODE_BYTES, OFFSETS, ROW, SPACE, VALIDITY
-from kraft_core.columnar.machine import run
-from kraft_core.columnar.memory import (
-    fill_8,
-    fill_32,
-    fill_64,
-    get,
-    load_i16,
-    load_i32,
-    load_i64,
-    load_u8,
-    load_u32,
-    put,
-    store_8,
-    store_16,
-    store_32,
-    word,
-)
-from kraft_core.columnar.moments import FIRST_MS, LAST_MS, representable
-from kraft_core.columnar.program import NO_ENTRY
-from kraft_core.columnar.task import (
+from kraft_core.columnar.kernel_abi import (
     APPENDED_AT,
     AT,
     BATCH_BASE_OFFSET,
@@ -74,8 +55,27 @@ from kraft_core.columnar.task import (
     VERSION,
     WAS_REDACTED,
 )
+from kraft_core.columnar.layout import LENGTH, NODE_BYTES, OFFSETS, ROW, SPACE, VALIDITY
+from kraft_core.columnar.machine import run
+from kraft_core.columnar.memory import (
+    fill_8,
+    fill_32,
+    fill_64,
+    get,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u32,
+    put,
+    store_8,
+    store_16,
+    store_32,
+    word,
+)
+from kraft_core.columnar.program import NO_ENTRY
 from kraft_core.columnar.text import copy
-from kraft_core.columnar.wire import read_unsigned_varint, read_varint, read_varlong
+from kraft_core.columnar.timestamps import FIRST_MS, LAST_MS, representable
 
 # Where a batch's fields stand (batch.HEADER); the checksum covers everything from the attributes on.
 _LENGTH, _EPOCH, _MAGIC, _CRC, _ATTRIBUTES, _LAST_DELTA = 8, 12, 16, 17, 21, 23

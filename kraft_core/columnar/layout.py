@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kraft_core.columnar.pieces import Pieces
+from kraft_core.columnar.buffer_pool import Pieces
 from kraft_core.columnar.schema import arrow_type, message_fields, table_fields
+from kraft_core.format.secrets import named_secret
 from kraft_core.messages.schema import Field, Message, Versions
-from kraft_core.secrets import named_secret
 
 # text: strings, bytes and uuids. bit: Arrow packs booleans. guarded: text whose bytes the kernel leaves where
 # they are, noting only where that is, until its name has been judged.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kraft_core.columnar.columns import append_list, append_text, has_room, mark_present
 from kraft_core.columnar.compiled import compiled, inlined
+from kraft_core.columnar.compiled_varint import read_unsigned_varint
+from kraft_core.columnar.kernel_abi import MALFORMED, NODES, PROGRAM, STACK, TYPE, UNKNOWN_TAGS
 from kraft_core.columnar.layout import ROW, VALIDITY
 from kraft_core.columnar.memory import get, load_u8, put, word
 from kraft_core.columnar.program import (
@@ -27,9 +29,7 @@ from kraft_core.columnar.program import (
     TAGS,
     WORDS,
 )
-from kraft_core.columnar.task import MALFORMED, NODES, PROGRAM, STACK, TYPE, UNKNOWN_TAGS
 from kraft_core.columnar.values import begin_list, no_room, read_list, read_value, write_number
-from kraft_core.columnar.wire import read_unsigned_varint
 
 # A frame of the stack: elements or tagged fields still to come; of tagged fields also the last tag, which of
 # the known ones were met, and where the one being read ends.

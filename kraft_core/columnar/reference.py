@@ -10,16 +10,16 @@ from typing import Any, TypeVar, cast
 
 import pyarrow
 
-from kraft_core.batch import BatchHeader
-from kraft_core.columnar.moments import representable
 from kraft_core.columnar.schema import HEADERS, RECORDS, message_projection
-from kraft_core.mapping import mapped
-from kraft_core.message_reader import UNKNOWN_TAGGED_FIELDS
+from kraft_core.columnar.timestamps import representable
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.message_reader import UNKNOWN_TAGGED_FIELDS
+from kraft_core.format.record import Record, read_batch
+from kraft_core.format.secrets import redact as without_secrets
+from kraft_core.format.segment import Damage, scan
+from kraft_core.format.varint import Buffer
 from kraft_core.messages.schema import Field
-from kraft_core.record import Record, read_batch
-from kraft_core.secrets import redact as without_secrets
-from kraft_core.segment import Damage, scan
-from kraft_core.varint import Buffer
 
 pa = cast(Any, pyarrow)
 

@@ -15,6 +15,8 @@ from kraft_core.columnar.columns import (
     write_bit,
 )
 from kraft_core.columnar.compiled import compiled, inlined
+from kraft_core.columnar.compiled_varint import read_unsigned_varint
+from kraft_core.columnar.kernel_abi import MALFORMED, NEEDED, NO_ROOM, NODE, REDACTED
 from kraft_core.columnar.layout import LENGTH, VALUES
 from kraft_core.columnar.memory import (
     get,
@@ -44,9 +46,7 @@ from kraft_core.columnar.program import (
     UINT32,
     UUID,
 )
-from kraft_core.columnar.task import MALFORMED, NEEDED, NO_ROOM, NODE, REDACTED
 from kraft_core.columnar.text import UUID_BYTES, UUID_TEXT_BYTES, is_utf8
-from kraft_core.columnar.wire import read_unsigned_varint
 
 # Kafka's limit of a string, in bytes.
 _MAX_STRING_BYTES = 0x7FFF

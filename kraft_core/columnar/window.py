@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kraft_core.mapping import mapped
+from kraft_core.format.mapped_file import mapped
 
 
 class Window:

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kraft_core.batch import BatchHeader
-from kraft_core.capture import Identity, capture_id, captured_at, file_identity, identity
 from kraft_core.evidence.facts import (
     Capture,
     ClusterFacts,
@@ -24,12 +22,14 @@ from kraft_core.evidence.facts import (
     Run,
     SnapshotFacts,
 )
-from kraft_core.logdir import CheckpointFile, ControllerDir
-from kraft_core.mapping import mapped
-from kraft_core.record import Record, read_batch, read_log
-from kraft_core.segment import Damage, scan
-from kraft_core.snapshot import read_snapshot
-from kraft_core.varint import Buffer
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.capture import Identity, capture_id, captured_at, file_identity, identity
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import Record, read_batch, read_log
+from kraft_core.format.segment import Damage, scan
+from kraft_core.format.snapshot import read_snapshot
+from kraft_core.format.varint import Buffer
 
 _CONTROL_TYPES = ("LeaderChange", "KRaftVersion", "KRaftVoters")
 _METADATA_VERSION = "metadata.version"

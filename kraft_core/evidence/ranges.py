@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.rows import LogRange, ReplicaRange
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 
 def log_ranges(known: Conclusions) -> list[LogRange]:

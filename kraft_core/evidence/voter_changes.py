@@ -13,8 +13,8 @@ from typing import Literal
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.rows import VoterChangeRow
 from kraft_core.evidence.set_history import SetNode
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import Voter, change_between
-from kraft_core.uuid_text import ZERO_UUID
 
 Kind = Literal["bootstrapped", "added", "removed", "updated"]
 

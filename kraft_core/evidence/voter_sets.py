@@ -11,8 +11,8 @@ from collections import defaultdict
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.rows import EndpointRow, SetSource, VoterRow, VoterSetRow
 from kraft_core.evidence.set_history import Key, SetNode
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import Voter
-from kraft_core.uuid_text import ZERO_UUID
 
 
 def voter_sets(known: Conclusions, nodes: list[SetNode]) -> list[VoterSetRow]:

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from kraft_core.batch import BatchHeader
-from kraft_core.capture import Identity, capture_id, file_identity, identity
 from kraft_core.findings.deviations import snapshot_deviations
 from kraft_core.findings.facts import (
     BatchConflict,
@@ -23,12 +21,14 @@ from kraft_core.findings.facts import (
     SnapshotDeviation,
     UnreadableBytes,
 )
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.capture import Identity, capture_id, file_identity, identity
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import Record, read_batch, read_log
+from kraft_core.format.segment import Damage, OrderCheck, scan
+from kraft_core.format.snapshot import read_snapshot
 from kraft_core.image.image import Image
-from kraft_core.logdir import CheckpointFile, ControllerDir
-from kraft_core.mapping import mapped
-from kraft_core.record import Record, read_batch, read_log
-from kraft_core.segment import Damage, OrderCheck, scan
-from kraft_core.snapshot import read_snapshot
 
 _Content = tuple[int, int, int]  # end offset, crc, size in bytes
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.findings.facts import Holder, Observation
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 LONGEST_COMMAND_MS = 10_000
 """How long a describe command is taken to have run where nothing tells when it ended."""

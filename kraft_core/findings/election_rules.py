@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from kraft_core.evidence.facts import label, labels
 from kraft_core.evidence.holdings import lacks
 from kraft_core.findings.finding import Breach, of_rule
-from kraft_core.findings.stale import StaleAfterTruncation, StaleLeader, stale_after_truncation, stale_leaders
+from kraft_core.findings.stale_voters import (
+    StaleAfterTruncation,
+    StaleLeader,
+    stale_after_truncation,
+    stale_leaders,
+)
 from kraft_core.findings.view import ClusterView, replicas_of
 from kraft_core.raft.batches import LeaderChange
 from kraft_core.raft.emulation import voters_kafka_would_use

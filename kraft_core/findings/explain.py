@@ -8,8 +8,8 @@ from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label, labels
 from kraft_core.evidence.lineage import EpochLine
 from kraft_core.findings.view import holds
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
-from kraft_core.uuid_text import ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from kraft_core.segment import OrderFaultKind
+from kraft_core.format.segment import OrderFaultKind
 
 Holder = tuple[int, str]
 """(node id, directory id) of a replica."""
@@ -36,7 +36,7 @@ class BatchConflict:
 
 @dataclass(frozen=True, slots=True, order=True)
 class OrderFault:
-    """A batch that does not follow the one before it in a captured log; see kraft_core.segment.OrderFault.
+    """A batch that does not follow the one before it in a captured log (kraft_core.format.segment).
 
     offset, leader_epoch: of the batch. expected: the offset, or of an epoch_regression the epoch, that it
     should at least have. Judged over the segments of a directory in order, not file by file: a log's first

@@ -16,9 +16,9 @@ from kraft_core.findings import (
     completeness_rules,
     election_rules,
     log_rules,
-    rising_rules,
     snapshot_rules,
     voter_rules,
+    watermark_order_rules,
     watermark_rules,
 )
 from kraft_core.findings.facts import RuleFacts
@@ -47,7 +47,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     3: (agreement_rules.logs_match,),
     4: (agreement_rules.committed_agree, election_rules.believed_commits_agree),
     5: (completeness_rules.committed_stay,),
-    6: (rising_rules.high_watermark_rises, rising_rules.high_watermark_is_above_floor),
+    6: (watermark_order_rules.high_watermark_rises, watermark_order_rules.high_watermark_is_above_floor),
     7: (completeness_rules.leader_is_complete,),
     8: (watermark_rules.majority_holds_high_watermark,),
     9: (watermark_rules.high_watermark_in_epoch,),

@@ -20,8 +20,8 @@ from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey, Voter
-from kraft_core.uuid_text import ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from itertools import pairwise
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, ControlRecord
 from kraft_core.evidence.states import record_set
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import VoterSet, change_between
-from kraft_core.uuid_text import ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True)

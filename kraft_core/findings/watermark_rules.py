@@ -10,7 +10,7 @@ from kraft_core.evidence.lineage import EpochLine
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.facts import Observation
 from kraft_core.findings.finding import Breach, of_rule
-from kraft_core.findings.told import of_leader, told_watermarks
+from kraft_core.findings.reported_watermarks import of_leader, told_watermarks
 from kraft_core.findings.view import ClusterView, holds
 from kraft_core.raft.batches import Batch, Batches
 from kraft_core.raft.log import ReplicaLog

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_core.format.secrets import is_secret_config
 from kraft_core.image.change import Change
 from kraft_core.image.names import CONFIG_RESOURCE_TYPES, word
 from kraft_core.image.tables import CONFIGS, Tables
-from kraft_core.secrets import is_secret_config
 
 TOPIC_RESOURCE = 2
 

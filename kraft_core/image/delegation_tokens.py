@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kraft_core.format.secrets import digest
 from kraft_core.image.change import Change
 from kraft_core.image.tables import DELEGATION_TOKENS, Tables
-from kraft_core.secrets import digest
 
 
 class TokenDigest(str):

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_core.format.record import Record
 from kraft_core.image import tree
 from kraft_core.image.differences import differences
 from kraft_core.image.image import Image
 from kraft_core.image.replica import Replica
-from kraft_core.record import Record
 
 CHECKPOINT = "checkpoint"
 """Stands for a record type where only a checkpoint tells that something changed at or before its end."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from kraft_core.format.secrets import is_secret_config
 from kraft_core.image.acls import Acl
 from kraft_core.image.brokers import Broker
 from kraft_core.image.client_quotas import Entity
@@ -25,7 +26,6 @@ from kraft_core.image.names import (
 )
 from kraft_core.image.partitions import Partition
 from kraft_core.image.scram_users import ScramUser
-from kraft_core.secrets import is_secret_config
 
 REDACTED = "[redacted]"
 _DEFAULT = "<default>"

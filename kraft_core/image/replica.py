@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_core.batch import BatchHeader
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile, parse_segment_name
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import Record, read_batch, read_log
+from kraft_core.format.segment import Damage, scan
+from kraft_core.format.snapshot import SnapshotId, parse_name, read_snapshot
 from kraft_core.image.image import Image
-from kraft_core.logdir import CheckpointFile, ControllerDir, SegmentFile, parse_segment_name
-from kraft_core.mapping import mapped
-from kraft_core.record import Record, read_batch, read_log
-from kraft_core.segment import Damage, scan
-from kraft_core.snapshot import SnapshotId, parse_name, read_snapshot
 
 
 class OutOfReachError(ValueError):

@@ -6,7 +6,7 @@ the bytes: nextProducerId was producerIdsEnd before 3.2, lastKnownElr was lastKn
 
 from __future__ import annotations
 
-from kraft_core.messages.former import (
+from kraft_core.messages.legacy_layouts import (
     ACCESS_CONTROL_RECORD,
     DELEGATION_TOKEN_RECORD_3_5,
     FEATURE_LEVEL_RECORD_3_2,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 FieldType = Literal[
     "bool",

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_core.batch import BatchHeader
-from kraft_core.logdir import ControllerDir
-from kraft_core.mapping import mapped
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import Record, read_batch
+from kraft_core.format.segment import scan
 from kraft_core.raft.voters import Endpoint
-from kraft_core.record import Record, read_batch
-from kraft_core.segment import scan
 
 TYPE = "REGISTER_CONTROLLER_RECORD"
 # Frame version 1, api key 27, version 0: how the record's value begins.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft_core.protocol.answers import fetch_error, fetch_response, fetch_validity, is_worth_sending
 from kraft_core.protocol.checks import (
     common_response,
     followed,
@@ -17,6 +16,7 @@ from kraft_core.protocol.checks import (
     learn_leader,
 )
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
+from kraft_core.protocol.fetch_validation import fetch_error, fetch_response, fetch_validity, is_worth_sending
 from kraft_core.protocol.leading import fetched, leader_of
 from kraft_core.protocol.messages import FetchRequest, FetchResponse, Message
 from kraft_core.protocol.replica import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft_core.protocol.answers import fetch_response
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
+from kraft_core.protocol.fetch_validation import fetch_response
 from kraft_core.protocol.messages import AddVoterResponse, RemoveVoterResponse
 from kraft_core.protocol.records import start_of_epoch, with_updated
 from kraft_core.protocol.replica import (

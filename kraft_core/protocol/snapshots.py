@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft_core.protocol.answers import BOOTSTRAP_SNAPSHOT
 from kraft_core.protocol.checks import common_response, followed, has_cluster_id, leader_request_error
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
+from kraft_core.protocol.fetch_validation import BOOTSTRAP_SNAPSHOT
 from kraft_core.protocol.fetching import learn_high_watermark, succeeded
 from kraft_core.protocol.leading import attended
 from kraft_core.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse, Message

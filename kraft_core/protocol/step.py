@@ -12,9 +12,9 @@ from typing import Any
 from kraft_core.protocol import epochs, features, fetching, membership, messages, snapshots, voting
 from kraft_core.protocol.leading import append
 from kraft_core.protocol.messages import Message
-from kraft_core.protocol.polling import poll, resign_if_asked, shut_down
 from kraft_core.protocol.records import data_batch
 from kraft_core.protocol.replica import Leader, Replica, Step
+from kraft_core.protocol.timers import poll, resign_if_asked, shut_down
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kraft_core.batch import BatchHeader, iter_records
-from kraft_core.codec import ControlValue, read_control_value
-from kraft_core.errors import DecodeError, UnknownRecord
+from kraft_core.format.batch import BatchHeader, iter_records
+from kraft_core.format.codec import ControlValue, read_control_value
+from kraft_core.format.errors import DecodeError, UnknownRecord
+from kraft_core.format.segment import scan
 from kraft_core.raft.batches import Batch, ControlRecord, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot
 from kraft_core.raft.voters import ReplicaKey, VoterSet
-from kraft_core.segment import scan
 
 
 def read_batches(buf: bytes) -> tuple[Batch, ...]:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.history import OffsetHistory
-from kraft_core.uuid_text import ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True)

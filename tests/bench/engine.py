@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from kraft_core.protocol.simulation import Quorum, Run, Setup, random_run
+from kraft_core.simulation.simulation import Quorum, Run, Setup, random_run
 from tests.bench.frame import Bench, Row
 
 VOTERS = (1, 3, 5, 7)

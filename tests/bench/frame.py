@@ -93,7 +93,7 @@ class Bench:
     @cached_property
     def spark(self) -> Any:
         """A session on two cores, started at first use, its JVM free to optimise."""
-        from jobs.frame.session import open_session
+        from jobs.runtime.session import open_session
 
         return open_session("local[2]", say=self.say)
 

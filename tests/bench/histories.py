@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from jobs.cli import main
-from jobs.conclusions.histories import derive_histories
-from jobs.frame.progress import Progress
-from jobs.moments.lake_source import open_cluster, standing_at
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_metadata_value
+from jobs.derivation.derive_histories import derive_histories
+from jobs.runtime.progress import Progress
+from jobs.time_travel.lake_source import open_cluster, standing_at
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key
-from kraft_core.uuid_text import uuid_text
+from kraft_core.messages.uuid_text import uuid_text
 from tests.bench.frame import Bench, Row, seconds
 from tests.bench.inputs import T0_MS, mixed_log, write_directory
 from tests.bench.lakes import new_lake, reported
-from transforms.delta_rs import arrow_with, count_rows, rows_with
-from transforms.lake import existing_lake
-from transforms.tables import CAPTURES, PARTITIONS
+from transforms.lake.delta_rs import arrow_with, count_rows, rows_with
+from transforms.lake.lake import existing_lake
+from transforms.lake.tables import CAPTURES, PARTITIONS
 
 PARTITIONS_A_TOPIC = 100
 TOPIC_RECORD, PARTITION_RECORD = by_api_key[2], by_api_key[3]

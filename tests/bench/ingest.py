@@ -12,8 +12,8 @@ from statistics import median
 from tests.bench.frame import ROUNDS, Bench, Row, seconds
 from tests.bench.inputs import first_segment, made, mixed_log
 from tests.bench.lakes import ingest_seconds
-from transforms.lake import Lake, existing_lake
-from transforms.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
+from transforms.lake.lake import Lake, existing_lake
+from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
 
 APPENDED = (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)
 

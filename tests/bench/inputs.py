@@ -7,12 +7,12 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_control_value, write_metadata_value
-from kraft_core.logdir import LOG_DIR_NAME
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_control_value, write_metadata_value
+from kraft_core.format.controller_dir import LOG_DIR_NAME
 from kraft_core.messages.control import LEADER_CHANGE
 from kraft_core.messages.metadata import by_api_key
-from kraft_core.uuid_text import uuid_text
+from kraft_core.messages.uuid_text import uuid_text
 from tests.bench.frame import Bench
 
 NAMED = {"TopicRecord": 2, "PartitionRecord": 3, "PartitionChangeRecord": 5, "NoOpRecord": 20}

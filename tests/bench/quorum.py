@@ -17,14 +17,14 @@ from typing import Any
 from jobs.captures.ingesting import Ingested
 from jobs.captures.reading import Run
 from jobs.cli import main
-from jobs.conclusions.deriving import derive
-from jobs.frame.progress import Progress
-from kraft_core.batch import write_batch
+from jobs.derivation.derive_tables import derive
+from jobs.runtime.progress import Progress
+from kraft_core.format.batch import write_batch
 from tests.bench.frame import Bench, Row, seconds
 from tests.bench.inputs import NAMED, leader_change, renumbered, value, write_directory
-from transforms.delta_rs import rows_with
-from transforms.lake import existing_lake
-from transforms.tables import CAPTURES, FINDINGS
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.lake import existing_lake
+from transforms.lake.tables import CAPTURES, FINDINGS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 REPLICAS = 5

@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from kraft_core.protocol import messages
-from kraft_core.protocol.answers import fetch_response
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.fetch_validation import fetch_response
 from kraft_core.protocol.leading import fetched
-from kraft_core.protocol.lifecycle import first_start, restart
 from kraft_core.protocol.messages import CurrentLeader, Endpoints, Message, Request, Response
 from kraft_core.protocol.replica import (
     Candidate,
@@ -37,6 +36,7 @@ from kraft_core.raft.batches import Batch, KRaftVersion
 from kraft_core.raft.emulation import EmulatedReplica
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.voters import Endpoint, ReplicaKey, VoterSet, change_between
+from kraft_core.simulation.lifecycle import first_start, restart
 from tests.conformance.cluster import SimulatedQuorum
 from tests.conformance.recorded import (
     alone,

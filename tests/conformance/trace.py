@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kraft_core.batch import BatchHeader, RawRecord, read_records
-from kraft_core.codec import read_control_value
+from kraft_core.format.batch import BatchHeader, RawRecord, read_records
+from kraft_core.format.codec import read_control_value
+from kraft_core.format.segment import Damage, scan
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.history import OffsetHistory
 from kraft_core.raft.log import Controls, Snapshot
 from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraft_core.segment import Damage, scan
 
 Line = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboards.catalog import needed
-from transforms.tables import TABLES
+from transforms.lake.tables import TABLES
 
 TABLE_NAMES = {table.name for table in TABLES}
 

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.report import admin_events, thin_partitions
-from dashboards.report.thin_partitions import MOST_STEPS
+from dashboards.report import admin_events, under_min_isr
+from dashboards.report.under_min_isr import MOST_STEPS
 
 Row = dict[str, Any]
 
@@ -68,7 +68,7 @@ def test_under_min_isr_at_every_offset(isrs: Any, own: Any, shared: Any) -> None
     versions = successive(isrs, partition)
     own_rows = successive(own, setting)
     shared_rows = successive(shared, lambda start, end, value: setting(start, end, value, topic=""))
-    spans = thin_partitions.spans(versions, [*own_rows, *shared_rows])
+    spans = under_min_isr.spans(versions, [*own_rows, *shared_rows])
     for offset in range(22):
         standing = value_at(versions, offset)
         held = value_at(own_rows, offset) or value_at(shared_rows, offset)
@@ -88,12 +88,12 @@ def test_under_min_isr_at_every_offset(isrs: Any, own: Any, shared: Any) -> None
 
 def test_a_topic_of_another_name_or_cluster_has_its_own_setting() -> None:
     settings = [setting(0, None, 3, topic="other"), setting(0, None, 3) | {"cluster_id": "b"}]
-    assert thin_partitions.spans([partition(0, None, 1)], settings) == []
+    assert under_min_isr.spans([partition(0, None, 1)], settings) == []
 
 
 def test_fewer_replicas_than_the_setting_are_enough() -> None:
-    assert thin_partitions.spans([partition(0, None, 1, replicas=1)], [setting(0, None, 2)]) == []
-    (span,) = thin_partitions.spans([partition(0, None, 1, replicas=2)], [setting(0, None, 3)])
+    assert under_min_isr.spans([partition(0, None, 1, replicas=1)], [setting(0, None, 2)]) == []
+    (span,) = under_min_isr.spans([partition(0, None, 1, replicas=2)], [setting(0, None, 3)])
     assert (span["min_isr"], span["to_at"], span["under_ms"]) == (2, None, None)
 
 
@@ -101,28 +101,28 @@ def test_partitions_that_fare_alike_are_one_row() -> None:
     versions = [partition(5, 9, 1) | {"partition_id": n} for n in (0, 1, 4)] + [
         partition(5, 8, 1) | {"partition_id": 2}
     ]
-    rows = thin_partitions.together(thin_partitions.spans(versions, [setting(0, None, 2)]))
+    rows = under_min_isr.together(under_min_isr.spans(versions, [setting(0, None, 2)]))
     assert [(r["partitions"], r["to_at"]) for r in rows] == [([0, 1, 4], 90), ([2], 80)]
 
 
 def test_a_setting_that_is_no_number_counts_as_none() -> None:
-    assert thin_partitions.spans([partition(0, None, 1)], [setting(0, None, "many")]) == []
+    assert under_min_isr.spans([partition(0, None, 1)], [setting(0, None, "many")]) == []
 
 
 def test_steps_count_the_partitions() -> None:
     spans = [{"from_at": 10, "to_at": 50}, {"from_at": 20, "to_at": None}, {"from_at": 20, "to_at": 30}]
-    assert thin_partitions.steps(spans) == [
+    assert under_min_isr.steps(spans) == [
         {"at": 10, "most": 1, "partitions": 1},
         {"at": 20, "most": 3, "partitions": 3},
         {"at": 30, "most": 2, "partitions": 2},
         {"at": 50, "most": 1, "partitions": 1},
     ]
     many = [{"from_at": n * 10, "to_at": n * 10 + 5} for n in range(5_000)]
-    rows = thin_partitions.steps(many)
+    rows = under_min_isr.steps(many)
     assert len(rows) <= MOST_STEPS
     assert {row["most"] for row in rows} == {1}
     assert rows[-1]["partitions"] == 0
-    assert thin_partitions.steps([]) == []
+    assert under_min_isr.steps([]) == []
 
 
 def told(**versions: list[Row]) -> list[tuple[int, str, str, str]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dashboards.report.fleet_view import verdict
+from dashboards.report.formatting import HOUR
 from dashboards.report.page import page
 from dashboards.report.state import Need
-from dashboards.report.words import HOUR
 from tests.dashboards.worlds import NOW, at, states
 
 CALM = {"voter_ids": [1, 2, 3], "commit_status": "committed"}

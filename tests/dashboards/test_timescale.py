@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboards.report.formatting import DAY, MINUTE, SECOND
 from dashboards.report.timescale import FOLD_WIDTH, LEFT, RIGHT, time_scale
-from dashboards.report.words import DAY, MINUTE, SECOND
 
 NIGHT = 1_795_219_200_000
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from jobs.cli import main
-from transforms.delta_rs import rows_with
-from transforms.lake import Lake, existing_lake
-from transforms.tables import CAPTURES, TABLES
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.lake import Lake, existing_lake
+from transforms.lake.tables import CAPTURES, TABLES
 
 # Columns that say when a row was written, and by which run; and ids that hang on the cluster's.
 NOT_COMPARED = {"run_id", "loaded_at", "finding_id", "observation_id"}

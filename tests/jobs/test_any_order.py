@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.jobs.lakes import content, opened, run
-from transforms.frames import to_rows
-from transforms.tables import CAPTURES, QUARANTINE, RECORDS
+from transforms.lake.arrow_rows import to_rows
+from transforms.lake.tables import CAPTURES, QUARANTINE, RECORDS
 
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
 FAMILY = ("uncommitted-truncation", "uncommitted-removal", "uncommitted-then-committed")

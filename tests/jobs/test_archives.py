@@ -15,7 +15,7 @@ from jobs.captures import archives
 from jobs.captures.archives import ArchiveError, unpack
 from jobs.captures.inputs import opened_inputs
 from jobs.captures.planning import Plan, Selection, plan
-from jobs.frame.outcome import ExitCode, Failure
+from jobs.runtime.outcome import ExitCode, Failure
 
 FORMATS = {"tar.gz": "gztar", "tgz": "gztar", "tar": "tar", "zip": "zip"}
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kraft_core.segment import scan
+from kraft_core.format.segment import scan
 from tests.jobs.lakes import run
 from tests.kraft_core.batches import resealed
-from transforms.delta_rs import rows_with
-from transforms.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
 
 FAR_MS = 300_000_000_000_000
 FIRST, LAST = "0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999000+00:00"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs import diff
-from jobs.frame.outcome import ExitCode, Failure
+from jobs.runtime.outcome import ExitCode, Failure
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NODE = GOLDEN / "dynamic-membership/node-3"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
-from kraft_core.batch import write_batch
-from kraft_core.codec import write_metadata_value
+from kraft_core.format.batch import write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key
 from tests.kraft_core.batches import NO_OP, log_of, no_op_batch, raw
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from transforms.lake import Lake
-from transforms.lake_files import NoLakeError
-from transforms.lake_schema import add_columns, check_schema, missing_columns
-from transforms.tables import SNAPSHOTS, Table
+from transforms.lake.lake import Lake
+from transforms.lake.schema import add_columns, check_schema, missing_columns
+from transforms.lake.storage import NoLakeError
+from transforms.lake.tables import SNAPSHOTS, Table
 
 EARLIER = Path(__file__).parent / "earlier-lake.tar.gz"
 LATER = ("header_at", "size_bytes")

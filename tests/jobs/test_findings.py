@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.frame.verdict import Verdict, verdict
+from jobs.runtime.fail_on import Verdict, verdict
 from tests.jobs.lakes import opened
-from transforms.delta_rs import append_row, rows_with
-from transforms.frames import to_frame
-from transforms.lake_files import prepare_lake
-from transforms.tables import ACKNOWLEDGEMENTS, FINDINGS, RUNS
+from transforms.lake.arrow_rows import to_frame
+from transforms.lake.delta_rs import append_row, rows_with
+from transforms.lake.storage import prepare_lake
+from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS, RUNS
 
 SEEN = datetime(2026, 11, 21, 10, 28, 10, tzinfo=UTC)
 

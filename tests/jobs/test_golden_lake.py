@@ -13,12 +13,12 @@ from jobs.captures.describe_files import find_describe_files
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.judge import judge
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from tests.kraft_core.findings.golden import rule_facts
-from transforms.derived import DERIVED, column, conclusions, row_type
-from transforms.findings import finding_rows, observation_rows
-from transforms.frames import to_frame
-from transforms.tables import FINDINGS, OBSERVATIONS, QUARANTINE
+from transforms.lake.arrow_rows import to_frame
+from transforms.lake.tables import FINDINGS, OBSERVATIONS, QUARANTINE
+from transforms.quality.derived import DERIVED, column, conclusions, row_type
+from transforms.quality.findings import finding_rows, observation_rows
 
 Row = dict[str, Any]
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from jobs.moments.replica_files import open_replica
+from jobs.time_travel.replica_files import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
-from transforms.delta_rs import cluster_ids, rows_with
-from transforms.frames import moment
-from transforms.histories import histories
-from transforms.partition_replay import partition_rows
-from transforms.replays import replays
-from transforms.tables import (
+from transforms.histories.histories import histories
+from transforms.histories.partition_replay import partition_rows
+from transforms.histories.replay_plan import replays
+from transforms.lake.arrow_rows import moment
+from transforms.lake.delta_rs import cluster_ids, rows_with
+from transforms.lake.tables import (
     HISTORIES,
     METADATA_TRANSACTIONS,
     PARTITIONS,

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.captures.inputs import EDGE_BYTES, WHOLE_BYTES, opened_inputs
 from jobs.captures.planning import Selection, plan
-from jobs.frame.outcome import ExitCode, Failure
+from jobs.runtime.outcome import ExitCode, Failure
 
 LOG = "node-1/__cluster_metadata-0/00000000000000000000.log"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.jobs.lakes import content, opened, run, versions
-from transforms.tables import BATCHES, CAPTURES, RECORDS, SEGMENTS, SNAPSHOT_RECORDS, SNAPSHOTS
+from transforms.lake.tables import BATCHES, CAPTURES, RECORDS, SEGMENTS, SNAPSHOT_RECORDS, SNAPSHOTS
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
 BIG = (RECORDS, BATCHES, SNAPSHOT_RECORDS)

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from jobs.captures.captured import segment_rows
+from jobs.captures.input_files import Segment, checkpoints_of, segments_of
 from jobs.captures.known_files import known_checkpoints, with_known
-from jobs.captures.opening import Segment, checkpoints_of, segments_of
 from jobs.captures.planning import Selection, plan
 from jobs.captures.reading import Reading, Run
-from jobs.frame.progress import Progress
-from kraft_core.batch import BatchHeader
-from kraft_core.logdir import LOG_DIR_NAME
-from kraft_core.mapping import mapped
-from kraft_core.segment import scan
+from jobs.runtime.progress import Progress
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.controller_dir import LOG_DIR_NAME
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.segment import scan
 from tests.jobs.lakes import versions
 from tests.kraft_core.batches import no_op_batch
-from transforms.delta_rs import rows_with
-from transforms.tables import CAPTURES
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import CAPTURES
 
 NODE = "dynamic-membership/node-2"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.moments.source import Source
-from jobs.moments.sources import open_captured, open_lake
+from jobs.time_travel.source import Source
+from jobs.time_travel.sources import open_captured, open_lake
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.replica import OutOfReachError

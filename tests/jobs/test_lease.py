@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from jobs.frame.lease import Lease, begun, is_gone, now, process_name, take_lease
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.frame.progress import Progress
-from jobs.frame.record import Record
-from transforms.delta_rs import append_row, dataset
-from transforms.tables import RUNS
+from jobs.runtime.lease import Lease, begun, is_gone, now, process_name, take_lease
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import Record
+from transforms.lake.delta_rs import append_row, dataset
+from transforms.lake.tables import RUNS
 
 ELSEWHERE = "another-boot pid:[1] 1"
 

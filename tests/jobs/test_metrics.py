@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from jobs.cli import main
 from jobs.metrics import HELP, lines
 from jobs.quorum.quorum_samples import Cluster, Sample, _of_voters, lag_ms
-from transforms.delta_rs import rows_with
-from transforms.tables import CAPTURES, RUNS
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import CAPTURES, RUNS
 
 Found = dict[tuple[str, frozenset[tuple[str, str]]], float]
 DISK_FAILURE = "cdUcB7OYQSW2BEWmIRzmkg"

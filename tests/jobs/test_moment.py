@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.moments.moment import Moment, NoMomentError, iso, parse_moment
+from jobs.time_travel.moment import Moment, NoMomentError, iso, parse_moment
 
 NEWEST = 1795254241281  # 2026-11-21T09:44:01.281Z
 

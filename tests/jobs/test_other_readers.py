@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from deltalake import DeltaTable
 
-from transforms.tables import TABLES, VOTER_SETS
+from transforms.lake.tables import TABLES, VOTER_SETS
 
 
 def test_delta_rs_and_polars_read_every_table(lake: Any) -> None:

@@ -13,7 +13,7 @@ from jobs.plan import as_json
 from jobs.quorum.quorum_facts import clusters_of, facts_of, registrations_of
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Add, Lose, Remove, Replace, UpgradeKRaftVersion
 from kraft_core.plan.planning import plan
 from kraft_core.plan.registrations import registrations

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jobs.frame import progress
-from jobs.frame.progress import Progress, how_far, tasks_of
+from jobs.runtime import progress
+from jobs.runtime.progress import Progress, how_far, tasks_of
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ CHECKOUT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from pathlib import Path
-from jobs.frame.outcome import Failure
-from jobs.frame.prompt import prompt
+from jobs.runtime.outcome import Failure
+from jobs.runtime.prompt import prompt
 
 def answer(statement):
     if statement == "wrong":

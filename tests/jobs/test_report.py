@@ -14,7 +14,7 @@ import pytest
 from dashboards.report.history_queries import thin_spans
 from dashboards.report.queries import Tables, plain
 from jobs.cli import main
-from transforms.frames import to_rows
+from transforms.lake.arrow_rows import to_rows
 
 NOW = "2026-11-21T12:00:00Z"
 # The cluster of golden/uncommitted-truncation, -removal and -then-committed.

@@ -7,16 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from transforms.frames import to_rows
-from transforms.tables import (
-    BATCHES,
-    EPOCHS,
-    RECORDS,
-    SNAPSHOTS,
-    TABLES,
-    VOTER_SETS,
-    Table,
-)
+from transforms.lake.arrow_rows import to_rows
+from transforms.lake.tables import BATCHES, EPOCHS, RECORDS, SNAPSHOTS, TABLES, VOTER_SETS, Table
 
 
 def voter_sets(lake: Any, cluster_with: int) -> dict[int, tuple[list[int], str | None]]:

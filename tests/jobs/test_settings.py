@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import VERBS, main
-from jobs.frame import settings
-from jobs.frame.progress import Progress
 from jobs.metrics import failure_samples
-from tests.transforms.sound_cluster import a_row
-from transforms.delta_rs import put_rows, rows_with
-from transforms.expectations import configured, suites
-from transforms.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS
+from jobs.runtime import settings
+from jobs.runtime.progress import Progress
+from tests.transforms.quality.sound_cluster import a_row
+from transforms.lake.delta_rs import put_rows, rows_with
+from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS
+from transforms.quality.expectations import configured, suites
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "kraftlake.toml"
 MINI = "roWi3HLRRCuDirielH5nnw"

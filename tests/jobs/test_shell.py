@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from jobs import shell
-from jobs.frame.outcome import ExitCode, Failure
-from jobs.moments.shell_columns import in_columns
-from jobs.moments.shell_commands import COMMANDS, Session
-from jobs.moments.sources import open_captured
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.time_travel.shell_columns import in_columns
+from jobs.time_travel.shell_commands import COMMANDS, Session
+from jobs.time_travel.sources import open_captured
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NODE = GOLDEN / "dynamic-membership/node-3"

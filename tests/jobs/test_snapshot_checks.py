@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.conclusions.checking import cluster_comparisons, key_of
-from kraft_core.findings.prefixes import Comparison, replays
-from transforms.delta_rs import rows_with
-from transforms.frames import to_rows
-from transforms.snapshot_checks import (
+from jobs.derivation.compare_snapshots import cluster_comparisons, key_of
+from kraft_core.findings.snapshot_replays import Comparison, replays
+from transforms.lake.arrow_rows import to_rows
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import CAPTURES, RECORDS, SNAPSHOT_CHECKS, SNAPSHOT_RECORDS
+from transforms.quality.snapshot_checks import (
     CHECKPOINT,
     DEVIATES,
     EQUAL,
@@ -28,7 +29,6 @@ from transforms.snapshot_checks import (
     checkpoint_records,
     log_records,
 )
-from transforms.tables import CAPTURES, RECORDS, SNAPSHOT_CHECKS, SNAPSHOT_RECORDS
 
 Row = dict[str, Any]
 # Node 1's checkpoints of dynamic-membership from 1956 on lack a credential.

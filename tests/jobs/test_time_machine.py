@@ -11,7 +11,7 @@ import pytest
 
 from dashboards import catalog
 from jobs.cli import main
-from transforms.tables import TABLES
+from transforms.lake.tables import TABLES
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs/time-machine.md").read_text()

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from jobs.frame.progress import Progress
-from jobs.frame.record import Record
+from jobs.maintenance.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_plain
 from jobs.retention import expired
-from jobs.upkeep.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_plain
-from transforms import lake_files
-from transforms.delta_rs import append_row, count_rows, old_files, rows_with, small_files
-from transforms.tables import CAPTURES, RUNS
+from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import Record
+from transforms.lake import storage
+from transforms.lake.delta_rs import append_row, count_rows, old_files, rows_with, small_files
+from transforms.lake.tables import CAPTURES, RUNS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -73,11 +73,11 @@ def test_the_newest_capture_of_a_replica_stays(before_hours: int, gone: set[str]
 
 def test_generations(tmp_path: Path) -> None:
     """A lake made before there were any is of the first."""
-    lake_files.prepare_lake(tmp_path / "lake")
-    assert lake_files.generation(tmp_path / "lake") == 0
-    lake_files.begin_generation(tmp_path / "lake")
-    lake_files.begin_generation(tmp_path / "lake")
-    assert lake_files.generation(tmp_path / "lake") == 2
-    lake_files.check_lake(tmp_path / "lake")
+    storage.prepare_lake(tmp_path / "lake")
+    assert storage.generation(tmp_path / "lake") == 0
+    storage.begin_generation(tmp_path / "lake")
+    storage.begin_generation(tmp_path / "lake")
+    assert storage.generation(tmp_path / "lake") == 2
+    storage.check_lake(tmp_path / "lake")
     assert [p.name for p in (tmp_path / "lake").iterdir()] == ["lake.json"]
     assert json.loads((tmp_path / "lake/lake.json").read_text())["format_version"] == 1

@@ -17,11 +17,11 @@ from jobs.captures.describe_files import described
 from jobs.cli import main
 from kraft_core.findings.finding import Finding
 from tests.jobs.lakes import opened, report
-from transforms.answers import unseen
-from transforms.delta_rs import rows_with
-from transforms.findings import finding_rows, observation_rows
-from transforms.frames import to_frame
-from transforms.tables import DERIVATIONS, FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
+from transforms.lake.arrow_rows import to_frame
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import DERIVATIONS, FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
+from transforms.quality.expectation_history import unseen
+from transforms.quality.findings import finding_rows, observation_rows
 
 # The clusters of dynamic-membership and of the three uncommitted-* scenarios.
 MAD_CLOCK, LIED_ABOUT = "rPoTXydvQsK3Nv6AA77Cqg", "iWP35uOsShu1pFlBJh_E7w"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from kraft_core.batch import RawRecord, RecordHeader, crc32c, write_batch
-from kraft_core.codec import write_control_value, write_metadata_value
+from kraft_core.format.batch import RawRecord, RecordHeader, crc32c, write_batch
+from kraft_core.format.codec import write_control_value, write_metadata_value
 from kraft_core.messages.metadata import by_api_key
 
 NO_OP = write_metadata_value(by_api_key[20], 0, {})

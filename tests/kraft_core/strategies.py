@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kraft_core.message_reader import UNKNOWN_TAGGED_FIELDS
+from kraft_core.format.message_reader import UNKNOWN_TAGGED_FIELDS
 from kraft_core.messages.control import CONTROL_RECORDS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.schema import Field, Message
-from kraft_core.uuid_text import uuid_text
+from kraft_core.messages.uuid_text import uuid_text
 
 # (message, version) of every metadata record, those of former layouts and retired types too.
 METADATA_VERSIONS = [

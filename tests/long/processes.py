@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.jobs.lakes import NOT_COMPARED, OF_THE_LAKE
-from transforms.delta_rs import rows_with
-from transforms.tables import TABLES
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import TABLES
 
 CHECKOUT = Path(__file__).parents[2]
 # Far more than a run needs on a busy machine. Seconds.

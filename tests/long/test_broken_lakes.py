@@ -11,8 +11,8 @@ from kraft_core.findings.judge import judge
 from tests.jobs.lakes import run
 from tests.kraft_core.findings.broken import Captures, batches_of, facts_of
 from tests.kraft_core.findings.test_broken_on_purpose import AFTER, TABLE, Row
-from transforms.delta_rs import rows_with
-from transforms.tables import FINDINGS
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import FINDINGS
 
 TOLD = ("rule", "name", "severity", "first_offset", "end_offset", "leader_epochs", "replicas", "sentence")
 pytestmark = [pytest.mark.long]

@@ -14,7 +14,7 @@ from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.collect import collect_rule_facts
 from kraft_core.findings.judge import judge
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 
 SCRIPTS = Path(os.environ.get("KAFKA_SCRIPTS", "../shared/kafka")).absolute()
 LAB = Path(os.environ.get("KAFKA_LAB", ".kafka-lab")).absolute()

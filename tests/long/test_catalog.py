@@ -20,10 +20,10 @@ from typing import Any
 import pyspark
 import pytest
 
-from jobs.frame.session import ivy_folder
+from jobs.runtime.session import ivy_folder
 from tests.long.processes import LONGEST, Started
-from transforms.delta_rs import count_rows, rows_with
-from transforms.tables import CAPTURES, VOTER_SETS
+from transforms.lake.delta_rs import count_rows, rows_with
+from transforms.lake.tables import CAPTURES, VOTER_SETS
 
 SPARK = Path(pyspark.__file__).parent
 METASTORE = "org.apache.hadoop.hive.metastore.HiveMetaStore"

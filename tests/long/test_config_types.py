@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.secrets import PASSWORD_CONFIGS, PLAIN_CONFIGS, is_secret_config
+from kraft_core.format.secrets import PASSWORD_CONFIGS, PLAIN_CONFIGS, is_secret_config
 
 RELEASES = ("3.9.2", "4.3.1", "4.4.0")
 # Whoever defines what can stand in a ConfigRecord: brokers, topics, groups, client metrics, quotas.

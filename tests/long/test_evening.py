@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.report.words import listed
+from dashboards.report.formatting import listed
 from jobs.cli import main
 from tests.dashboards.browser import Visit, launched
 from tests.long.live_quorum import LiveQuorum, kafka_tools

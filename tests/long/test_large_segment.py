@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_metadata_value
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key
 from tests.bench.inputs import T0_MS, batches_of, renumbered, write_directory
 from tests.bench.memory import watched
-from transforms.delta_rs import rows_with
-from transforms.tables import CAPTURES, RECORDS
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import CAPTURES, RECORDS
 
 SEGMENT_BYTES = 1 << 30
 # Of these many bytes the first are of small records, as most logs are; the others of wide ones.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.long.processes import LONGEST, Started, run, tables
-from transforms.delta_rs import rows_with
-from transforms.tables import RUNS
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import RUNS
 
 
 @pytest.mark.long

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from jobs.frame.session import open_session
-from jobs.upkeep.compaction import MOST_SMALL_FILES
+from jobs.maintenance.compaction import MOST_SMALL_FILES
+from jobs.runtime.session import open_session
 from kraft_core.columnar.reference import scan_headers
 from tests.jobs.lakes import run
-from transforms.delta_rs import exists, rows_with
-from transforms.tables import CAPTURES, RECORDS, RUNS, TABLES
+from transforms.lake.delta_rs import exists, rows_with
+from transforms.lake.tables import CAPTURES, RECORDS, RUNS, TABLES
 
 NIGHTS = int(os.environ.get("KRAFTLAKE_NIGHTS", "365"))
 LOG = "__cluster_metadata-0/00000000000000000000.log"

@@ -14,7 +14,7 @@ import pytest
 
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.planning import Plan, plan
 from kraft_core.plan.registrations import registrations

@@ -12,8 +12,8 @@ import pytest
 from tests.jobs.lakes import report
 from tests.jobs.lakes import run as run_here
 from tests.long.processes import tables
-from transforms.delta_rs import rows_with, small_files
-from transforms.tables import BATCHES, CAPTURES, EXPIRED_CAPTURES, RECORDS, TABLES
+from transforms.lake.delta_rs import rows_with, small_files
+from transforms.lake.tables import BATCHES, CAPTURES, EXPIRED_CAPTURES, RECORDS, TABLES
 
 FAMILY = "iWP35uOsShu1pFlBJh_E7w"
 # Between the two captures of each replica in golden/uncommitted-truncation.

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.logdir import ControllerDir
-from kraft_core.protocol.simulation import Setup, random_run, simulate
-from kraft_core.segment import scan
-from tests.kraft_core.protocol.test_directories import write_quorum
+from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.format.segment import scan
+from kraft_core.simulation.simulation import Setup, random_run, simulate
+from tests.kraft_core.simulation.test_directories import write_quorum
 from tests.long.live_quorum import kafka_tools
 
 COMPLAINTS = ("isvalid: false", "Exception", "Found invalid", "mismatch")

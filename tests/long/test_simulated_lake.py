@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from kraft_core.protocol.directories import START_TIME, write_directory
 from kraft_core.protocol.replica import Replica
-from kraft_core.protocol.simulation import Action, Elapse, Quorum, Setup, random_run
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.voters import VoterSet
+from kraft_core.simulation.directories import START_TIME, write_directory
+from kraft_core.simulation.simulation import Action, Elapse, Quorum, Setup, random_run
 from tests.jobs.lakes import run
-from transforms.delta_rs import exists, rows_with
-from transforms.frames import milliseconds
-from transforms.tables import BATCHES, EPOCHS, FINDINGS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS
+from transforms.lake.arrow_rows import milliseconds
+from transforms.lake.delta_rs import exists, rows_with
+from transforms.lake.tables import BATCHES, EPOCHS, FINDINGS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS
 
 SETUPS = (
     Setup(12, voters=5, observers=1),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_core.protocol.shrinking import report, shrink
-from kraft_core.protocol.simulation import random_run, simulate
-from tests.kraft_core.protocol.test_simulation import setup
+from kraft_core.simulation.shrinking import report, shrink
+from kraft_core.simulation.simulation import random_run, simulate
+from tests.kraft_core.simulation.test_simulation import setup
 
 STEPS = 100_000
 

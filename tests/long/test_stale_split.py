@@ -16,11 +16,11 @@ from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.collect import collect_rule_facts
 from kraft_core.findings.judge import judge
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from tests.jobs.lakes import report
-from transforms.delta_rs import rows_with
-from transforms.findings import finding_rows
-from transforms.tables import FINDINGS, RECOVERIES
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import FINDINGS, RECOVERIES
+from transforms.quality.findings import finding_rows
 
 pytestmark = pytest.mark.long
 

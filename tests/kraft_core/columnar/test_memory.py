@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kraft_core.batch import write_batch
-from kraft_core.codec import write_metadata_value
-from kraft_core.columnar import chunk, fast, pieces
+from kraft_core.columnar import buffer_pool, chunk, fast
+from kraft_core.format.batch import write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key
 from tests.kraft_core.batches import NO_OP, no_op_batch, raw
 from tests.kraft_core.columnar.comparing import assert_same, decoded, scanned
@@ -54,7 +54,7 @@ def test_earlier_record_batches_stay_as_they_were(tmp_path):
 
 
 def test_memory_is_used_again_when_nobody_holds_it():
-    kept = pieces.Pieces()
+    kept = buffer_pool.Pieces()
     piece = kept.take(5000)
     address, held = piece.address, piece.buffer(8, 100)
     del piece
@@ -66,7 +66,7 @@ def test_memory_is_used_again_when_nobody_holds_it():
 
 
 def test_not_all_memory_is_kept():
-    kept = pieces.Pieces()
+    kept = buffer_pool.Pieces()
     taken = [kept.take(1 << 24) for _ in range(8)]
     assert held_bytes(kept) == 0
     taken.clear()
@@ -75,7 +75,7 @@ def test_not_all_memory_is_kept():
     assert held_bytes(kept) == 4096
 
 
-def held_bytes(kept: pieces.Pieces) -> int:
+def held_bytes(kept: buffer_pool.Pieces) -> int:
     return sum(len(memory) for free in kept._free.values() for memory in free)
 
 

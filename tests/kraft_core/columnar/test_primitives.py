@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core import varint
 from kraft_core.columnar.compiled import entry
+from kraft_core.columnar.compiled_varint import read_unsigned_varint, read_varint, read_varlong
 from kraft_core.columnar.crc import crc32c_by_instruction, crc32c_by_tables
 from kraft_core.columnar.memory import has_crc_instruction
 from kraft_core.columnar.text import is_utf8, write_uuid
-from kraft_core.columnar.wire import read_unsigned_varint, read_varint, read_varlong
-from kraft_core.errors import DecodeError
-from kraft_core.uuid_text import uuid_text
+from kraft_core.format import varint
+from kraft_core.format.errors import DecodeError
+from kraft_core.messages.uuid_text import uuid_text
 
 relaxed = settings(deadline=None, max_examples=300)
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.batch import read_header, write_batch
-from kraft_core.codec import write_metadata_value
-from kraft_core.columnar import task as words
+from kraft_core.columnar import kernel_abi as words
 from kraft_core.columnar.arrow import message_arrays
 from kraft_core.columnar.chunk import Chunk, Sizes
 from kraft_core.columnar.kernel import decode_batches
 from kraft_core.columnar.layout import Layout, build_layout
 from kraft_core.columnar.program import Program, compile_program
 from kraft_core.columnar.schema import arrow_type, projection
+from kraft_core.format.batch import read_header, write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.schema import ALL, V0, Field, Message, Versions, since
 from tests.kraft_core.batches import raw
 from tests.kraft_core.strategies import values

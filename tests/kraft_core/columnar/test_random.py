@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_control_value, write_metadata_value
 from kraft_core.columnar import fast, reference
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_control_value, write_metadata_value
 from tests.kraft_core.batches import control_batch, no_op_batch, raw, raw_records
 from tests.kraft_core.columnar.comparing import assert_same, decoded, differing
 from tests.kraft_core.strategies import CONTROL_VERSIONS, METADATA_VERSIONS, message_id, values

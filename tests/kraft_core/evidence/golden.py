@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.facts import ClusterFacts
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 MOMENTS = (

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kraft_core.batch import BatchHeader
 from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, Run, SnapshotFacts
-from kraft_core.record import Record, read_batch
-from kraft_core.segment import scan
-from kraft_core.snapshot import read_snapshot
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.record import Record, read_batch
+from kraft_core.format.segment import scan
+from kraft_core.format.snapshot import read_snapshot
+from kraft_core.messages.uuid_text import ZERO_UUID
 from tests.conformance.trace import Line, raw, read_trace
 
 # The simulations' clock begins here; an event's ms count from it.

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 ReplicaName = tuple[int, str]
 VoterIds = tuple[ReplicaName, ...]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraft_core.evidence.rows import HighWatermarkRow
-from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.evidence.narrated import Story
 
 THREE = "1 2 3"
 FOUR = "1 2 3 4"

@@ -8,7 +8,7 @@ from pathlib import Path
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.derive import derive
 from kraft_core.evidence.facts import Capture, ClusterFacts
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from tests.kraft_core.evidence.golden import GOLDEN, moment
 
 LOG = "__cluster_metadata-0"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kraft_core.evidence.derive import derive
 from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
+from tests.kraft_core.evidence.narrated import directory, voters
 from tests.kraft_core.evidence.test_simulated import check_keys
-from tests.kraft_core.evidence.told import directory, voters
 
 NUMBERS = st.integers(min_value=0, max_value=12)
 NODES = st.sampled_from(["1", "2", "3", "2b", "1?"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.evidence.narrated import Story
 
 # Epoch 1 of leader 1 with voters 1 2 3; no data, so only majorities prove anything.
 THREE = "1 2 3"

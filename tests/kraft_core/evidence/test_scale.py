@@ -8,7 +8,7 @@ import pytest
 
 from kraft_core.evidence.derive import derive
 from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, Run
-from tests.kraft_core.evidence.told import directory, voters
+from tests.kraft_core.evidence.narrated import directory, voters
 
 PER_EPOCH = 10
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.evidence.narrated import Story
 
 THREE = "1 2 3"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.evidence.narrated import Story
 
 THREE = "1 2 3"
 

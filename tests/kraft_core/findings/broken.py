@@ -10,16 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kraft_core.batch import BatchHeader, RawRecord, iter_records, write_batch
-from kraft_core.codec import read_control_value, write_control_value, write_metadata_value
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.findings.collect import collect_rule_facts
 from kraft_core.findings.facts import Observation, RuleFacts
-from kraft_core.logdir import LOG_DIR_NAME, find_controller_dirs
+from kraft_core.format.batch import BatchHeader, RawRecord, iter_records, write_batch
+from kraft_core.format.codec import read_control_value, write_control_value, write_metadata_value
+from kraft_core.format.controller_dir import LOG_DIR_NAME, find_controller_dirs
+from kraft_core.format.segment import Damage, scan
 from kraft_core.messages.control import KRAFT_VOTERS, LEADER_CHANGE
 from kraft_core.messages.metadata import by_api_key
-from kraft_core.segment import Damage, scan
 from tests.kraft_core.evidence.golden import GOLDEN
 
 NO_OP = write_metadata_value(by_api_key[20], 0, {})

@@ -10,7 +10,7 @@ from kraft_core.findings.describe import parse_describe
 from kraft_core.findings.facts import Observation, RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from tests.kraft_core.evidence.golden import CLUSTERS, GOLDEN, MOMENTS, cluster, moment
 
 EVERY = (*MOMENTS, *(f"all of {name}" for name in CLUSTERS))

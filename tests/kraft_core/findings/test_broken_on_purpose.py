@@ -13,11 +13,11 @@ from typing import Literal
 
 import pytest
 
-from kraft_core.batch import BatchHeader
 from kraft_core.findings.facts import Observation
 from kraft_core.findings.judge import LOG_RULES_OF, RULES_OF, judge
+from kraft_core.format.batch import BatchHeader
 from kraft_core.messages.control import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID
 from tests.kraft_core.findings.broken import (
     Captures,
     Node,

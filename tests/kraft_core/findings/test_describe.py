@@ -6,7 +6,7 @@ import pytest
 
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.describe import LONGEST_COMMAND_MS, observed_watermarks, parse_describe
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID
 from tests.kraft_core.evidence.golden import GOLDEN, MOMENTS
 from tests.kraft_core.findings.golden import SCENARIOS, known, observations
 

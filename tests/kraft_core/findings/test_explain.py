@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.explain import Explanation, explain
-from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.evidence.narrated import Story
 from tests.kraft_core.findings.golden import known
 
 

@@ -17,7 +17,7 @@ from kraft_core.findings.facts import (
 )
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
-from tests.kraft_core.evidence.told import Story, directory
+from tests.kraft_core.evidence.narrated import Story, directory
 
 
 def found(story: Story, facts: RuleFacts | None = None) -> list[Finding]:

@@ -24,8 +24,8 @@ from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.findings.truncations import observed_truncations
 from tests.kraft_core.evidence.golden import CLUSTERS, cluster
+from tests.kraft_core.evidence.narrated import directory
 from tests.kraft_core.evidence.test_lawless import FACTS, NODES, NUMBERS
-from tests.kraft_core.evidence.told import directory
 from tests.kraft_core.findings.golden import findings, rule_facts
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.recovery import Candidate, RecoveryAdvice, recovery_advice
-from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.evidence.narrated import Story
 from tests.kraft_core.findings.golden import EVERY, known
 
 # Safe or not, and the ids with the best claim, (voters, observers) with their last epoch and log end.

@@ -11,7 +11,7 @@ from kraft_core.findings.facts import Observation, RuleFacts
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.findings.truncations import observed_truncations
-from kraft_core.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID
 from tests.kraft_core.evidence.test_scale import PER_EPOCH, long_life
 
 

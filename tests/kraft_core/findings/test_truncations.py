@@ -7,7 +7,7 @@ import pytest
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.truncations import observed_truncations
 from tests.kraft_core.evidence.golden import CLUSTERS
-from tests.kraft_core.evidence.told import Story
+from tests.kraft_core.evidence.narrated import Story
 from tests.kraft_core.findings.golden import known
 
 # Node, truncated to, old end, lost epochs, epoch in its place, lost VotersRecords in words.

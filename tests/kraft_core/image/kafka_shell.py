@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from jobs.moments.shell_commands import tree_lines
+from jobs.time_travel.shell_commands import tree_lines
+from kraft_core.format.secrets import is_secret_config
 from kraft_core.image import tables
 from kraft_core.image.delegation_tokens import token_digest
 from kraft_core.image.image import Image
 from kraft_core.image.tree import find, root
-from kraft_core.secrets import is_secret_config
 
 Lines = list[str]
 

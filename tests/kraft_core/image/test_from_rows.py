@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
+from kraft_core.format.secrets import is_secret_config
 from kraft_core.image.delegation_tokens import DelegationToken, token_digest
 from kraft_core.image.from_rows import REDACTED, change_of
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.scram_users import ScramUser
 from kraft_core.image.tables import CONFIGS, DELEGATION_TOKENS, KINDS
-from kraft_core.secrets import is_secret_config
 from tests.kraft_core.image.worlds import lives, replay
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
+from kraft_core.format.record import Record, read_log
+from kraft_core.format.snapshot import SnapshotId, read_snapshot
 from kraft_core.image.differences import Difference, differences
 from kraft_core.image.history import History
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
-from kraft_core.logdir import ControllerDir, find_controller_dirs
-from kraft_core.record import Record, read_log
-from kraft_core.snapshot import SnapshotId, read_snapshot
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 DIRECTORIES = {

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.record import Record, read_log
 from kraft_core.image.image import Image
 from kraft_core.image.replica import Replica
-from kraft_core.logdir import find_controller_dirs
-from kraft_core.record import Record, read_log
 from tests.kraft_core.image.kafka_shell import (
     CHECKPOINT_OFFSET,
     DEFAULT_QUOTAS,

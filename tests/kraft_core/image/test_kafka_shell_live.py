@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_metadata_value
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import METADATA_RECORDS
 from tests.kraft_core.image.kafka_shell import SECRETS, as_meant, our_tree
 from tests.kraft_core.image.worlds import Life, Row, random_steps, replay

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.codec import read_metadata_value, write_metadata_value
+from kraft_core.format.codec import read_metadata_value, write_metadata_value
 from kraft_core.image.change import Change
 from kraft_core.image.differences import differences
 from kraft_core.image.history import History, history, rows

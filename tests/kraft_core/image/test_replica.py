@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_control_value, write_metadata_value
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_control_value, write_metadata_value
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.record import Record
 from kraft_core.image import tables
 from kraft_core.image.differences import differences
 from kraft_core.image.history import History
 from kraft_core.image.image import Image
 from kraft_core.image.replica import OutOfReachError, Replica
-from kraft_core.logdir import find_controller_dirs
 from kraft_core.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from kraft_core.messages.metadata import METADATA_RECORDS
-from kraft_core.record import Record
 from tests.kraft_core.image.worlds import Row, replay
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_core.image import kafka_text, tables, words
+from kraft_core.image import change_text, kafka_text, tables
 from kraft_core.image.configs import Config
 from kraft_core.image.glob import compile_glob
 from kraft_core.image.names import ZK_MIGRATION_STATES
@@ -112,24 +112,24 @@ def test_a_change_names_the_columns_that_changed():
         ("PARTITION_CHANGE_RECORD", change_fields(ID, leader=-1, isr=[])),
     ]
     before, after = (replay(rows(made[:count])).tables.get(tables.PARTITIONS, (ID, 0)) for count in (2, 3))
-    assert words.thing(tables.PARTITIONS, after) == "partition 0 of t"
-    assert words.what_changed(tables.PARTITIONS, before, after) == (
+    assert change_text.thing(tables.PARTITIONS, after) == "partition 0 of t"
+    assert change_text.what_changed(tables.PARTITIONS, before, after) == (
         "isr [1, 2] -> [], leader 1 -> -1, leader_epoch 0 -> 1, partition_epoch 0 -> 1"
     )
-    assert words.what_changed(tables.PARTITIONS, after, None) == "removed"
-    assert words.what_changed(tables.PARTITIONS, after, after) == words.SAME
+    assert change_text.what_changed(tables.PARTITIONS, after, None) == "removed"
+    assert change_text.what_changed(tables.PARTITIONS, after, after) == change_text.SAME
 
 
 def test_additions_tell_what_is_not_blank():
-    assert words.what_changed(tables.TOPICS, None, Topic(ID, "t")) == f"added: topic_id {ID}, name t"
+    assert change_text.what_changed(tables.TOPICS, None, Topic(ID, "t")) == f"added: topic_id {ID}, name t"
 
 
 def test_a_new_secret_is_told_without_it():
     before, after = (ScramUser(1, "a", 4096, b"s", key, b"v") for key in (b"k", b"l"))
-    assert words.what_changed(tables.SCRAM_USERS, before, after) == words.UNSEEN
+    assert change_text.what_changed(tables.SCRAM_USERS, before, after) == change_text.UNSEEN
     before, after = (Config(4, "", "ssl.key.password", value) for value in ("hush", "hush hush"))
-    assert words.what_changed(tables.CONFIGS, before, after) == words.UNSEEN
-    assert "hush" not in words.what_changed(tables.CONFIGS, None, after)
+    assert change_text.what_changed(tables.CONFIGS, before, after) == change_text.UNSEEN
+    assert "hush" not in change_text.what_changed(tables.CONFIGS, None, after)
 
 
 def test_numbers_of_the_move_from_zookeeper_are_not_in_the_order_of_its_stages():

@@ -7,7 +7,7 @@ import pytest
 from kraft_core.image import tables
 from kraft_core.image.image import Image
 from kraft_core.image.names import MIGRATING_DIRECTORY
-from kraft_core.uuid_text import uuid_text
+from kraft_core.messages.uuid_text import uuid_text
 from tests.kraft_core.image.worlds import (
     broker_fields,
     change_fields,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kraft_core.image import tables
 from kraft_core.image.image import Image
-from kraft_core.uuid_text import uuid_text
+from kraft_core.messages.uuid_text import uuid_text
 
 Fields = dict[str, Any]
 Made = tuple[str, Fields]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.logdir import find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.registrations import registrations
 from kraft_core.plan.standing import Quorum, quorum_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_control_value
-from kraft_core.errors import DecodeError
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_control_value
+from kraft_core.format.errors import DecodeError
 from kraft_core.messages import control
 from kraft_core.raft.batches import ControlRecord, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.batch import BatchHeader
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.segment import scan
 from kraft_core.raft import invariants as one
 from kraft_core.raft import quorum_invariants as between
 from kraft_core.raft.batches import Batches
@@ -19,7 +20,6 @@ from kraft_core.raft.log import ReplicaLog, Segment, voters_of_log
 from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.raft.rules import Violation
 from kraft_core.raft.voters import ReplicaKey
-from kraft_core.segment import scan
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SOUND = (

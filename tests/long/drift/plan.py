@@ -11,9 +11,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from kraft_core.batch import RawRecord, write_batch
-from kraft_core.codec import write_control_value, write_message
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_control_value, write_message
 from kraft_core.messages import control
+from kraft_core.messages.uuid_text import uuid_text
 from kraft_core.raft import replay
 from kraft_core.raft.emulation import (
     ControlReaderError,
@@ -25,7 +26,6 @@ from kraft_core.raft.emulation import (
 from kraft_core.raft.log import BrokenLogError, ReplicaLog
 from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraft_core.uuid_text import uuid_text
 from tests.conformance.log_replay import SEGMENT_BYTES
 from tests.conformance.trace import voter_rows
 

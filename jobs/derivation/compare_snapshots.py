@@ -1,0 +1,158 @@
+"""Which checkpoints of the touched clusters are held against the log, and what they came to (rule 22)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.runtime.progress import Progress
+from kraft_core.evidence.facts import Capture, ClusterFacts, distinct
+from kraft_core.evidence.lineage import lineage_of
+from kraft_core.findings.facts import Holder
+from kraft_core.findings.snapshot_replays import (
+    CheckpointKey,
+    Comparison,
+    Replay,
+    comparisons,
+    goes_on_from,
+    replays,
+)
+from transforms.evidence.fact_values import capture
+from transforms.lake.arrow_rows import to_rows
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.lake import Lake
+from transforms.lake.tables import CAPTURES, RECORDS, SNAPSHOT_CHECKS, SNAPSHOT_RECORDS, SNAPSHOTS
+from transforms.quality.snapshot_checks import EQUAL, KEY, UNREAD_LOG, checked_snapshots
+
+Row = dict[str, Any]
+HELD = (
+    "cluster_id",
+    "capture_id",
+    "node_id",
+    "directory_id",
+    "captured_at",
+    "consistent",
+    "log_start_offset",
+    "log_end_offset",
+    "quorum_state",
+    "leader_epoch_checkpoint",
+    "runs",
+    "snapshots",
+    "damage",
+)
+
+
+@dataclass(slots=True)
+class Checks:
+    """What the checkpoints of some clusters came to.
+
+    rows: of table snapshot_checks, changed: whether they differ from what the table holds. failed: clusters
+    of which a replay failed, with the reason.
+    """
+
+    rows: list[Row] = field(default_factory=list[Row])
+    changed: bool = False
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def deviations(self) -> list[Row]:
+        """One row a thing that a checkpoint has otherwise, as kraft_core.findings.facts names its fields."""
+        columns = ("cluster_id", *KEY)
+        return [{name: row[name] for name in columns} | d for row in self.rows for d in row["deviations"]]
+
+
+def check_snapshots(lake: Lake, clusters: Sequence[str], fresh: Iterable[Row], progress: Progress) -> Checks:
+    """Compare the checkpoints of the clusters that were not yet, or with another log; the rest is remembered.
+
+    `fresh`: rows of captures that are not committed yet. Where nothing is to be compared Spark is not asked.
+    """
+    wanted = wanted_comparisons(lake, clusters, fresh)
+    known = {place(row): row for row in rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=clusters)}
+    checks = Checks()
+    todo: list[tuple[str, Replay]] = []
+    for cluster, some in wanted.items():
+        rows = {c: known.get(place(row_of(cluster, c))) for c in some}
+        unread = [c for c, row in rows.items() if row and row["outcome"] == UNREAD_LOG]
+        for comparison in some:
+            if rows[comparison] is None and any(goes_on_from(comparison, u) for u in unread):
+                rows[comparison] = row_of(cluster, comparison) | {"outcome": UNREAD_LOG, "deviations": []}
+        equal = [c for c, row in rows.items() if row and row["outcome"] == EQUAL]
+        todo += [(cluster, replay) for replay in replays([c for c in some if rows[c] is None], equal)]
+        checks.rows += [row for row in rows.values() if row]
+    if todo:
+        with progress.stage("compare checkpoints", f"{len(todo)} replays"):
+            compare(lake, todo, checks)
+    checks.changed = {place(row) for row in checks.rows} != set(known)
+    return checks
+
+
+def wanted_comparisons(
+    lake: Lake, clusters: Sequence[str], fresh: Iterable[Row]
+) -> dict[str, list[Comparison]]:
+    """What is to be compared of each cluster, by what its captures hold."""
+    whole: defaultdict[str, set[CheckpointKey]] = defaultdict(set)
+    columns = ["cluster_id", *KEY, "complete"]
+    for row in rows_with(lake.path, SNAPSHOTS, columns, cluster_id=clusters, kind=["snapshot"]):
+        if row["complete"]:
+            whole[row["cluster_id"]].add(key_of(row))
+    captures: dict[str, Row] = {}
+    for row in (*rows_with(lake.path, CAPTURES, HELD, cluster_id=whole), *fresh):
+        captures[row["capture_id"]] = row
+    by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in captures.values():
+        by_cluster[row["cluster_id"]].append(row)
+    return {
+        cluster: cluster_comparisons(cluster, by_cluster[cluster], whole[cluster])
+        for cluster in sorted(whole)
+    }
+
+
+def cluster_comparisons(
+    cluster: str, captures: Iterable[Row], whole: Container[CheckpointKey]
+) -> list[Comparison]:
+    """What is to be compared of one cluster."""
+    held: defaultdict[Holder, set[CheckpointKey]] = defaultdict(set)
+    logs: list[Capture] = []
+    for row in captures:
+        logs.append(capture(row, elections=set()))
+        keys = map(key_of, row["snapshots"])
+        held[row["node_id"], row["directory_id"]].update(key for key in keys if key in whole)
+    lineage = lineage_of(distinct(ClusterFacts(cluster, tuple(logs), (), (), ())))
+    return comparisons(lineage, held)
+
+
+def compare(lake: Lake, todo: Sequence[tuple[str, Replay]], checks: Checks) -> None:
+    """Make the comparisons and add what they came to."""
+    tasks = min(len(todo), 4 * lake.spark.sparkContext.defaultParallelism)
+    found = checked_snapshots(lake.read(RECORDS), lake.read(SNAPSHOT_RECORDS), todo, tasks)
+    for row in to_rows(found):
+        cluster, replay = todo[row["replay"]]
+        if row["failure"] is not None:
+            checks.failed[cluster] = f"its checkpoints could not be compared: {row['failure']}"
+            continue
+        (made,) = (c for c in replay.comparisons if c.checkpoint == key_of(row))
+        outcome = {name: row[name] for name in ("outcome", "deviations")}
+        checks.rows.append(row_of(cluster, made) | outcome)
+
+
+def key_of(row: Row) -> CheckpointKey:
+    return CheckpointKey(*(row[name] for name in KEY))
+
+
+def row_of(cluster: str, comparison: Comparison) -> Row:
+    """What names a comparison in table snapshot_checks."""
+    base = comparison.base
+    return {
+        "cluster_id": cluster,
+        **{name: getattr(comparison.checkpoint, name) for name in KEY},
+        "base_end_offset": base.end_offset if base else 0,
+        "base_content_digest": base.content_digest if base else "",
+        "log_digest": comparison.log_digest,
+    }
+
+
+def place(row: Row) -> tuple[Any, ...]:
+    """What must be the same for a comparison to be remembered."""
+    return tuple(row[name] for name in (*SNAPSHOT_CHECKS.key, "log_digest"))

@@ -1,0 +1,40 @@
+"""From what was read to what it proves, for the touched clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jobs.captures.ingesting import Ingested
+from jobs.captures.reading import Run
+from jobs.derivation.compare_snapshots import check_snapshots
+from jobs.derivation.derive_evidence import conclude
+from jobs.derivation.derive_histories import derive_histories
+from jobs.runtime.progress import Progress
+from transforms.lake.arrow_rows import to_arrow
+from transforms.lake.lake import Lake
+from transforms.lake.tables import ACKNOWLEDGEMENTS, DERIVATIONS, SNAPSHOT_CHECKS
+
+Row = dict[str, Any]
+
+
+def derive(
+    lake: Lake, clusters: Sequence[str], fresh: Ingested, run: Run, progress: Progress
+) -> dict[str, str]:
+    """Replace what is derived for the clusters. Returns the clusters that failed, with the reason.
+
+    `fresh`: captures and observations that this run has read and will commit after this. What was derived
+    before of a cluster that fails stays; table derivations says so.
+    """
+    checks = check_snapshots(lake, clusters, fresh.captures.values(), progress)
+    lake.create(ACKNOWLEDGEMENTS)
+    failed = conclude(lake, clusters, fresh, checks.deviations, progress)
+    if checks.changed:
+        lake.replace_few(SNAPSHOT_CHECKS, to_arrow(checks.rows, SNAPSHOT_CHECKS.schema), clusters)
+    done = [c for c in clusters if c not in failed]
+    if done:
+        derive_histories(lake, done, progress, whole=not fresh.captures)
+    failed = checks.failed | failed
+    states = [{"cluster_id": c, "failure": failed.get(c), **run.columns} for c in clusters]
+    lake.replace_few(DERIVATIONS, to_arrow(states, DERIVATIONS.schema), clusters)
+    return failed

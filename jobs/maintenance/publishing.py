@@ -1,0 +1,89 @@
+"""--catalog and --database: the lake's tables, views and functions in a catalog that other programs ask.
+
+Without them they are in the session's own catalog, in memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dashboards.databases import KRAFT, CatalogError, Database
+from jobs.runtime.outcome import Failure, one_line
+from jobs.runtime.progress import Progress
+
+
+def add_catalog(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--catalog",
+        metavar="NAME",
+        help="register tables, views and functions in this catalog of Spark's; spark_catalog: the Hive "
+        "metastore that [spark] in kraftlake.toml names (default: in memory, for this call alone)",
+    )
+    parser.add_argument("--database", metavar="NAME", help=f"its database; default: {KRAFT}")
+
+
+def database_of(args: argparse.Namespace) -> Database | None:
+    """The database that the flags name, if any. Raises Failure before Spark starts."""
+    if args.catalog is None:
+        if args.database is not None:
+            raise Failure(f"--database {args.database} is in no catalog: name it with --catalog")
+        return None
+    from dashboards.published import check_lasts
+    from jobs.runtime.session import settings_in_force
+
+    settings = settings_in_force(args.settings.spark)
+    told(lambda: check_lasts(args.catalog, settings.get("spark.sql.catalogImplementation")))
+    return Database(args.catalog, args.database or KRAFT)
+
+
+def check_database(lake: Any, database: Database) -> None:
+    """Raises Failure where the lake cannot be registered there."""
+    from dashboards import published
+
+    told(lambda: published.check_database(lake, database))
+
+
+def publish(lake: Any, database: Database) -> None:
+    """Register the lake, where that is not done yet. Raises Failure."""
+    from dashboards import published
+
+    told(lambda: published.publish(lake, database))
+
+
+def publish_known(args: argparse.Namespace, progress: Progress) -> None:
+    """What a run without news does for the catalog that it was given, if any: see that the lake is there."""
+    database = database_of(args)
+    if database is not None:
+        from jobs.runtime.session import open_session
+
+        with progress.stage("register", str(database)):
+            spark = open_session(args.master, say=progress.say, quick=True, own=args.settings.spark)
+            open_lake(spark, args.lake, None, database)
+
+
+def told(step: Callable[[], object]) -> None:
+    """Take a step that asks a catalog; what is wrong with it becomes a Failure of one line."""
+    from pyspark.errors import PySparkException
+
+    try:
+        step()
+    except CatalogError as error:
+        raise Failure(str(error)) from None
+    except PySparkException as error:
+        raise Failure(one_line(error)) from None
+
+
+def open_lake(spark: Any, path: Path, asked: str | None, database: Database | None) -> None:
+    """The lake's tables and views by their plain names: of the database, or what `asked` needs in memory."""
+    if database is None:
+        from dashboards.catalog import open_lake
+
+        open_lake(spark, path, asked)
+    else:
+        from transforms.lake.lake import existing_lake
+
+        publish(existing_lake(spark, path), database)
+        spark.sql(f"USE {database}")

@@ -1,0 +1,44 @@
+"""A run that finds nothing new is over before a Spark session would have started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from jobs.captures.ingesting import from_known, news
+from jobs.captures.planning import Plan
+from jobs.job import end
+from jobs.maintenance.compaction import compact_plain
+from jobs.runtime.run_record import Record
+from transforms.lake.delta_rs import append_row, exists
+from transforms.lake.schema import missing_columns
+from transforms.lake.storage import NoLakeError, check_lake
+from transforms.lake.tables import RUNS
+
+
+def end_if_unchanged(lake: Path, planned: Plan, record: Record, before: Callable[[], None]) -> int | None:
+    """Note the run and return its exit code, if the lake knows all of the planned captures; else None.
+
+    `before` is called first by a run that ends here. Also None where there is no lake that can be read,
+    or one of an earlier version: whoever opens it says so, or brings it up to date.
+    """
+    try:
+        check_lake(lake)
+        if missing_columns(lake):
+            return None
+    except NoLakeError:
+        return None
+    found = news(lake, planned)
+    looked_at = from_known(planned, found)
+    if found.unread or looked_at.clusters or not exists(lake, RUNS):
+        return None
+    before()
+    record.counts = looked_at.counts
+    known = looked_at.counts["captures"]
+    line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"
+
+    def note(code: int) -> None:
+        append_row(lake, RUNS, record.row(code))
+        compact_plain(lake)
+
+    return end(lake.resolve(), record, [line], sorted(planned.clusters), note)

@@ -1,0 +1,59 @@
+"""Whether findings make a job fail: an old error that somebody was told of must not page forever.
+
+Asked of the tables by delta-rs, so that a run with nothing new can answer it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Row = dict[str, Any]
+FailOn = Literal["new", "open", "never"]
+OPEN, RESOLVED, ERROR = "open", "resolved", "error"
+
+
+def add_fail_on(parser: argparse.ArgumentParser) -> None:
+    """--fail-on."""
+    parser.add_argument(
+        "--fail-on",
+        choices=("new", "open", "never"),
+        default="new",
+        help="which findings of severity error make the exit code 1: those that no run has reported yet, "
+        "be they resolved meanwhile (the default), all that are open, or none",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """fails: whether the job does. reported: errors told for the first time, as (cluster, finding)."""
+
+    fails: bool
+    reported: tuple[tuple[str, str], ...]
+
+
+def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> Verdict:
+    """What the errors of the clusters mean, but acknowledged ones. A run never to fail reports nothing."""
+    if fail_on == "never":
+        return Verdict(False, ())
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import FINDINGS
+
+    wanted = {"cluster_id": clusters, "state": [OPEN, RESOLVED], "severity": [ERROR]}
+    rows = rows_with(lake, FINDINGS, ["cluster_id", "finding_id", "state"], **wanted)
+    found = {(r["cluster_id"], r["finding_id"]) for r in rows}
+    new = found - known(lake) if found else found
+    is_open = any(r["state"] == OPEN for r in rows)
+    return Verdict(is_open if fail_on == "open" else bool(new), tuple(sorted(new)))
+
+
+def known(lake: Path) -> set[tuple[str, str]]:
+    """The findings that runs have reported."""
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import RUNS
+
+    told = rows_with(lake, RUNS, ["reported_findings"])
+    return {(f["cluster_id"], f["finding_id"]) for row in told for f in row["reported_findings"] or ()}

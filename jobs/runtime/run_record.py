@@ -1,0 +1,66 @@
+"""What is kept and said of one run of a verb: the row in `runs` and the JSON line that ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from jobs.runtime.fail_on import FailOn
+from jobs.runtime.progress import Progress
+
+
+@dataclass(slots=True)
+class Record:
+    """One run: its id, when it began, and what it counted.
+
+    fail_on: which findings make it fail. counts: what it read, wrote and found. failed: clusters that could
+    not be derived, with the reason. reported: (cluster, finding) ids that it tells of for the first time.
+    unmet: expectations of the data that make it fail.
+    """
+
+    verb: str
+    progress: Progress
+    fail_on: FailOn = "never"
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    began: float = field(default_factory=time.monotonic)
+    counts: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    reported: tuple[tuple[str, str], ...] = ()
+    unmet: int = 0
+
+    @property
+    def run_id(self) -> str:
+        return self.progress.run_id
+
+    def row(self, code: int | None) -> dict[str, Any]:
+        """The row of `runs`. code: the exit code; None where an exception ended the run."""
+        return {
+            "run_id": self.run_id,
+            "started_at": self.started_at,
+            "finished_at": datetime.now(UTC),
+            "job": self.verb,
+            "exit_code": None if code is None else int(code),
+            "stage_seconds": list(self.progress.stage_seconds.items()),
+            "counts": list(self.counts.items()),
+            "failed_clusters": list(self.failed.items()),
+            "reported_findings": [{"cluster_id": c, "finding_id": f} for c, f in self.reported],
+        }
+
+    def report(self, code: int, clusters: Sequence[str], touched: int, lost_rows: int) -> dict[str, Any]:
+        """The JSON line. clusters: those looked at; touched: how many of them had anything new."""
+        return {
+            "run_id": self.run_id,
+            "job": self.verb,
+            "exit_code": int(code),
+            "clusters": len(clusters),
+            "touched_clusters": touched,
+            **self.counts,
+            "quarantined": lost_rows,
+            "new_findings": len(self.reported),
+            "failed_clusters": len(self.failed),
+            "seconds": round(time.monotonic() - self.began, 1),
+            "stage_seconds": self.progress.stage_seconds,
+        }

@@ -1,0 +1,221 @@
+"""A lake's histories of one cluster as a source of shell and diff: read by delta-rs, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from jobs.runtime.outcome import Failure
+from jobs.time_travel.source import Epoch, SetOfVoters
+from kraft_core.image import tree
+from kraft_core.image.events import Event, path_under
+from kraft_core.image.from_rows import change_of
+from kraft_core.image.image import Image
+from kraft_core.image.replay_path import Step
+from kraft_core.image.replica import OutOfReachError
+from kraft_core.raft.voters import VoterSet
+from transforms.evidence.fact_values import voter_value
+from transforms.histories.history_events import value_columns
+from transforms.histories.replay_plan import Clock, Replay, clocks, known_lines
+from transforms.lake.arrow_rows import milliseconds
+from transforms.lake.delta_rs import arrow_with, cluster_ids, exists, rows_with
+from transforms.lake.tables import (
+    CLUSTER_NAMES,
+    EPOCHS,
+    HISTORIES,
+    METADATA_TRANSACTIONS,
+    VOTER_SETS,
+    ZK_MIGRATION_STATES,
+    Table,
+)
+
+Row = dict[str, Any]
+KINDS = {ZK_MIGRATION_STATES.name: "zk_migration"}
+# What the directories of the tree show.
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "acls": ("acls",),
+    "clientQuotas": ("client_quotas",),
+    "cluster": ("brokers", "controllers"),
+    "configs": ("configs",),
+    "delegationToken": ("delegation_tokens",),
+    "features": ("features", "zk_migration_states"),
+    "producerIds": ("producer_ids",),
+    "provenance": (),
+    "scram": ("scram_users",),
+    "topics": ("topics", "partitions"),
+}
+
+
+def open_cluster(lake: Path, wanted: str | None) -> Cluster:
+    """The cluster of that id or name, the only one if none is named. Raises Failure."""
+    known = cluster_ids(lake)
+    names = {row["name"]: row["cluster_id"] for row in rows_with(lake, CLUSTER_NAMES)}
+    if wanted is None and len(known) != 1:
+        raise Failure(f"{lake} holds {len(known)} clusters: name one with --cluster ({', '.join(known[:5])})")
+    cluster_id = known[0] if wanted is None else names.get(wanted, wanted)
+    if cluster_id not in known:
+        raise Failure(f"the lake {lake} has no capture of cluster {wanted}")
+    steps = known_lines(lake, [cluster_id]).get(cluster_id, [])
+    if not steps:
+        raise Failure(f"{lake} has no histories of cluster {cluster_id}: kraftlake derive --lake {lake}")
+    return Cluster(lake, cluster_id, steps)
+
+
+class Cluster:
+    """What the captures of a cluster tell together; truncated records are no part of it."""
+
+    def __init__(self, lake: Path, cluster_id: str, steps: list[Step]) -> None:
+        self.notes: list[str] = []
+        self._lake = lake
+        self._id = cluster_id
+        self._steps = steps
+
+    @property
+    def last_offset(self) -> int:
+        return self._steps[-1].end_offset - 1
+
+    def image_at(self, offset: int | None = None) -> Image:
+        wanted = self.last_offset if offset is None else offset
+        step = self._step_at(wanted)
+        image = Image()
+        for table in HISTORIES:
+            for row in self._versions(table, standing_at(wanted), value_columns(table)):
+                image.tables.put(change_of(KINDS.get(table.name, table.name), row))
+        image.offset, image.leader_epoch = wanted, -1 if step is None else step.leader_epoch
+        image.timestamp = self.append_before(wanted + 1) or -1
+        for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
+            if transaction["begin_offset"] <= wanted < (transaction["end_offset"] or wanted + 1):
+                self._note(f"offset {wanted} lies in a metadata transaction, which shows from its end on")
+        return image
+
+    def _step_at(self, offset: int) -> Step | None:
+        if offset > self.last_offset:
+            raise OutOfReachError(f"offset {offset} is not written yet: the last one is {self.last_offset}")
+        if offset < 0 and self._steps[0].first_offset == 0:
+            return None
+        for step in self._steps:
+            if step.first_offset <= offset < step.end_offset:
+                return step
+        raise OutOfReachError(f"offset {offset} is in no capture of the lake")
+
+    def offset_at(self, time: int) -> int:
+        offset = self._clock.offset_at(time)
+        if offset is None:
+            if self._steps[0].first_offset > 0:
+                raise OutOfReachError("that time is before everything that is held here")
+            return -1
+        return offset
+
+    def append_before(self, offset: int) -> int | None:
+        return self._clock.time_before(offset)
+
+    @cached_property
+    def _clock(self) -> Clock:
+        return clocks(self._lake, [Replay(self._id, self._steps)])[self._id]
+
+    def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
+        """As of a replica; times are the effective ones."""
+        asked = {name for pattern in patterns for name in shown_by(pattern)}
+        found = [
+            event
+            for table in HISTORIES
+            if table.name in asked
+            for event in self._events_of(table, patterns, last_offset)
+        ]
+        return iter(sorted(found, key=lambda event: event.offset))
+
+    def _events_of(self, table: Table, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
+        key = [name for name in table.key if name != "valid_from_offset"]
+        rows = self._versions(table, ds.field("valid_from_offset") <= last_offset)
+        rows.sort(key=lambda row: (*(row[name] for name in key), row["valid_from_offset"]))
+        for _, of_thing in groupby(rows, key=lambda row: [row[name] for name in key]):
+            yield from self._events_of_thing(
+                KINDS.get(table.name, table.name), list(of_thing), patterns, last_offset
+            )
+
+    def _events_of_thing(
+        self, kind: str, rows: list[Row], patterns: Sequence[tree.Path], last_offset: int
+    ) -> Iterator[Event]:
+        before, until = None, None
+        for row, following in zip(rows, [*rows[1:], None], strict=True):
+            value = change_of(kind, row).value
+            path = path_under(patterns, kind, value)
+            start, end = row["valid_from_offset"], row["valid_to_offset"]
+            if path is not None:
+                known = before if until == start else None
+                yield self._event(row["record_type"], start, row["valid_from_at"], path, kind, known, value)
+                goes_on = following is not None and following["valid_from_offset"] == end
+                if end is not None and end <= last_offset and not goes_on:
+                    yield self._event(row["ended_by"], end, row["valid_to_at"], path, kind, value, None)
+            before, until = value, end
+
+    def _event(
+        self, record_type: str, offset: int, at: Any, path: tree.Path, kind: str, before: Any, after: Any
+    ) -> Event:
+        step = self._step_at(offset)
+        epoch = -1 if step is None else step.leader_epoch
+        return Event(offset, epoch, milliseconds(at) or -1, record_type, path, kind, before, after)
+
+    def voter_sets(self) -> list[SetOfVoters]:
+        rows = rows_with(self._lake, VOTER_SETS, cluster_id=[self._id])
+        rows = [row for row in rows if row["commit_status"] != "truncated"]
+        return [set_of_voters(row) for row in sorted(rows, key=lambda row: row["offset"])]
+
+    def epochs(self) -> list[Epoch]:
+        rows = [row for row in rows_with(self._lake, EPOCHS, cluster_id=[self._id]) if row["elected_at"]]
+        return [epoch_of(row) for row in sorted(rows, key=lambda row: row["leader_epoch"])]
+
+    def _versions(
+        self, table: Table, condition: ds.Expression, columns: Sequence[str] | None = None
+    ) -> list[Row]:
+        if not exists(self._lake, table):
+            return []
+        found = arrow_with(self._lake, table, columns or table.names, condition, cluster_id=[self._id])
+        return found.to_pylist()
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+
+def standing_at(offset: int) -> ds.Expression:
+    """The condition that a version stands at an offset, its record included."""
+    end = ds.field("valid_to_offset")
+    return (ds.field("valid_from_offset") <= offset) & (end.is_null() | (end > offset))
+
+
+def shown_by(pattern: tree.Path) -> Iterable[str]:
+    """The histories that tell what lies under a path; all of them where it does not say."""
+    if len(pattern) > 1 and pattern[0] == "image" and pattern[1] in SHOWN:
+        return SHOWN[pattern[1]]
+    return [table.name for table in HISTORIES]
+
+
+def set_of_voters(row: Row) -> SetOfVoters:
+    voters = row["voters"]
+    known = row["source"] != "static" and voters is not None
+    return SetOfVoters(
+        offset=row["offset"],
+        leader_epoch=row["leader_epoch"],
+        timestamp=milliseconds(row["appended_at"]),
+        source=row["source"],
+        voters=VoterSet.from_record({"voters": [voter_value(v) for v in voters]}) if known else None,
+        ids=tuple(row["voter_ids"]),
+    )
+
+
+def epoch_of(row: Row) -> Epoch:
+    return Epoch(
+        leader_epoch=row["leader_epoch"],
+        start_offset=row["start_offset"],
+        leader_id=row["leader_id"],
+        timestamp=milliseconds(row["elected_at"]) or -1,
+        voters=tuple(row["voters"]),
+        granting_voters=tuple(row["granting_voters"]),
+        leaderless_ms=row["leaderless_ms"],
+    )

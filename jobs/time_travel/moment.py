@@ -1,0 +1,71 @@
+"""A moment as a user writes it: an offset, or a time.
+
+1894                       the offset, its record included
+2026-11-21T09:42:33Z       a time; without a zone it is UTC, a date alone is its midnight
+09:42 or 09:42:33          that time on the day of the newest record
+@1795254093606             ms since the epoch
+end                        the newest record
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+
+from jobs.time_travel.source import Source
+from kraft_core.image.image import Image
+from kraft_core.image.replica import OutOfReachError
+
+FORMS = "an offset, a time such as 2026-11-21T09:42:33Z or 09:42, @ms since the epoch, or end"
+
+_DIGITS = re.compile(r"\d{1,19}", re.ASCII)
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.]\d{1,6})?)?", re.ASCII)
+
+
+class NoMomentError(ValueError):
+    """The text names no moment, or one that is not held; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An offset (inclusive) or a time (ms); both None: the newest."""
+
+    offset: int | None = None
+    time: int | None = None
+
+
+def parse_moment(text: str, newest: int) -> Moment:
+    """newest: time of the newest record (ms); a bare time of day is on its day. Raises NoMomentError."""
+    if text == "end":
+        return Moment()
+    if _DIGITS.fullmatch(text):
+        return Moment(offset=int(text))
+    if text.startswith("@") and _DIGITS.fullmatch(text[1:]):
+        return Moment(time=int(text[1:]))
+    try:
+        moment = _on_day_of(newest, text) if _CLOCK.fullmatch(text) else datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise NoMomentError(f"{text!r} is no moment: give {FORMS}") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return Moment(time=round(moment.timestamp() * 1000))
+
+
+def _on_day_of(newest: int, text: str) -> datetime:
+    day = datetime.fromtimestamp(newest / 1000, UTC).date()
+    return datetime.combine(day, time.fromisoformat(text if text[2] == ":" else f"0{text}"))
+
+
+def image_at(source: Source, moment: Moment) -> Image:
+    """The metadata at a moment. Raises NoMomentError."""
+    try:
+        return source.image_at(moment.offset if moment.time is None else source.offset_at(moment.time))
+    except OutOfReachError as error:
+        raise NoMomentError(str(error)) from None
+
+
+def iso(timestamp: int | None) -> str:
+    """A time (ms) as text, UTC; a dash for none."""
+    if timestamp is None or timestamp < 0:
+        return "-"
+    return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -1,0 +1,330 @@
+"""The shell's commands: those of kafka-metadata-shell, and at, log, voters and epochs, which it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.time_travel import shell_quorum
+from jobs.time_travel.moment import FORMS, NoMomentError, image_at, iso, parse_moment
+from jobs.time_travel.shell_columns import in_columns
+from jobs.time_travel.source import Source
+from kraft_core.image import change_text, tree
+from kraft_core.image.glob import compile_glob
+from kraft_core.image.image import Image
+from kraft_core.image.kinds import BY_NAME
+
+
+class CommandError(ValueError):
+    """The command cannot be carried out; the message says why."""
+
+
+@dataclass
+class Session:
+    """Where the user stands: in the log (image) and in the tree (directory).
+
+    width: of the terminal in characters, None where there is none. lines: what was typed so far.
+    """
+
+    source: Source
+    image: Image
+    directory: tree.Path = ()
+    width: int | None = None
+    lines: list[str] = field(default_factory=list[str])
+    interactive: bool = False
+
+    @property
+    def root(self) -> tree.Directory:
+        return tree.root(self.image)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """text: line by line. data: the same for JSON. errors: one a path that was not found, or unfit."""
+
+    text: Callable[[], Iterator[str]]
+    data: Callable[[], Any]
+    errors: tuple[str, ...] = ()
+
+
+Found = list[tuple[tree.Path, tree.Node]]
+
+
+def resolve(session: Session, path: str) -> tree.Path:
+    """A path as typed, from the root on; . and .. are worked out, repeated slashes are one."""
+    parts: list[str] = [] if path.startswith("/") else list(session.directory)
+    for part in path.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return tuple(parts)
+
+
+def text_of(path: tree.Path) -> str:
+    return "/" + "/".join(path)
+
+
+def cat(session: Session, targets: Sequence[str]) -> Answer:
+    found, errors = _find(session, "cat", targets)
+    leaves = [(path, node) for path, node in found if isinstance(node, tree.Leaf)]
+    errors += [
+        f"cat: {text_of(path)}: Is a directory" for path, node in found if isinstance(node, tree.Directory)
+    ]
+    return Answer(
+        lambda: (leaf.text for _, leaf in leaves),
+        lambda: {text_of(path): leaf.data for path, leaf in leaves},
+        tuple(errors),
+    )
+
+
+def cd(session: Session, targets: Sequence[str]) -> Answer:
+    found, errors = _find(session, "cd", targets or ["/"])
+    for path, node in found:
+        if isinstance(node, tree.Leaf):
+            errors.append(f"cd: {text_of(path)}: not a directory.")
+        else:
+            session.directory = path
+    return _said([], {"directory": text_of(session.directory)}, errors)
+
+
+def pwd(session: Session, _: Sequence[str]) -> Answer:
+    where = text_of(session.directory)
+    return _said([where], {"directory": where})
+
+
+def ls(session: Session, targets: Sequence[str]) -> Answer:
+    found, errors = _find(session, "ls", targets or ["."])
+    files = [path[-1] for path, node in found if isinstance(node, tree.Leaf)]
+    directories = [(path, node) for path, node in found if isinstance(node, tree.Directory)]
+
+    def text() -> Iterator[str]:
+        yield from in_columns(files, session.width)
+        headed = bool(files) or len(directories) > 1
+        for position, (path, node) in enumerate(directories):
+            if headed:
+                yield from [""] if files or position else []
+                yield f"{path[-1] if path else '/'}:"
+            yield from in_columns(sorted(node.names()), session.width)
+
+    def data() -> dict[str, Any]:
+        listed: dict[str, Any] = {text_of(path): None for path, node in found if isinstance(node, tree.Leaf)}
+        return listed | {text_of(path): sorted(node.names()) for path, node in directories}
+
+    return Answer(text, data, tuple(errors))
+
+
+def find(session: Session, targets: Sequence[str]) -> Answer:
+    starts: list[tuple[str, tree.Node]] = []
+    errors: list[str] = []
+    for target in targets or ["."]:
+        found, missing = _find(session, "find", [target])
+        errors += missing
+        named = all(compile_glob(part) is None for part in target.split("/"))
+        starts += [(target if named else text_of(path), node) for path, node in found]
+
+    def below() -> Iterator[str]:
+        for start, node in starts:
+            yield from _below(start, node)
+
+    return Answer(below, lambda: list(below()), tuple(errors))
+
+
+def show_tree(session: Session, targets: Sequence[str]) -> Answer:
+    found, errors = _find(session, "tree", targets)
+
+    def text() -> Iterator[str]:
+        for _, node in found:
+            yield from tree_lines(node)
+
+    return Answer(text, lambda: {text_of(path): tree.to_json(node) for path, node in found}, tuple(errors))
+
+
+def tree_lines(node: tree.Node, depth: int = 0) -> Iterator[str]:
+    """A node and all below it, two blanks deeper a level (ShellNodePrinter)."""
+    if isinstance(node, tree.Leaf):
+        yield "  " * depth + node.text
+        return
+    for name, child in node.children():
+        yield f"{'  ' * depth}{name}:"
+        yield from tree_lines(child, depth + 1)
+
+
+def at(session: Session, moments: Sequence[str]) -> Answer:
+    if moments:
+        try:
+            session.image = image_at(session.source, parse_moment(moments[0], _newest(session)))
+        except NoMomentError as error:
+            raise CommandError(f"at: {error}") from None
+    image = session.image
+    where = f"offset {image.offset}, epoch {image.leader_epoch}, {iso(image.timestamp)}"
+    opened = ", a metadata transaction is open" if image.in_transaction else ""
+    data = {
+        "offset": image.offset,
+        "leader_epoch": image.leader_epoch,
+        "timestamp": image.timestamp,
+        "in_transaction": image.in_transaction,
+        "last_offset": session.source.last_offset,
+    }
+    return _said([f"{where}{opened}; the newest offset is {session.source.last_offset}"], data)
+
+
+def log(session: Session, targets: Sequence[str]) -> Answer:
+    """What happened to the things under the paths, up to where the session stands."""
+    patterns = [resolve(session, target) for target in targets or ["."]]
+
+    def text() -> Iterator[str]:
+        for event in session.source.events(patterns, session.image.offset):
+            yield (
+                f"{event.offset:>8}  epoch {event.leader_epoch}  {iso(event.timestamp)}"
+                f"  {event.record_type}  {text_of(event.path)}  "
+                + change_text.what_changed(event.kind, event.before, event.after)
+            )
+
+    def data() -> list[dict[str, Any]]:
+        return [
+            {
+                "offset": event.offset,
+                "leader_epoch": event.leader_epoch,
+                "timestamp": event.timestamp,
+                "record_type": event.record_type,
+                "path": text_of(event.path),
+                "before": None if event.before is None else BY_NAME[event.kind].row(event.before),
+                "after": None if event.after is None else BY_NAME[event.kind].row(event.after),
+            }
+            for event in session.source.events(patterns, session.image.offset)
+        ]
+
+    return Answer(text, data)
+
+
+def voters(session: Session, _: Sequence[str]) -> Answer:
+    sets = session.source.voter_sets()
+    return Answer(
+        lambda: shell_quorum.voter_lines(sets, session.image.offset), lambda: shell_quorum.voter_data(sets)
+    )
+
+
+def epochs(session: Session, _: Sequence[str]) -> Answer:
+    told = session.source.epochs()
+    return Answer(lambda: shell_quorum.epoch_lines(told), lambda: shell_quorum.epoch_data(told))
+
+
+def history(session: Session, counts: Sequence[str]) -> Answer:
+    if not session.interactive:
+        raise CommandError("history: only an interactive shell has one")
+    if counts and not counts[0].isdecimal():
+        raise CommandError(f"history: {counts[0]!r} is no number of entries")
+    entries = list(enumerate(session.lines))[-int(counts[0]) :] if counts else list(enumerate(session.lines))
+    shown = [] if counts and int(counts[0]) == 0 else entries
+    return _said([f"{number:5d}  {line}" for number, line in shown], [line for _, line in shown])
+
+
+def help_(_: Session, __: Sequence[str]) -> Answer:
+    lines = [f"{command.usage:<24}{command.summary}" for command in COMMANDS.values()]
+    return _said(
+        ["The cluster's metadata as a tree of names, at any offset.", "", *lines],
+        {name: command.summary for name, command in COMMANDS.items()},
+    )
+
+
+def man(_: Session, names: Sequence[str]) -> Answer:
+    command = COMMANDS.get(names[0])
+    if command is None:
+        raise CommandError(f"man: unknown command {names[0]}. Type help to get a list of commands.")
+    lines = [f"{names[0]}: {command.summary}", "", f"usage: {command.usage}", *command.notes]
+    return _said(lines, {"name": names[0], "summary": command.summary, "usage": command.usage})
+
+
+@dataclass(frozen=True)
+class Command:
+    """arguments: fewest and most (None: any number). paths: whether they are paths of the tree."""
+
+    run: Callable[[Session, Sequence[str]], Answer]
+    usage: str
+    summary: str
+    arguments: tuple[int, int | None] = (0, None)
+    paths: bool = False
+    notes: tuple[str, ...] = ()
+
+
+_GLOBS = "A path may hold *, ? and {a,b}; it is relative to the working directory unless it begins with /."
+
+COMMANDS: Mapping[str, Command] = {
+    "at": Command(
+        at,
+        "at [MOMENT]",
+        "Show or change the moment: everything else tells what was then.",
+        (0, 1),
+        notes=(f"A moment is {FORMS}.",),
+    ),
+    "cat": Command(cat, "cat PATH...", "Show the contents of metadata nodes.", (1, None), True, (_GLOBS,)),
+    "cd": Command(cd, "cd [PATH]", "Set the current working directory.", (0, 1), True),
+    "epochs": Command(epochs, "epochs", "Show who led which epoch of the metadata log.", (0, 0)),
+    "exit": Command(lambda _, __: _said([], None), "exit", "Leave the shell.", (0, 0)),
+    "find": Command(find, "find [PATH...]", "List everything below the paths.", (0, None), True, (_GLOBS,)),
+    "help": Command(help_, "help", "Show all commands.", (0, 0)),
+    "history": Command(history, "history [COUNT]", "Show the commands typed so far.", (0, 1)),
+    "log": Command(
+        log,
+        "log [PATH...]",
+        "Show the history of what the paths show, up to the current moment.",
+        (0, None),
+        True,
+        (_GLOBS, "A path that is gone, or not made yet, can be named too."),
+    ),
+    "ls": Command(ls, "ls [PATH...]", "List metadata nodes.", (0, None), True, (_GLOBS,)),
+    "man": Command(man, "man COMMAND", "Show the help text for a command.", (1, 1)),
+    "pwd": Command(pwd, "pwd", "Print the current working directory.", (0, 0)),
+    "tree": Command(
+        show_tree, "tree PATH...", "Show nodes and all below them as a tree.", (1, None), True, (_GLOBS,)
+    ),
+    "voters": Command(
+        voters,
+        "voters",
+        "Show the voter sets of the metadata quorum; a star marks the one in force.",
+        (0, 0),
+        notes=("Whether a set is committed takes several replicas to say: see kraftlake run.",),
+    ),
+}
+
+
+def execute(session: Session, typed: Sequence[str]) -> Answer:
+    """Runs one command. Raises CommandError."""
+    name, arguments = typed[0], list(typed[1:])
+    command = COMMANDS.get(name)
+    if command is None:
+        raise CommandError(f"Unknown command specified: {name}. Type help to get a list of commands.")
+    fewest, most = command.arguments
+    if len(arguments) < fewest or (most is not None and len(arguments) > most):
+        raise CommandError(f"usage: {command.usage}")
+    return command.run(session, arguments)
+
+
+def _find(session: Session, command: str, targets: Sequence[str]) -> tuple[Found, list[str]]:
+    found: Found = []
+    errors: list[str] = []
+    for target in targets:
+        matches = list(tree.find(session.root, resolve(session, target)))
+        found += matches
+        if not matches:
+            errors.append(f"{command}: {target}: no such file or directory.")
+    return found, errors
+
+
+def _below(path: str, node: tree.Node) -> Iterator[str]:
+    yield path
+    if isinstance(node, tree.Directory):
+        for name, child in node.children():
+            yield from _below(f"{path.rstrip('/')}/{name}", child)
+
+
+def _newest(session: Session) -> int:
+    """The time of the newest record, ms."""
+    last = session.source.append_before(session.source.last_offset + 1)
+    return session.image.timestamp if last is None else last
+
+
+def _said(lines: Sequence[str], data: Any, errors: Sequence[str] = ()) -> Answer:
+    return Answer(lambda: iter(lines), lambda: data, tuple(errors))

@@ -1,0 +1,135 @@
+"""The compression codecs of record batches, both ways, with a bound on what is unpacked.
+
+Codec ids are those of a batch's attributes (Kafka's CompressionType). Snappy is framed as Kafka's
+Java client frames it (xerial's block stream); raw snappy is read too.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any, cast
+
+from kraft_core.format.errors import DecodeError
+from kraft_core.format.varint import read_unsigned_varint
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+# Kafka caps a metadata batch at 8 MiB before compression; anything far beyond is a decompression bomb.
+MAX_UNPACKED_BYTES = 256 * 1024 * 1024
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = struct.Struct(">8sii")
+_XERIAL_BLOCK_BYTES = 32 * 1024
+_CHUNK_BYTES = 1024 * 1024
+
+
+class UnpackError(DecodeError):
+    """Bytes that are not what their codec writes, or a codec that Kafka does not know."""
+
+
+class TooLargeError(UnpackError):
+    """Unpacking gave more bytes than allowed; what was unpacked until then is thrown away."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(0, f"unpacks to more than {limit} bytes")
+
+
+def decompress(codec: int, data: bytes, limit: int = MAX_UNPACKED_BYTES) -> bytes:
+    """The unpacked bytes; raises UnpackError, TooLargeError beyond `limit` bytes."""
+    if codec == NONE:
+        return data
+    try:
+        if codec == GZIP:
+            return _gunzip(data, limit)
+        if codec == SNAPPY:
+            return _unsnappy(data, limit)
+        if codec in (LZ4, ZSTD):
+            return _read_stream(codec, data, limit)
+    except UnpackError:
+        raise
+    # struct.error, zlib.error, DecodeError of a varint; OSError and ArrowInvalid (a ValueError) of pyarrow.
+    except (struct.error, zlib.error, OSError, ValueError) as error:
+        raise UnpackError(0, f"no {CODEC_NAMES[codec]} data: {error}") from None
+    raise UnpackError(0, f"unknown compression codec {codec}")
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """The packed bytes, framed as Kafka frames them; ValueError for an unknown codec."""
+    if codec == NONE:
+        return data
+    if codec == GZIP:
+        packer = zlib.compressobj(wbits=31)
+        return packer.compress(data) + packer.flush()
+    if codec == SNAPPY:
+        return _snappy(data)
+    if codec in (LZ4, ZSTD):
+        return _arrow_codec(codec).compress(data, asbytes=True)
+    raise ValueError(f"unknown compression codec {codec}")
+
+
+def _gunzip(data: bytes, limit: int) -> bytes:
+    out = bytearray()
+    while data:
+        member = zlib.decompressobj(wbits=31)
+        out += member.decompress(data, limit + 1 - len(out))
+        if len(out) > limit:
+            raise TooLargeError(limit)
+        if not member.eof:
+            raise UnpackError(0, "gzip data ends early")
+        data = member.unused_data
+    return bytes(out)
+
+
+def _unsnappy(data: bytes, limit: int) -> bytes:
+    if not data.startswith(_XERIAL_MAGIC):
+        return _unsnappy_block(data, limit, limit)
+    out = bytearray()
+    at = _XERIAL_HEADER.size
+    while at < len(data):
+        (size,) = struct.unpack_from(">i", data, at)
+        at += 4
+        if not 0 <= size <= len(data) - at:
+            raise UnpackError(at, "snappy block ends early")
+        out += _unsnappy_block(data[at : at + size], limit - len(out), limit)
+        at += size
+    return bytes(out)
+
+
+def _unsnappy_block(data: bytes, room: int, limit: int) -> bytes:
+    size, _ = read_unsigned_varint(data, 0)
+    if size > room:
+        raise TooLargeError(limit)
+    return _arrow_codec(SNAPPY).decompress(data, decompressed_size=size, asbytes=True)
+
+
+def _snappy(data: bytes) -> bytes:
+    codec = _arrow_codec(SNAPPY)
+    out = bytearray(_XERIAL_HEADER.pack(_XERIAL_MAGIC, 1, 1))
+    for at in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block: bytes = codec.compress(data[at : at + _XERIAL_BLOCK_BYTES], asbytes=True)
+        out += struct.pack(">i", len(block)) + block
+    return bytes(out)
+
+
+def _read_stream(codec: int, data: bytes, limit: int) -> bytes:
+    arrow = _arrow()
+    out = bytearray()
+    with arrow.CompressedInputStream(arrow.BufferReader(data), CODEC_NAMES[codec]) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            out += chunk
+            if len(out) > limit:
+                raise TooLargeError(limit)
+    return bytes(out)
+
+
+def _arrow_codec(codec: int) -> Any:
+    return _arrow().Codec(CODEC_NAMES[codec])
+
+
+def _arrow() -> Any:
+    # pyarrow takes a fifth of a second to load, and metadata logs are hardly ever compressed.
+    import pyarrow
+
+    return cast(Any, pyarrow)

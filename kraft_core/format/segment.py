@@ -1,0 +1,268 @@
+"""The batches of a segment or checkpoint file, with every byte that is none of theirs named.
+
+After damage the scan goes on with the next batch whose checksum holds. Whether batches follow each
+other (offsets, epochs) is judged apart: neither is covered by a batch's CRC.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from kraft_core.format.batch import (
+    HEADER_BYTES,
+    MAGIC,
+    MIN_LENGTH,
+    PREFIX_BYTES,
+    BatchHeader,
+    check_crc,
+    read_header,
+)
+from kraft_core.format.varint import Buffer
+
+# Why bytes could not be read: no batch (up to bad_offset), a record of a good batch (up to malformed_key),
+# or the records of a good batch that cannot be told apart.
+Reason = Literal[
+    "torn_tail",  # the file ends inside its last batch
+    "zero_tail",  # nothing but zero bytes to the end of the file
+    "garbage_tail",  # no batch to the end of the file
+    "zero_bytes",  # nothing but zero bytes up to the next batch
+    "bad_crc",
+    "bad_magic",  # a magic other than 2, or no batch at all
+    "bad_length",  # a length below a batch's least, or beyond the end of the file
+    "bad_offset",  # a negative base offset, last offset delta or record count, or offsets beyond 64 bits
+    "unknown_frame",
+    "unknown_type",
+    "unknown_version",
+    "unknown_control_type",
+    "empty_value",
+    "malformed_value",
+    "trailing_bytes",
+    "malformed_key",
+    "malformed_batch",
+    "wrong_record_count",
+    "unpack_failed",
+    "unpacked_too_large",
+]
+
+OrderFaultKind = Literal["gap", "overlap", "duplicate", "epoch_regression"]
+
+# Kafka writes metadata batches of at most 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); a length
+# beyond a multiple of that is damage, and is not worth a checksum when the scan looks for a batch.
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+
+_MAGIC_BYTE = re.compile(re.escape(bytes([MAGIC])))
+_MAGIC_AT = 16
+_MAX_OFFSET = (1 << 63) - 1
+_SCAN_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes that could not be read. position: from the start of the buffer; sha256: hex digest of them."""
+
+    position: int
+    size_bytes: int
+    reason: Reason
+    sha256: str
+
+    @property
+    def end(self) -> int:
+        """The position after the damage."""
+        return self.position + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFault:
+    """A batch that does not follow those before it.
+
+    kind: gap (offsets are missing before it), overlap (its offsets came before), duplicate (the same batch
+    again), epoch_regression (an epoch below one before it). expected: the offset, or for an
+    epoch_regression the epoch, that it should at least have; found: what it has.
+    """
+
+    position: int
+    kind: OrderFaultKind
+    expected: int
+    found: int
+
+
+def scan(
+    buf: Buffer, start: int = 0, end: int | None = None, next_offset: int | None = None
+) -> Iterator[BatchHeader | Damage]:
+    """Every batch with a matching CRC and every damage between start (inclusive) and end (exclusive).
+
+    In the order of position and without a gap: each item begins where the one before it ended.
+    next_offset: the offset the first batch should have where that is known (a segment's name); it tells
+    a torn batch from garbage, nothing more.
+    """
+    stop = len(buf) if end is None else min(end, len(buf))
+    position = start
+    while position < stop:
+        header = _good_batch(buf, position, stop)
+        if header is None:
+            good = None if _all_zero(buf, position, stop) else _next_good(buf, position, stop)
+            for damage in _damages(buf, position, stop if good is None else good, stop, next_offset):
+                yield damage
+                position = damage.end
+        else:
+            yield header
+            position = header.end
+            next_offset = header.next_offset
+
+
+class OrderCheck:
+    """Judges whether the batches of one file follow each other, one item after the other.
+
+    next_offset: the offset the first batch should have, where known. A gap right after damage is none: the
+    damage stands for the missing batches.
+    """
+
+    def __init__(self, next_offset: int | None = None) -> None:
+        self._next_offset = next_offset
+        self._last: BatchHeader | None = None
+        self._highest_epoch = -1
+        self._after_damage = False
+
+    def faults(self, item: BatchHeader | Damage) -> list[OrderFault]:
+        """What is wrong with the place of this item, which comes after those given before."""
+        if isinstance(item, Damage):
+            self._after_damage = True
+            return []
+        found = [OrderFault(item.position, *fault) for fault in self._judge(item)]
+        self._highest_epoch = max(self._highest_epoch, item.leader_epoch)
+        self._next_offset = item.next_offset
+        self._last = item
+        self._after_damage = False
+        return found
+
+    def _judge(self, item: BatchHeader) -> Iterator[tuple[OrderFaultKind, int, int]]:
+        expected = item.base_offset if self._next_offset is None else self._next_offset
+        if item.base_offset < expected:
+            same = self._last is not None and self._last._replace(position=item.position) == item
+            yield "duplicate" if same else "overlap", expected, item.base_offset
+        elif item.base_offset > expected and not self._after_damage:
+            yield "gap", expected, item.base_offset
+        if item.leader_epoch < self._highest_epoch:
+            yield "epoch_regression", self._highest_epoch, item.leader_epoch
+
+
+def order_faults(
+    items: Iterable[BatchHeader | Damage], next_offset: int | None = None
+) -> Iterator[OrderFault]:
+    """Where the batches of one file do not follow each other; see OrderCheck."""
+    check = OrderCheck(next_offset)
+    for item in items:
+        yield from check.faults(item)
+
+
+def _damage_at(buf: Buffer, position: int, size_bytes: int, reason: Reason) -> Damage:
+    """A stretch of the buffer that could not be read."""
+    digest = hashlib.sha256()
+    for at in range(position, position + size_bytes, _SCAN_BYTES):
+        digest.update(buf[at : min(at + _SCAN_BYTES, position + size_bytes)])
+    return Damage(position, size_bytes, reason, digest.hexdigest())
+
+
+def _good_batch(buf: Buffer, position: int, stop: int) -> BatchHeader | None:
+    if stop - position < HEADER_BYTES:
+        return None
+    header = read_header(buf, position)
+    return header if _fault(buf, header, stop) is None else None
+
+
+def _fault(buf: Buffer, header: BatchHeader, stop: int) -> Reason | None:
+    if header.magic != MAGIC:
+        return "bad_magic"
+    if header.size_bytes < HEADER_BYTES or header.end > stop:
+        return "bad_length"
+    if header.base_offset < 0 or header.last_offset_delta < 0 or header.record_count < 0:
+        return "bad_offset"
+    if header.next_offset > _MAX_OFFSET:
+        return "bad_offset"
+    if not check_crc(buf, header):
+        return "bad_crc"
+    return None
+
+
+def _next_good(buf: Buffer, position: int, stop: int) -> int | None:
+    """The position of the first good batch after a bad one."""
+    after = _successor(buf, position, stop)
+    if after is not None:
+        return after
+    for match in _MAGIC_BYTE.finditer(buf, position + 1 + _MAGIC_AT, stop):
+        at = match.start() - _MAGIC_AT
+        if buf[at] > 0x7F:  # a negative base offset
+            continue
+        length = int.from_bytes(buf[at + 8 : at + PREFIX_BYTES], "big")
+        if MIN_LENGTH <= length <= MAX_BATCH_BYTES and _good_batch(buf, at, stop) is not None:
+            return at
+    return None
+
+
+def _successor(buf: Buffer, position: int, stop: int) -> int | None:
+    """Where a bad batch's own length leads, if the batch there follows it by offset too.
+
+    Then nothing else lies between, and bytes inside the bad batch that look like one are its own.
+    """
+    if stop - position < HEADER_BYTES:
+        return None
+    bad = read_header(buf, position)
+    if bad.size_bytes < HEADER_BYTES or bad.base_offset < 0:
+        return None
+    after = _good_batch(buf, bad.end, stop)
+    return bad.end if after is not None and after.base_offset == bad.next_offset else None
+
+
+def _damages(buf: Buffer, position: int, until: int, stop: int, next_offset: int | None) -> Iterator[Damage]:
+    """The damage up to the next good batch (until) or the end (until == stop), batch by batch if possible."""
+    while position < until:
+        size, reason = _judge(buf, position, until, stop, next_offset)
+        yield _damage_at(buf, position, size, reason)
+        position += size
+
+
+def _judge(buf: Buffer, position: int, until: int, stop: int, next_offset: int | None) -> tuple[int, Reason]:
+    rest = until - position
+    at_end = until == stop
+    follows = _may_follow(buf, position, until, next_offset)
+    # The first bytes of a low base offset are zero too; a length of zero is none.
+    if _all_zero(buf, position, until) and not (at_end and follows and rest < PREFIX_BYTES):
+        return rest, "zero_tail" if at_end else "zero_bytes"
+    if rest < HEADER_BYTES:
+        if not at_end:
+            return rest, "bad_length"
+        return rest, "torn_tail" if follows else "garbage_tail"
+    header = read_header(buf, position)
+    reason = _fault(buf, header, until)
+    if at_end and not follows:
+        return rest, "garbage_tail"
+    if at_end and reason == "bad_length" and HEADER_BYTES <= header.size_bytes <= MAX_BATCH_BYTES:
+        return rest, "torn_tail"
+    if reason is None or reason == "bad_length" or not HEADER_BYTES <= header.size_bytes <= rest:
+        return rest, reason or "bad_crc"
+    return header.size_bytes, reason
+
+
+def _may_follow(buf: Buffer, position: int, until: int, next_offset: int | None) -> bool:
+    """Whether the bytes here can be the base offset of a batch that comes after next_offset.
+
+    Within 2^31 of it: a gap is allowed for, random bytes are not. Fewer than 8 bytes are judged as far as
+    they go.
+    """
+    expected = 0 if next_offset is None else next_offset
+    reach = 1 << 48 if next_offset is None else 1 << 31
+    prefix = bytes(buf[position : min(position + 8, until)])
+    lowest = int.from_bytes(prefix.ljust(8, b"\x00"), "big")
+    highest = int.from_bytes(prefix.ljust(8, b"\xff"), "big")
+    return lowest < expected + reach and highest >= expected
+
+
+def _all_zero(buf: Buffer, position: int, until: int) -> bool:
+    for at in range(position, until, _SCAN_BYTES):
+        if bytes(buf[at : min(at + _SCAN_BYTES, until)]).strip(b"\x00"):
+            return False
+    return True

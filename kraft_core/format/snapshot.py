@@ -1,0 +1,114 @@
+"""Checkpoint files: their names, and whether one is a whole snapshot.
+
+Source: Kafka's Snapshots (names) and RecordsSnapshotWriter (a header first, a footer last). The batches of a
+checkpoint count offsets of their own, from 0; the name says which offsets of the log the snapshot stands for.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.record import Record, read_batch
+from kraft_core.format.segment import Damage, OrderFault, order_faults, scan
+from kraft_core.format.varint import Buffer
+from kraft_core.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+
+BOOTSTRAP_NAME = "bootstrap.checkpoint"
+
+# End offset and epoch have fixed widths; what Kafka puts after them in an unfinished one is random.
+_NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^/]*)?\.checkpoint(\.part|\.deleted)?", re.ASCII)
+_MAX_OFFSET = (1 << 63) - 1
+_MAX_EPOCH = (1 << 31) - 1
+
+
+class SnapshotId(NamedTuple):
+    """end_offset: the first log offset that the snapshot does not hold. suffix: "", ".part" or ".deleted"."""
+
+    end_offset: int
+    leader_epoch: int
+    suffix: Literal["", ".part", ".deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a checkpoint file holds beside its metadata records.
+
+    header: the SnapshotHeader if it is the file's first record; footer: the SnapshotFooter if it is the
+    last. control_records: every control record, these two included. incomplete: in words what is missing,
+    "" for a snapshot that is whole.
+    """
+
+    header: Record | None
+    footer: Record | None
+    control_records: tuple[Record, ...]
+    damage: tuple[Damage, ...]
+    order_faults: tuple[OrderFault, ...]
+    incomplete: str
+
+    @property
+    def complete(self) -> bool:
+        """Header first, footer last, between them every byte read and no batch missing."""
+        return not self.incomplete
+
+    @property
+    def last_contained_log_timestamp(self) -> int | None:
+        """Of the header, ms; the time of the newest batch that the snapshot stands for."""
+        if self.header is None or self.header.value is None:
+            return None
+        return self.header.value["lastContainedLogTimestamp"]
+
+
+def parse_name(name: str) -> SnapshotId | None:
+    """The id in a checkpoint's file name; None for bootstrap.checkpoint and every other name."""
+    match = _NAME.fullmatch(name)
+    if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > _MAX_EPOCH:
+        return None
+    return SnapshotId(int(match[1]), int(match[2]), match[3] or "")  # pyright: ignore[reportArgumentType]
+
+
+def read_snapshot(buf: Buffer) -> Snapshot:
+    """The frame of a checkpoint: every batch is checked, but only control batches are decoded.
+
+    For all records see record.read_log.
+    """
+    items = list(scan(buf, next_offset=0))
+    headers = [item for item in items if isinstance(item, BatchHeader)]
+    damage = tuple(item for item in items if isinstance(item, Damage))
+    control = tuple(record for header in headers if header.is_control for record in read_batch(buf, header))
+    faults = tuple(order_faults(items, 0))
+    first = control[0] if control and items[0] is control[0].batch else None
+    last = control[-1] if control and items[-1] is control[-1].batch else None
+    header = first if first and _is(first, SNAPSHOT_HEADER) else None
+    footer = last if last and _is(last, SNAPSHOT_FOOTER) else None
+    return Snapshot(
+        header=header,
+        footer=footer,
+        control_records=control,
+        damage=damage,
+        order_faults=faults,
+        incomplete=_missing(header, footer, damage, faults, control),
+    )
+
+
+def _is(record: Record, control_type: int) -> bool:
+    return record.reason is None and record.api_key == control_type
+
+
+def _missing(
+    header: Record | None,
+    footer: Record | None,
+    damage: tuple[Damage, ...],
+    faults: tuple[OrderFault, ...],
+    control: tuple[Record, ...],
+) -> str:
+    missing = [
+        *(["no header first"] if header is None else []),
+        *(["no footer last"] if footer is None else []),
+        *(f"{item.reason} at {item.position}" for item in damage),
+        *(f"{item.kind} at {item.position}" for item in faults),
+        *(f"{item.reason} at {item.position}" for item in control if item.reason),
+    ]
+    return ", ".join(missing)

@@ -1,0 +1,315 @@
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kraft_core.format.controller_dir import (
+    FileFault,
+    Refusal,
+    find_controller_dirs,
+    find_log_files,
+    parse_segment_name,
+)
+from kraft_core.format.side_files import (
+    GarbledError,
+    MetaProperties,
+    QuorumState,
+    read_capture_json,
+    read_leader_epoch_checkpoint,
+    read_meta_properties,
+    read_partition_metadata,
+    read_properties,
+    read_quorum_state,
+)
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+NODE = GOLDEN / "dynamic-membership" / "node-2"
+LOG = "__cluster_metadata-0"
+as_nobody = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+
+
+def only(root: Path):
+    found = find_controller_dirs([root])
+    assert found.refused == ()
+    (directory,) = found.directories
+    return directory
+
+
+def copy(tmp_path: Path, source: Path = NODE) -> Path:
+    target = tmp_path / "node"
+    shutil.copytree(source, target)
+    return target
+
+
+def test_every_golden_directory_is_found_and_without_fault():
+    found = find_controller_dirs([GOLDEN])
+    assert found.refused == ()
+    assert len(found.directories) == 82
+    assert [d.path for d in found.directories] == sorted(d.path for d in found.directories)
+    for directory in found.directories:
+        assert directory.faults == ()
+        with_side_files = not directory.path.parent.name.startswith("all-record-types")
+        assert (directory.meta is not None) == with_side_files
+        assert (directory.quorum_state is not None) == with_side_files
+        assert (directory.captured_at is not None) == with_side_files
+        assert [s.base_offset for s in directory.segments] == sorted(
+            s.base_offset for s in directory.segments
+        )
+    assert sum(len(d.segments) for d in found.directories) == 158
+    assert sum(len(d.checkpoints) for d in found.directories) == 92
+    assert sum(d.bootstrap is not None for d in found.directories) == 78
+    assert [name for d in found.directories for name in d.deleted] == ["00000000000000000000.log.deleted"] * 2
+
+
+def test_what_a_directory_holds():
+    directory = only(NODE)
+    assert (directory.path, directory.log_dir) == (NODE, NODE / LOG)
+    assert directory.meta == MetaProperties(1, "rPoTXydvQsK3Nv6AA77Cqg", 2, "vxcVxcTH_EUlXb3DAwIMXg")
+    assert directory.quorum_state == QuorumState(1, 3, 9, 3, "CsPDY-A_v5VCjF6-h7rvZQ", None, None)
+    epochs = ((1, 0), (3, 1005), (4, 1895), (6, 2013), (7, 2943), (9, 2944))
+    assert directory.leader_epoch_checkpoint == epochs
+    assert directory.topic_id == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert directory.captured_at == 1795254249058
+    assert [s.base_offset for s in directory.segments] == [0, 697, 1748, 2589]
+    assert [c.id[:2] for c in directory.checkpoints] == [(697, 1), (1431, 3), (2306, 6), (3692, 9)]
+    assert directory.bootstrap.size_bytes == 309
+    assert directory.relative(directory.segments[0].path) == f"{LOG}/00000000000000000000.log"
+    assert directory.relative(directory.bootstrap.path) == "bootstrap.checkpoint"
+
+
+def test_a_log_directory_alone(tmp_path):
+    shutil.copytree(NODE / LOG, tmp_path / "copied" / LOG)
+    for root in (tmp_path, tmp_path / "copied", tmp_path / "copied" / LOG):
+        directory = only(root)
+        assert directory.path == tmp_path / "copied"
+        assert (directory.meta, directory.bootstrap, directory.captured_at) == (None, None, None)
+        assert len(directory.segments) == 4
+        assert directory.faults == ()
+
+
+def test_side_files_copied_into_the_log_directory(tmp_path):
+    shutil.copytree(NODE / LOG, tmp_path / LOG)
+    for name in ("meta.properties", "capture.json", "bootstrap.checkpoint"):
+        shutil.copy(NODE / name, tmp_path / LOG / name)
+    directory = only(tmp_path)
+    assert directory.meta.node_id == 2
+    assert directory.captured_at == 1795254249058
+    assert directory.bootstrap is not None
+    assert directory.faults == ()
+
+
+def test_a_folder_of_loose_segments_is_no_controller_directory():
+    assert find_controller_dirs([GOLDEN / "corrupt"]).directories == ()
+    names = [path.name for path in find_log_files(GOLDEN / "corrupt" / "good")]
+    assert names == ["00000000000000000321-0000000001.checkpoint", "00000000000000000408.log"]
+
+
+def test_log_files_of_a_tree(tmp_path):
+    node = copy(tmp_path)
+    (node / LOG / "00000000000000000001.log.deleted").write_bytes(b"")
+    (node / LOG / "00000000000000000001-0000000001-5.checkpoint.part").write_bytes(b"")
+    names = [path.name for path in find_log_files(tmp_path)]
+    assert names == [
+        "bootstrap.checkpoint",
+        "00000000000000000697-0000000001.checkpoint",
+        "00000000000000001431-0000000003.checkpoint",
+        "00000000000000002306-0000000006.checkpoint",
+        "00000000000000003692-0000000009.checkpoint",
+        "00000000000000000000.log",
+        "00000000000000000697.log",
+        "00000000000000001748.log",
+        "00000000000000002589.log",
+    ]
+
+
+def test_files_that_are_not_the_log(tmp_path):
+    log_dir = copy(tmp_path) / LOG
+    for name in (
+        "00000000000000000000.log.deleted",
+        "00000000000000000100-0000000001.checkpoint.deleted",
+        "00000000000000000100-0000000001-77.checkpoint.part",
+        "99999999999999999999.log",
+        "12.log",
+        "old.checkpoint",
+        "00000000000000000000.log.swap",
+        "notes.txt",
+    ):
+        (log_dir / name).write_bytes(b"x")
+    (log_dir / "00000000000000000005.log").mkdir()
+    os.mkfifo(log_dir / "00000000000000000006.log")
+    (log_dir / "00000000000000000007.log").symlink_to("nowhere")
+    directory = only(tmp_path)
+    assert len(directory.segments) == 4
+    assert len(directory.checkpoints) == 4
+    assert [c.path.name for c in directory.unfinished] == [
+        "00000000000000000100-0000000001-77.checkpoint.part"
+    ]
+    assert directory.deleted == (
+        "00000000000000000000.log.deleted",
+        "00000000000000000100-0000000001.checkpoint.deleted",
+    )
+    assert set(directory.faults) == {
+        FileFault(f"{LOG}/99999999999999999999.log", "not a name that Kafka gives"),
+        FileFault(f"{LOG}/12.log", "not a name that Kafka gives"),
+        FileFault(f"{LOG}/old.checkpoint", "not a name that Kafka gives"),
+        FileFault(f"{LOG}/00000000000000000005.log", "no regular file"),
+        FileFault(f"{LOG}/00000000000000000006.log", "no regular file"),
+        FileFault(f"{LOG}/00000000000000000007.log", "No such file or directory"),
+    }
+
+
+SIDE_FILES = (
+    "meta.properties",
+    "capture.json",
+    f"{LOG}/quorum-state",
+    f"{LOG}/leader-epoch-checkpoint",
+    f"{LOG}/partition.metadata",
+)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe garbage \x00", b"{", b"version=9", b"0\nx\n", bytes(2**21)]
+)
+def test_garbled_side_files_are_faults(tmp_path, content):
+    node = copy(tmp_path)
+    for name in SIDE_FILES:
+        (node / name).write_bytes(content)
+    directory = only(tmp_path)
+    assert {fault.file for fault in directory.faults} == set(SIDE_FILES)
+    assert all(fault.reason for fault in directory.faults)
+    assert (directory.meta, directory.quorum_state, directory.captured_at) == (None, None, None)
+    assert (directory.leader_epoch_checkpoint, directory.topic_id) == (None, None)
+    assert len(directory.segments) == 4
+
+
+def test_absent_side_files_are_no_faults(tmp_path):
+    node = copy(tmp_path)
+    for name in SIDE_FILES:
+        (node / name).unlink()
+    directory = only(tmp_path)
+    assert directory.faults == ()
+    assert directory.meta is None
+
+
+def test_symbolic_links(tmp_path):
+    node = copy(tmp_path / "real")
+    (tmp_path / "real" / "node" / "loop").symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "other").symlink_to(node)
+    (tmp_path / "renamed").symlink_to(node / LOG)
+    found = find_controller_dirs([tmp_path / "renamed", tmp_path])
+    assert [d.path for d in found.directories] == [node]
+    assert found.refused == ()
+    assert find_controller_dirs([tmp_path / "other"]).directories[0].path == tmp_path / "other"
+
+
+def test_what_cannot_be_searched(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    old = tmp_path / "tree" / "@metadata-0"
+    old.mkdir(parents=True)
+    found = find_controller_dirs([tmp_path / "nowhere", file, tmp_path / "tree"])
+    assert found.directories == ()
+    assert found.refused == (
+        Refusal(tmp_path / "nowhere", "No such file or directory"),
+        Refusal(file, "no directory"),
+        Refusal(old, "a metadata log of Kafka 2.8, whose format no later Kafka reads"),
+    )
+
+
+@as_nobody
+def test_permissions(tmp_path):
+    node = copy(tmp_path)
+    segment = node / LOG / "00000000000000000697.log"
+    segment.chmod(0)
+    (node / "meta.properties").chmod(0)
+    (tmp_path / "closed").mkdir(mode=0)
+    found = find_controller_dirs([tmp_path])
+    assert [(r.path.name, r.reason) for r in found.refused] == [("closed", "Permission denied")]
+    (directory,) = found.directories
+    assert set(directory.faults) == {
+        FileFault(f"{LOG}/00000000000000000697.log", "Permission denied"),
+        FileFault("meta.properties", "Permission denied"),
+    }
+    assert len(directory.segments) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "offset"),
+    [
+        ("00000000000000000697.log", 697),
+        ("09223372036854775807.log", (1 << 63) - 1),
+        ("09223372036854775808.log", None),
+        ("697.log", None),
+        ("00000000000000000697.log.deleted", None),
+        ("00000000000000000697.index", None),
+        ("٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٦٩٧.log", None),
+    ],
+)
+def test_segment_names(name, offset):
+    assert parse_segment_name(name) == offset
+
+
+def test_meta_properties_of_both_versions():
+    assert read_meta_properties("version=0\nbroker.id=3\n") == MetaProperties(0, None, 3, None)
+    text = "#\n#Sat Nov 21\nnode.id=2\nversion=1\ncluster.id=rPoTXydvQsK3Nv6AA77Cqg\r\n"
+    assert read_meta_properties(text) == MetaProperties(1, "rPoTXydvQsK3Nv6AA77Cqg", 2, None)
+    assert read_meta_properties("version=1\ncluster.id=a") == MetaProperties(1, "a", None, None)
+    for garbled in ("version=2", "node.id=1", "version=1\nnode.id=x", "version=1\nnode.id=-1"):
+        with pytest.raises(GarbledError):
+            read_meta_properties(garbled)
+    with pytest.raises(GarbledError, match=r"directory\.id"):
+        read_meta_properties("version=1\nnode.id=1\ndirectory.id=short")
+
+
+def test_java_properties():
+    text = "a = 1\n  b:2\nc 3\n! no\n# no\nd=\\u00e9\\=\\:x\ne=one\\\n   two\n\nf\n"
+    assert read_properties(text) == {"a": "1", "b": "2", "c": "3", "d": "é=:x", "e": "onetwo", "f": ""}
+
+
+def test_quorum_state_of_both_versions():
+    first = (
+        '{"clusterId":"","leaderId":3,"leaderEpoch":5,"votedId":-1,"appliedOffset":0,'
+        '"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
+    )
+    assert read_quorum_state(first) == QuorumState(0, 3, 5, -1, None, 0, (1, 2))
+    second = (
+        '{"leaderId":-1,"leaderEpoch":9,"votedId":3,"votedDirectoryId":"CsPDY-A_v5VCjF6-h7rvZQ",'
+        '"data_version":1}'
+    )
+    assert read_quorum_state(second) == QuorumState(1, -1, 9, 3, "CsPDY-A_v5VCjF6-h7rvZQ", None, None)
+    for garbled in (
+        "[]",
+        "{}",
+        first.replace('"data_version":0', '"data_version":2'),
+        first.replace('"leaderEpoch":5', '"leaderEpoch":true'),
+        first.replace('[{"voterId":1},{"voterId":2}]', "[1]"),
+        second.replace("CsPDY", "!"),
+        "[" * 100_000,
+    ):
+        with pytest.raises(GarbledError):
+            read_quorum_state(garbled)
+
+
+def test_leader_epoch_checkpoint():
+    assert read_leader_epoch_checkpoint("0\n0\n") == ()
+    assert read_leader_epoch_checkpoint("0\n2\n1 0\n3 1005\n") == ((1, 0), (3, 1005))
+    for garbled in ("", "0", "1\n0\n", "0\n2\n1 0\n", "0\n1\n1\n", "0\n1\n1 x\n"):
+        with pytest.raises(GarbledError):
+            read_leader_epoch_checkpoint(garbled)
+
+
+def test_partition_metadata():
+    assert read_partition_metadata("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ") == "AAAAAAAAAAAAAAAAAAAAAQ"
+    with pytest.raises(GarbledError):
+        read_partition_metadata("version: 0")
+
+
+def test_capture_json():
+    assert read_capture_json('{"captured_at": "2026-11-21T09:44:09.058Z"}') == 1795254249058
+    assert read_capture_json('{"captured_at": "2026-11-21T10:44:09.058+01:00"}') == 1795254249058
+    assert read_capture_json('{"captured_at": "2026-11-21T09:44:09"}') == 1795254249000
+    for garbled in ('{"captured_at": 5}', '{"captured_at": "yesterday"}', "{}"):
+        with pytest.raises(GarbledError):
+            read_capture_json(garbled)

@@ -1,0 +1,115 @@
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from kraft_core.format.controller_dir import find_log_files
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import read_log
+from kraft_core.format.secrets import PASSWORD_CONFIGS, PLAIN_CONFIGS, is_secret_config, redact
+from kraft_core.messages.metadata import by_api_key
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+CONFIG, TOKEN, SCRAM = by_api_key[4], by_api_key[10], by_api_key[11]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *PASSWORD_CONFIGS,
+        "listener.name.external.ssl.keystore.password",
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config",
+        "listener.name.controller.ssl.truststore.certificates",
+        "LISTENER.NAME.X.SSL.KEY.PASSWORD",
+        "rsm.config.s3.secret.access.key",
+        "rsm.config.gcs.credentials.json",
+        "confluent.license.token",
+        "my.plugin.passphrase",
+        "my.jaas",
+    ],
+)
+def test_secret_names(name):
+    assert is_secret_config(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *PLAIN_CONFIGS,
+        "listener.name.external.ssl.keystore.location",
+        "listener.name.external.ssl.keystore.type",
+        "retention.ms",
+        "log.cleaner.threads",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "consumer.session.timeout.ms",
+        "interval.ms",
+        "metrics",
+        "",
+    ],
+)
+def test_plain_names(name):
+    assert not is_secret_config(name)
+
+
+def config(name: str, value: str | None) -> dict:
+    return {"resourceType": 4, "resourceName": "11", "name": name, "value": value}
+
+
+def test_what_a_config_record_keeps():
+    secret = config("ssl.keystore.password", "hunter2")
+    redacted, was = redact(CONFIG, secret)
+    assert (redacted, was) == (config("ssl.keystore.password", None), True)
+    assert secret["value"] == "hunter2"
+    plain = config("ssl.keystore.type", "PKCS12")
+    assert redact(CONFIG, plain) == (plain, False)
+    # A removed configuration has no value: nothing was taken out.
+    removed = config("ssl.keystore.password", None)
+    assert redact(CONFIG, removed) == (removed, False)
+
+
+def test_credentials_and_tokens():
+    scram = {
+        **SCRAM.default(0),
+        "name": "alice",
+        "salt": b"s",
+        "storedKey": b"k",
+        "serverKey": b"v",
+        "iterations": 4096,
+    }
+    redacted, was = redact(SCRAM, scram)
+    assert was
+    assert {name for name, value in redacted.items() if value is None} == {"salt", "storedKey", "serverKey"}
+    assert (redacted["name"], redacted["iterations"]) == ("alice", 4096)
+    token, was = redact(TOKEN, {**TOKEN.default(0), "owner": "User:a", "tokenId": "t0k3n"})
+    assert was
+    assert (token["owner"], token["tokenId"]) == ("User:a", sha256(b"t0k3n").hexdigest()[:16])
+
+
+def test_former_layouts_hold_secrets_too():
+    (message,) = SCRAM.older
+    info = {"mechanism": 1, "salt": b"s", "saltedPassword": b"p", "iterations": 4096}
+    value = {"name": "alice", "credentialInfos": [info]}
+    redacted, was = redact(message, value)
+    assert was
+    assert redacted == {
+        "name": "alice",
+        "credentialInfos": [{**info, "salt": None, "saltedPassword": None}],
+    }
+    assert value["credentialInfos"][0]["salt"] == b"s"
+    assert redact(message, {"name": "alice", "credentialInfos": []})[1] is False
+
+
+def test_no_secret_of_the_golden_captures_is_kept():
+    shown = 0
+    for path in find_log_files(GOLDEN / "dynamic-membership"):
+        with mapped(path) as buf:
+            for record in read_log(buf):
+                was = redact(record.message, record.value)[1]
+                shown += was
+                expected = record.type in {
+                    "USER_SCRAM_CREDENTIAL_RECORD",
+                    "DELEGATION_TOKEN_RECORD",
+                    "REMOVE_DELEGATION_TOKEN_RECORD",
+                }
+                assert was == expected
+    assert shown > 20

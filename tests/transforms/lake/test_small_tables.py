@@ -1,0 +1,82 @@
+"""Small tables written without Spark."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transforms.lake.arrow_rows import arrow_schema
+from transforms.lake.delta_rs import create, put_rows, rows_with
+from transforms.lake.lake import Lake
+from transforms.lake.storage import prepare_lake
+from transforms.lake.tables import BROKERS, EXPIRED_CAPTURES, RUNS, SNAPSHOTS, TABLES, VOTER_SETS, Table
+
+NAMES = ["cluster_id", "capture_id", "node_id"]
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def expired(cluster_id: str, capture_id: str, node_id: int) -> dict[str, Any]:
+    names = {"cluster_id": cluster_id, "capture_id": capture_id, "node_id": node_id}
+    return names | {"directory_id": "d", "captured_at": NOON}
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_table_is_made_once(tmp_path: Path) -> None:
+    """By whichever of those that make it at once."""
+    with ThreadPoolExecutor(4) as threads:
+        for attempt in range(30):
+            list(threads.map(lambda _, n=attempt: create(tmp_path / str(n), RUNS), range(4)))
+            assert len(list((tmp_path / str(attempt) / RUNS.name / "_delta_log").glob("*.json"))) == 1
+
+
+@pytest.mark.usefixtures("spark")
+def test_rows_are_put_by_key(tmp_path: Path) -> None:
+    """New ones are added, known ones take the place of those with their key, all others stay."""
+    for rows in (
+        [expired("a", "x", 1), expired("o'b", "y", 2)],
+        [expired("a", "z", 3)],
+        [expired("o'b", "y", 4), expired("a", "y", 5)],
+    ):
+        put_rows(tmp_path, EXPIRED_CAPTURES, rows, by="capture_id")
+    held = [tuple(row.values()) for row in rows_with(tmp_path, EXPIRED_CAPTURES, NAMES)]
+    assert sorted(held) == [("a", "x", 1), ("a", "y", 5), ("a", "z", 3), ("o'b", "y", 4)]
+    assert len(rows_with(tmp_path, EXPIRED_CAPTURES, NAMES, cluster_id=["a"])) == 3
+
+
+def test_equal_rows_are_not_written(spark: Any, lake: Any, tmp_path: Path) -> None:
+    """Compared as values, in any order: structs, lists and times included."""
+    prepare_lake(tmp_path / "lake")
+    other = Lake(spark, tmp_path / "lake")
+    clusters = sorted({row["cluster_id"] for row in rows_with(lake.path, VOTER_SETS, ["cluster_id"])})
+    rows = lake.read(VOTER_SETS).toArrow().select(VOTER_SETS.names).cast(arrow_schema(VOTER_SETS.schema))
+    backwards = rows.take(list(range(len(rows)))[::-1])
+    log = other.path / VOTER_SETS.name / "_delta_log"
+    for given, versions in ((rows, 2), (backwards, 2), (rows.slice(1), 3), (rows.slice(1), 3), (rows, 4)):
+        other.replace_few(VOTER_SETS, given, clusters)
+        assert len(list(log.glob("*.json"))) == versions
+    assert other.holds(VOTER_SETS, backwards, clusters)
+    one = clusters[:1]
+    assert not other.holds(VOTER_SETS, rows.slice(0, 0), one)
+    other.replace_few(VOTER_SETS, rows.slice(0, 0), one)
+    assert {row["cluster_id"] for row in rows_with(other.path, VOTER_SETS, ["cluster_id"])} == {*clusters[1:]}
+
+
+@pytest.mark.parametrize("table", [VOTER_SETS, SNAPSHOTS, BROKERS, RUNS], ids=lambda t: t.name)
+def test_a_table_read_at_hand_is_what_spark_reads(lake: Any, table: Table) -> None:
+    """But for what may be null: an expectation that a column is filled has to see that it is not."""
+    by_key = [(name, "ascending") for name in table.key]
+    frames = lake.read(table).select(table.names), lake.read_at_hand(table)
+    assert frames[0].dtypes == frames[1].dtypes
+    theirs, ours = (frame.toArrow().sort_by(by_key).to_pylist() for frame in frames)
+    assert theirs == ours != []
+    assert all(field.nullable for field in frames[1].schema.fields)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_a_table_without_rows_is_read_at_hand(spark: Any, tmp_path: Path, table: Table) -> None:
+    create(tmp_path, table)
+    assert Lake(spark, tmp_path).read_at_hand(table).collect() == []

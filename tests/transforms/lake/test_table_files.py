@@ -1,0 +1,230 @@
+"""Files that tasks write to a table themselves: their rows, and what its log tells of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from transforms.lake import delta_rs, table_files
+from transforms.lake.arrow_rows import arrow_schema
+from transforms.lake.delta_rs import arrow_with, opened
+from transforms.lake.lake import Lake, lacks
+from transforms.lake.storage import prepare_lake
+from transforms.lake.table_files import FILES, GREATEST_CHARACTER, Statistics, writing
+from transforms.lake.tables import LOADED, RECORDS, SNAPSHOT_RECORDS, Column, Table
+
+LOAD = {"run_id": "a run", "loaded_at": datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)}
+OWN = [c.name for c in LOADED]
+
+
+def rewritten(lake: Lake, table: Table, path: Path, rows: pa.Table) -> Lake:
+    """Another lake, to which tasks write rows of the table."""
+    prepare_lake(path)
+    other = Lake(lake.spark, path)
+    other.create(table)
+    assert other.append_files(table, files_of(other, table, rows), "load") == len(rows)
+    return other
+
+
+def files_of(lake: Lake, table: Table, rows: pa.Table) -> Any:
+    """What two tasks make of the rows, which they give in small pieces."""
+
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for first, end in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield from rows.slice(first, end - first).to_batches(max_chunksize=100)
+
+    half = len(rows) // 2
+    parts = lake.spark.createDataFrame([(0, half), (half, len(rows))], "first bigint, end bigint")
+    write = writing(decode, lake.location(table), arrow_schema(table.schema), LOAD)
+    return parts.coalesce(1).repartition(2, "first").mapInArrow(write, from_arrow_schema(FILES))
+
+
+@pytest.fixture(scope="module", params=[RECORDS, SNAPSHOT_RECORDS], ids=lambda t: t.name)
+def both(lake: Any, request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, Lake, Lake]:
+    """A table of the golden lake as Spark writes it, and as tasks do."""
+    table = request.param
+    paths = [tmp_path_factory.mktemp(f"{table.name}-{name}") / "lake" for name in ("spark", "tasks")]
+    held = arrow_with(lake.path, table, [n for n in table.names if n not in OWN])
+    by_tasks = rewritten(lake, table, paths[1], held)
+    prepare_lake(paths[0])
+    by_spark = Lake(lake.spark, paths[0])
+    by_spark.append(table, by_tasks.read(table).coalesce(1), "load")
+    return table, by_spark, by_tasks
+
+
+def test_rows_are_those_given(lake: Any, both: tuple[Table, Lake, Lake]) -> None:
+    table, by_spark, by_tasks = both
+    columns = [n for n in table.names if n not in OWN]
+    by_key = [(name, "ascending") for name in table.key]
+    wanted = arrow_with(lake.path, table, columns).sort_by(by_key)
+    assert arrow_with(by_tasks.path, table, columns).sort_by(by_key).equals(wanted)
+    assert by_tasks.read(table).schema == by_spark.read(table).schema
+    found = by_tasks.read(table).select(table.names).toArrow().sort_by(by_key)
+    assert found.select(columns).to_pylist() == wanted.to_pylist()
+    assert {tuple(row.values()) for row in found.select(OWN).to_pylist()} == {tuple(LOAD.values())}
+
+
+def test_the_log_tells_what_spark_would(both: tuple[Table, Lake, Lake]) -> None:
+    """Of one file with all rows. Spark tells of nested columns too, which nobody asks for; and a text that is
+    cut it has end in the greatest ASCII character where that will do.
+    """
+    table, by_spark, _ = both
+    rows = arrow_with(by_spark.path, table, table.names)
+    told = Statistics(arrow_schema(table.schema))
+    for batch in rows.to_batches(max_chunksize=1000):
+        told.add(pa.Table.from_batches([batch]))
+    ours = json.loads(told.as_json())
+    (log,) = (by_spark.path / table.name / "_delta_log").glob("*1.json")
+    (theirs,) = (
+        json.loads(json.loads(line)["add"]["stats"])
+        for line in log.read_text().splitlines()
+        if '"add"' in line
+    )
+    assert ours["numRecords"] == theirs["numRecords"] == len(rows)
+    ours["maxValues"] = {
+        name: value.replace(GREATEST_CHARACTER, "\x7f") if isinstance(value, str) else value
+        for name, value in ours["maxValues"].items()
+    }
+    for kind in ("minValues", "maxValues", "nullCount"):
+        plain = {name: value for name, value in theirs[kind].items() if not isinstance(value, dict)}
+        assert plain == {name: ours[kind].get(name) for name in plain} != {}
+
+
+def test_rows_are_found_by_any_column(both: tuple[Table, Lake, Lake]) -> None:
+    """delta-rs leaves out files by what the log tells of them."""
+    table, by_spark, by_tasks = both
+    for condition in (
+        ds.field("type") == "KRaftVoters",
+        ds.field("type").isin(["TOPIC_RECORD", "PARTITION_RECORD"]),
+        ds.field("is_control"),
+        ds.field("unread_reason").is_null(),
+        ds.field("topic").is_valid(),
+        ds.field("leader_epoch") > 3,
+        ds.field("run_id") == "a run",
+        ds.field("loaded_at") == LOAD["loaded_at"],
+        ds.field("cluster_id") == "rPoTXydvQsK3Nv6AA77Cqg",
+        ds.field(table.key[3]).is_valid(),
+    ):
+        ours, theirs = (opened(o.path, table).count_rows(filter=condition) for o in (by_tasks, by_spark))
+        assert ours == theirs > 0, condition
+
+
+def test_a_load_comes_once(both: tuple[Table, Lake, Lake]) -> None:
+    table, _, by_tasks = both
+    rows = arrow_with(by_tasks.path, table, table.names)
+    version = DeltaTable(by_tasks.path / table.name).version()
+    assert by_tasks.append_files(table, files_of(by_tasks, table, rows), "load") == 0
+    assert by_tasks.append_files(table, files_of(by_tasks, table, rows.slice(0, 0)), "nothing") == 0
+    assert DeltaTable(by_tasks.path / table.name).version() == version
+
+
+def test_to_a_clustered_table_of_an_earlier_lake_spark_writes_the_rows(
+    lake: Any, both: tuple[Table, Lake, Lake], tmp_path: Path
+) -> None:
+    """The files of the tasks are left to VACUUM."""
+    table, _, by_tasks = both
+    rows = arrow_with(lake.path, table, [n for n in table.names if n not in OWN])
+    prepare_lake(tmp_path / "lake")
+    columns = ", ".join(c.ddl for c in table.columns)
+    layout = ", ".join(table.key[:2])
+    where = tmp_path / "lake" / table.name
+    lake.spark.sql(f"CREATE TABLE delta.`{where}` ({columns}) USING DELTA CLUSTER BY ({layout})")
+    other = rewritten(lake, table, tmp_path / "lake", rows)
+    by_key = [(name, "ascending") for name in table.key]
+    ours, theirs = (arrow_with(o.path, table, table.names).sort_by(by_key) for o in (other, by_tasks))
+    assert ours.equals(theirs)
+    assert other.append_files(table, files_of(other, table, rows), "load") == 0
+
+
+def test_joined_files_hold_the_same_rows_in_small_groups(
+    both: tuple[Table, Lake, Lake], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So small that nearly all are left out where only a few records are looked for."""
+    table, _, by_tasks = both
+    given = arrow_with(by_tasks.path, table, [n for n in table.names if n not in OWN])
+    lake = rewritten(by_tasks, table, tmp_path / "lake", given.slice(0, 2500))
+    lake.append_files(table, files_of(lake, table, given.slice(2500)), "another load")
+    rows = arrow_with(lake.path, table, table.names)
+    assert len(rows) == len(given)
+    monkeypatch.setattr(delta_rs, "ROW_GROUP_ROWS", 1000)
+    delta_rs.compact(lake.path, table)
+    (file,) = DeltaTable(lake.path / table.name).file_uris()
+    metadata = pq.ParquetFile(file).metadata
+    assert metadata.num_row_groups == ceil(len(rows) / 1000) > 1
+    by_key = [(name, "ascending") for name in table.key]
+    joined = arrow_with(lake.path, table, table.names)
+    assert joined.sort_by(by_key).equals(rows.sort_by(by_key))
+    assert lake.read(table).toArrow().sort_by(by_key).to_pylist() == rows.sort_by(by_key).to_pylist()
+
+
+def test_structs_that_lack_a_field_are_widened(lake: Any, tmp_path: Path) -> None:
+    """Those of a lake that was written when a record had fewer fields."""
+    rows = arrow_with(lake.path, RECORDS, [n for n in RECORDS.names if n not in OWN], type=["TOPIC_RECORD"])
+    (topic,) = (c for c in RECORDS.columns if c.name == "topic")
+    before = Column("topic", "STRUCT<name: STRING>", topic.comment)
+    columns = tuple(before if c is topic else c for c in RECORDS.columns)
+    prepare_lake(tmp_path / "lake")
+    other = Lake(lake.spark, tmp_path / "lake")
+    other.create(Table(RECORDS.name, RECORDS.comment, columns, RECORDS.key))
+    assert lacks(other.read(RECORDS).schema, RECORDS.schema)
+    assert other.append_files(RECORDS, files_of(other, RECORDS, rows), "load") == len(rows)
+    assert not lacks(other.read(RECORDS).schema, RECORDS.schema)
+    told = arrow_with(other.path, RECORDS, ["topic"]).to_pylist()
+    assert all(row["topic"]["topic_id"] for row in told)
+    version = DeltaTable(other.path / RECORDS.name).version()
+    other.widen(RECORDS)
+    assert DeltaTable(other.path / RECORDS.name).version() == version
+
+
+def test_row_groups_are_bounded_and_a_task_without_rows_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = pa.schema([("n", pa.int64()), ("text", pa.string()), ("run_id", pa.string())])
+    batches = [pa.record_batch({"n": range(k), "text": ["x" * 100] * k}) for k in (10, 0, 10, 10, 10, 5)]
+    write = writing(lambda given: given, str(tmp_path), schema, {"run_id": "a run"})
+    for limit, value, groups in (("ROWS", 20, [20, 20, 5]), ("BYTES", 500, [10, 10, 10, 10, 5])):
+        with monkeypatch.context() as patched:
+            patched.setattr(table_files, f"ROW_GROUP_{limit}", value)
+            (file,) = (row for found in write(iter(batches)) for row in found.to_pylist())
+        written = pq.ParquetFile(tmp_path / file["path"])
+        metadata = written.metadata
+        assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == groups
+        assert file["row_count"] == 45
+        assert file["size_bytes"] == (tmp_path / file["path"]).stat().st_size
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    assert list(write(iter(batches[1:2]))) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_long_texts_and_the_ends_of_time() -> None:
+    schema = pa.schema([("text", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("flag", pa.bool_())])
+    told = Statistics(schema)
+    ends = [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)]
+    rows = {"text": ["b" * 40, "a" * 40], "at": ends, "flag": [True, None]}
+    told.add(pa.table(rows, schema=schema))
+    assert json.loads(told.as_json()) == {
+        "numRecords": 2,
+        "minValues": {"text": "a" * 32, "at": "0001-01-01T00:00:00.000Z"},
+        "maxValues": {"text": "b" * 32 + "\U0010ffff", "at": "9999-12-31T23:59:59.999Z"},
+        "nullCount": {"text": 0, "at": 0, "flag": 1},
+    }
+    between = datetime(2026, 1, 1, 0, 0, 0, 1500, tzinfo=UTC)
+    told = Statistics(schema)
+    told.add(pa.table({"text": [None], "at": [between], "flag": [None]}, schema=schema))
+    found = json.loads(told.as_json())
+    assert found["minValues"] == {"at": "2026-01-01T00:00:00.001Z"}
+    assert found["maxValues"] == {"at": "2026-01-01T00:00:00.002Z"}

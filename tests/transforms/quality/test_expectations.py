@@ -1,0 +1,273 @@
+"""Expectations of the data: each fails on an input that breaks it, and on no other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql.types import StructField, StructType
+
+from tests.transforms.quality.sound_cluster import Rows, a_row, at, changed, doubled, sound_cluster, stretch
+from transforms.lake import tables
+from transforms.lake.arrow_rows import to_frame
+from transforms.quality.expectation_suites import COMMON, WHOLE_LAKE, Suite, suites
+from transforms.quality.expectations import (
+    Scope,
+    UnknownExpectationError,
+    configured,
+    overtaken,
+    results,
+    scoped,
+    verdicts,
+)
+
+NOW = at(24)
+SUITES = {suite.table.name: suite for suite in configured(suites())}
+NAMES = [f"{suite}.{e.name}" for suite in SUITES for e in SUITES[suite].expectations]
+
+BROKEN: dict[str, Callable[[Rows], None]] = {
+    "captures.log_is_gapless": changed("captures", runs=[stretch(1, 0, 1), stretch(2, 2, 4)]),
+    "captures.ends_match_the_log": changed("captures", log_end_offset=5),
+    "captures.time_is_stated": changed("captures", captured_at_source="file_time"),
+    "captures.time_is_past": changed("captures", captured_at=at(25)),
+    "captures.side_files_are_readable": changed(
+        "captures", file_faults=[{"file": "quorum-state", "reason": "x"}]
+    ),
+    "captures.newest_capture_is_fresh": changed("captures", captured_at=at(-3)),
+    "segments.capture_is_known": changed("segments", capture_id="other"),
+    "segments.no_more_read_than_there_is": changed("segments", bytes_read=161),
+    "batches.capture_is_known": changed("replica_ranges", 1, end_offset=3),
+    "batches.replica_is_gapless": changed("replica_ranges", 1, first_offset=1),
+    "batches.offsets_match_the_count": changed("batches", 1, last_offset=2),
+    "records.batch_is_known": changed("records", 3, batch_crc=9),
+    "records.batch_is_complete": lambda rows: rows["records"].pop() and None,
+    "records.values_are_decoded": changed("records", 3, unread_reason="malformed_value"),
+    "snapshots.capture_is_known": changed("captures", snapshots=[]),
+    "snapshots.snapshot_is_complete": changed("snapshots", complete=False),
+    "snapshot_records.snapshot_is_known": lambda rows: rows["snapshots"].clear(),
+    "snapshot_records.positions_are_gapless": changed("snapshot_records", 1, position=2),
+    "quarantine.capture_is_known": changed("quarantine", capture_id="other"),
+    "quarantine.bytes_are_few": changed("quarantine", reason="bad_crc"),
+    "log_ranges.range_is_not_empty": changed("log_ranges", 2, end_offset=2),
+    "log_ranges.status_is_known": changed("log_ranges", 0, commit_status="lost"),
+    "log_ranges.committed_ranges_do_not_overlap": changed("log_ranges", 1, first_offset=1),
+    "log_ranges.truncation_names_its_epoch": changed("log_ranges", 2, truncated_by_epoch=None),
+    "replica_ranges.required_columns_are_filled": lambda rows: rows["replica_ranges"].append(
+        rows["replica_ranges"][1] | stretch(3, 4, 5) | {"leader_epoch": None}
+    ),
+    "replica_ranges.range_is_not_empty": lambda rows: rows["replica_ranges"].append(
+        rows["replica_ranges"][1] | stretch(3, 4, 4)
+    ),
+    "replica_ranges.capture_is_known": lambda rows: rows["replica_ranges"].append(
+        rows["replica_ranges"][1] | {"node_id": 2}
+    ),
+    "replica_ranges.times_are_ordered": changed("replica_ranges", first_captured_at=at(3)),
+    "epochs.leader_is_a_voter": changed("epochs", leader_id=2),
+    "epochs.granting_voters_are_a_majority": changed("epochs", voters=[1, 2]),
+    "epochs.starts_do_not_fall": changed("epochs", start_offset=3),
+    "epochs.leaderless_time_is_no_debt": changed("epochs", 1, leaderless_ms=-1),
+    "voter_sets.source_is_known": changed("voter_sets", source="rumour"),
+    "voter_sets.record_is_known": changed("records", type="LeaderChange"),
+    "voter_sets.status_is_known": changed("voter_sets", 1, commit_status=None),
+    "voter_sets.majority_is_more_than_half": changed("voter_sets", majority=2),
+    "voter_sets.voters_are_distinct": changed("voter_sets", voter_ids=[3]),
+    "voter_sets.force_ends_after_it_begins": changed("voter_sets", in_force_from_offset=1),
+    "voter_sets.voters_are_captured": lambda rows: rows["captures"][0].update(node_id=2),
+    "voter_changes.kind_is_known": changed("voter_changes", kind="promoted"),
+    "voter_changes.set_is_known": changed("voter_changes", offset=1),
+    "high_watermarks.one_bound_a_proof": changed("high_watermarks", believed_bound=3),
+    "high_watermarks.bounds_do_not_cross": changed("high_watermarks", lower_bound=5),
+}
+# Expectations that the same fault must break as well.
+ALSO = {
+    "batches.capture_is_known": set(),
+    "batches.offsets_match_the_count": set(),
+    "captures.log_is_gapless": set(),
+    "captures.newest_capture_is_fresh": set(),
+    "records.batch_is_known": {"records.batch_is_complete"},
+    "records.key_is_unique": {"records.batch_is_complete"},
+    "snapshot_records.snapshot_is_known": set(),
+    "voter_sets.voters_are_captured": {"replica_ranges.capture_is_known"},
+}
+# A required column that nothing else looks at, where the last one is not such, and the row to empty it in.
+UNUSED = {
+    "quarantine": "position",
+    "snapshots": "kind",
+    "log_ranges": "leader_epoch",
+    "voter_sets": "leader_epoch",
+}
+
+
+def emptied(table: tables.Table) -> Callable[[Rows], None]:
+    """Breaks a cluster by a null in a required column."""
+    last = [c.name for c in table.columns if not c.nullable][-1]
+    return changed(table.name, 0, **{UNUSED.get(table.name, last): None})
+
+
+def broken() -> dict[str, Callable[[Rows], None]]:
+    """A way to break every expectation."""
+    every = dict(BROKEN)
+    for suite in SUITES.values():
+        if "cluster_id" in suite.table.names:
+            every[f"{suite.table.name}.key_is_unique"] = doubled(suite.table.name)
+            every.setdefault(f"{suite.table.name}.required_columns_are_filled", emptied(suite.table))
+    return every
+
+
+def broken_run() -> list[dict[str, Any]]:
+    """Rows of runs that fail all that is expected of them."""
+    run = a_row(tables.RUNS, run_id="r", started_at=at(1), finished_at=at(0), failed_clusters=[("c", "x")])
+    return [run, dict(run), run | {"started_at": None}]
+
+
+def frames_of(spark: Any, rows: Rows) -> dict[str, Any]:
+    """The rows as frames, nulls allowed everywhere."""
+    frames = {}
+    for table in tables.TABLES:
+        schema = StructType([StructField(f.name, f.dataType) for f in table.schema.fields])
+        frames[table.name] = to_frame(spark, rows.get(table.name, []), schema)
+    return frames
+
+
+def test_every_expectation_fails_where_it_is_broken_and_nowhere_else(spark: Any) -> None:
+    """One cluster for each expectation, named after it and broken by one fault, beside a sound one."""
+    every: Rows = {"runs": broken_run()}
+    for name, fault in {"sound": dict.copy, **broken()}.items():
+        rows = sound_cluster(name)
+        fault(rows)
+        for table, found in rows.items():
+            every.setdefault(table, []).extend(found)
+    frames = frames_of(spark, every)
+    failed: dict[str, set[str]] = {}
+    for row in results(configured(suites()), scoped(frames, Scope()), frames, NOW, None):
+        if not row["success"]:
+            name = f"{row['suite']}.{row['expectation']}"
+            failed.setdefault(row["cluster_id"], set()).add(name)
+            assert row["failing_rows"]
+    of_runs = {name for name in NAMES if name.startswith("runs.")}
+    expected = {WHOLE_LAKE: of_runs, **{name: {name} | ALSO.get(name, set()) for name in broken()}}
+    differing = {c for c in failed.keys() | expected.keys() if failed.get(c) != expected.get(c)}
+    assert {c: failed.get(c) for c in differing} == {c: expected.get(c) for c in differing}
+    assert set(NAMES) == of_runs | set(broken())
+
+
+# Suites that differ: those of most tables expect the same two things.
+DISTINCT = {tuple(e.name for e in suite.expectations): suite for suite in SUITES.values()}
+
+
+@pytest.mark.parametrize("suite", DISTINCT.values(), ids=lambda suite: suite.table.name)
+def test_great_expectations_fails_each_number_above_what_is_allowed(suite: Suite) -> None:
+    chosen = suite.expectations
+    allowed = {e.name: e.allowed for e in chosen}
+    for expectation in chosen:
+        above = allowed | {expectation.name: expectation.allowed + 0.5}
+        frame = pd.DataFrame([{"cluster_id": "fine", **allowed}, {"cluster_id": "above", **above}])
+        failed = verdicts(suite.table.name, chosen, frame)
+        assert failed == {name: {"above"} if name == expectation.name else set() for name in allowed}
+
+
+def test_nothing_to_measure_is_no_failure() -> None:
+    frame = pd.DataFrame([{"cluster_id": "c", "newest_capture_is_fresh": None}])
+    chosen = [e for e in SUITES["captures"].expectations if e.measure]
+    assert verdicts("captures", chosen, frame) == {"newest_capture_is_fresh": set()}
+
+
+def test_thresholds_of_one_lake() -> None:
+    changed_to = {"captures": {"newest_capture_is_fresh": {"allowed": 1, "severity": "error"}}}
+    captures = next(s for s in configured(suites(), changed_to) if s.table.name == "captures")
+    fresh = next(e for e in captures.expectations if e.measure)
+    assert (fresh.allowed, fresh.severity) == (1, "error")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"capture": {}}, "no suite capture"),
+        ({"captures": {"is_fresh": {}}}, "no expectation is_fresh"),
+        ({"captures": {"time_is_past": {"limit": 1}}}, "limit is neither allowed nor severity"),
+        ({"captures": {"time_is_past": {"severity": "critical"}}}, "error or warning, not critical"),
+        ({"captures": {"time_is_past": {"allowed": "2"}}}, "allowed is a number, not '2'"),
+    ],
+)
+def test_a_wrong_threshold_is_refused(overrides: Any, said: str) -> None:
+    with pytest.raises(UnknownExpectationError, match=said):
+        configured(suites(), overrides)
+
+
+def test_only_what_a_run_wrote_is_looked_at(spark: Any) -> None:
+    """Faults below the first new row are left alone; one at the border with the old rows is seen.
+
+    Below it lies the record of the voter set, too, which must not be missed for that.
+    """
+    old, new = sound_cluster("old"), sound_cluster("new")
+    for rows in (old, new):
+        rows["records"].pop(1)  # of the first batch, which is not new
+    for table in ("batches", "records"):
+        for row in new[table]:
+            row["run_id"] = "now" if row["leader_epoch"] == 2 else "before"
+    new["records"].pop()
+    for offset in (1, 2):
+        topic = a_row(tables.TOPICS, cluster_id="new", topic_id=f"at {offset}", valid_from_offset=offset)
+        new["topics"] += [topic, dict(topic)]
+    frames = frames_of(spark, {t: old[t] + new[t] for t in old})
+    limited = scoped(frames, Scope(["old", "new"], {"now"}))
+    assert failing(["batches", "records", "topics", "voter_sets"], limited, frames, ["old", "new"]) == {
+        ("new", "records", "batch_is_complete", 1.0),
+        ("new", "topics", "key_is_unique", 1.0),
+    }
+    new["voter_sets"][1]["offset"] = 3  # where there is no such record
+    frames = frames_of(spark, new)
+    limited = scoped(frames, Scope(["new"], {"now"}))
+    assert failing(["voter_sets"], limited, frames, ["new"]) == {
+        ("new", "voter_sets", "record_is_known", 1.0)
+    }
+
+
+def failing(suites: list[str], frames: Any, every: Any, clusters: list[str]) -> set[tuple[Any, ...]]:
+    chosen = [SUITES[name] for name in suites]
+    return {
+        (row["cluster_id"], row["suite"], row["expectation"], row["observed"])
+        for row in results(chosen, frames, every, NOW, clusters)
+        if not row["success"]
+    }
+
+
+def test_where_nothing_is_new_only_ages_are_asked_for(spark: Any) -> None:
+    rows = sound_cluster("c")
+    doubled("captures")(rows)
+    frames = frames_of(spark, rows | {"runs": broken_run()})
+    late = at(24 * 30)
+    found = list(results(configured(suites()), scoped(frames, Scope([], ())), frames, late, []))
+    assert {(r["cluster_id"], r["suite"], r["expectation"]) for r in found if not r["success"]} == {
+        ("c", "captures", "newest_capture_is_fresh"),
+        *(("*", *name.split(".")) for name in NAMES if name.startswith("runs.")),
+    }
+    assert {r["suite"] for r in found} == {"captures", "runs"}
+
+
+def test_old_answers_are_overtaken_by_newer_ones(spark: Any) -> None:
+    """The newest of each expectation stays, however old it is, and so does what is not old."""
+    given = [("1", "a", 1), ("2", "a", 2), ("3", "a", 9), ("1", "b", 1), ("4", "c", 10), ("5", "c", 11)]
+    rows = [
+        a_row(tables.EXPECTATION_RESULTS, run_id=run, cluster_id=cluster, suite="s", loaded_at=at(hour))
+        for run, cluster, hour in given
+    ]
+    frame = to_frame(spark, rows, tables.EXPECTATION_RESULTS.schema)
+    old = {(row["run_id"], row["cluster_id"]) for row in overtaken(frame, at(8)).toLocalIterator()}
+    assert old == {("1", "a"), ("2", "a")}
+
+
+def test_the_document_lists_every_expectation() -> None:
+    lines = (Path(__file__).parents[3] / "docs" / "expectations.md").read_text().splitlines()
+    listed = [tuple(line.strip("| ").split(" | ")) for line in lines if re.match(r"\| \w+\.\w+ \|", line)]
+    common = {e.name for e in COMMON.expectations}
+    assert listed == [
+        (f"{suite}.{e.name}", e.sentence, e.severity, f"{e.allowed:g}" if e.measure else "0 rows")
+        for suite in SUITES
+        for e in SUITES[suite].expectations
+        if e.name not in common
+    ]

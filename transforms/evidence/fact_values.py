@@ -1,0 +1,185 @@
+"""A cluster's row of facts (transforms.evidence.cluster_facts) as values that kraft_core.evidence reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kraft_core.columnar.schema import message_columns, message_fields
+from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
+from kraft_core.messages.schema import Field
+from transforms.lake.arrow_rows import milliseconds
+
+CONTROL_FIELDS = {m.type_name: (m.column, message_fields(m)) for m in message_columns()}
+Row = dict[str, Any]
+
+
+def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
+    """The facts of one cluster from its row (see transforms.evidence.cluster_facts)."""
+    controls = control_records(row["control_records"])
+    elections = {(r.leader_epoch, r.offset) for r in controls if r.type == "LeaderChange"}
+    return ClusterFacts(
+        cluster_id=row["cluster_id"],
+        captures=tuple(capture(c, elections) for c in row["captures"]),
+        control_records=tuple(controls),
+        snapshots=tuple(snapshots(row)),
+        feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"]),
+    )
+
+
+def capture(row: Mapping[str, Any], elections: set[tuple[int, int]]) -> Capture:
+    state = row["quorum_state"] or {}
+    epochs = row["leader_epoch_checkpoint"]
+    voters = state.get("current_voters")
+    return Capture(
+        capture_id=row["capture_id"],
+        node_id=row["node_id"],
+        directory_id=row["directory_id"],
+        captured_at=known_ms(row["captured_at"]),
+        log_start_offset=row["log_start_offset"],
+        log_end_offset=row["log_end_offset"],
+        runs=tuple(run(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["runs"]),
+        quorum_state_epoch=state.get("leader_epoch"),
+        quorum_state_leader_id=state.get("leader_id"),
+        voted_id=state.get("voted_id"),
+        voted_directory_id=state.get("voted_directory_id"),
+        current_voters=None if voters is None else tuple(voters),
+        leader_epoch_checkpoint=None
+        if epochs is None
+        else tuple((e["leader_epoch"], e["start_offset"]) for e in epochs),
+        consistent=row["consistent"],
+        tail_damaged=is_tail_damaged(row),
+    )
+
+
+def is_tail_damaged(row: Mapping[str, Any]) -> bool:
+    """Whether bytes other than a torn tail follow the last batch that could be read."""
+    end = row["runs"][-1]["end_offset"] if row["runs"] else 0
+    return any(
+        d["reason"] != "torn_tail" and d["lost_to_offset"] is None and (d["lost_from_offset"] or -1) >= end
+        for d in row["damage"]
+    )
+
+
+def run(row: Mapping[str, Any], begins_epoch: bool) -> Run:
+    """A run; what its first batches say of the epoch counts only if it begins with the LEADER_CHANGE."""
+    return Run(
+        leader_epoch=row["leader_epoch"],
+        first_offset=row["first_offset"],
+        end_offset=row["end_offset"],
+        digest=row["digest"],
+        first_appended_at=known_ms(row["first_appended_at"]),
+        last_appended_at=known_ms(row["last_appended_at"]),
+        first_batch_end=row["first_batch_end_offset"] if begins_epoch else None,
+        first_data_end=row["first_data_end_offset"] if begins_epoch else None,
+        first_data_appended_at=milliseconds(row["first_data_appended_at"]) if begins_epoch else None,
+    )
+
+
+def control_records(rows: Iterable[Mapping[str, Any]]) -> list[ControlRecord]:
+    """Control records; a batch of them ends after the last one it holds."""
+    rows = list(rows)
+    ends: dict[tuple[int, int, int], int] = {}
+    for row in rows:
+        batch = (row["batch_base_offset"], row["leader_epoch"], row["batch_crc"])
+        ends[batch] = max(ends.get(batch, 0), row["offset"] + 1)
+    return [
+        control_record(row, ends[row["batch_base_offset"], row["leader_epoch"], row["batch_crc"]])
+        for row in rows
+    ]
+
+
+def control_record(row: Mapping[str, Any], batch_end_offset: int) -> ControlRecord:
+    column, facts = CONTROL_FIELDS[row["type"]]
+    return ControlRecord(
+        offset=row["offset"],
+        leader_epoch=row["leader_epoch"],
+        batch_base_offset=row["batch_base_offset"],
+        batch_end_offset=batch_end_offset,
+        batch_crc=row["batch_crc"],
+        appended_at=known_ms(row["appended_at"]),
+        type=row["type"],
+        value=None if row[column] is None else message_value(row[column], facts),
+    )
+
+
+def message_value(row: Mapping[str, Any], facts: tuple[Field, ...]) -> Row:
+    """A struct column as the codec's value: Kafka's names, fields its version lacks left out."""
+    value: Row = {}
+    for fact in facts:
+        held = row[fact.column]
+        if held is None:
+            continue
+        if fact.type == "struct":
+            held = (
+                [message_value(v, fact.fields) for v in held]
+                if fact.array
+                else message_value(held, fact.fields)
+            )
+        value[fact.name] = held
+    return value
+
+
+def snapshots(row: Mapping[str, Any]) -> Iterator[SnapshotFacts]:
+    """Checkpoints with who held them, the metadata.version they record and the end of the batch they cut."""
+    holders: dict[tuple[int, int, str], list[Mapping[str, Any]]] = {}
+    for capture_row in row["captures"]:
+        for held in capture_row["snapshots"]:
+            holders.setdefault(snapshot_key(held), []).append(capture_row)
+    levels = {snapshot_key(level): level["level"] for level in row["snapshot_levels"]}
+    ends: dict[tuple[int, int], int] = {}
+    for end in row["batch_ends"]:
+        key = (end["end_offset"], end["leader_epoch"])
+        ends[key] = min(end["batch_end"], ends.get(key, end["batch_end"]))
+    for known in row["snapshots"]:
+        key = snapshot_key(known)
+        if key in holders:
+            end = ends.get((known["end_offset"], known["leader_epoch"]))
+            yield snapshot(known, holders[key], levels.get(key), end)
+
+
+def snapshot_key(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    return row["end_offset"], row["leader_epoch"], row["content_digest"]
+
+
+def snapshot(
+    row: Mapping[str, Any], holders: list[Mapping[str, Any]], level: int | None, batch_end: int | None
+) -> SnapshotFacts:
+    voters = row["voters"]
+    return SnapshotFacts(
+        end_offset=row["end_offset"],
+        leader_epoch=row["leader_epoch"],
+        content_digest=row["content_digest"],
+        complete=row["complete"],
+        unfinished=False,
+        header_timestamp=milliseconds(row["header_at"]),
+        last_contained_log_timestamp=milliseconds(row["last_contained_log_at"]),
+        kraft_version=row["kraft_version"],
+        voters=None if voters is None else [voter_value(v) for v in voters],
+        metadata_version=level,
+        batch_end=batch_end,
+        held_by=tuple(sorted({(c["node_id"], c["directory_id"]) for c in holders})),
+        first_captured_at=min(known_ms(c["captured_at"]) for c in holders),
+        held_in=tuple(sorted(c["capture_id"] for c in holders)),
+    )
+
+
+def voter_value(voter: Mapping[str, Any]) -> Row:
+    """A voter of a voters column as VotersRecord has it."""
+    return {
+        "voterId": voter["voter_id"],
+        "voterDirectoryId": voter["directory_id"],
+        "endpoints": voter["endpoints"],
+        "kRaftVersionFeature": {
+            "minSupportedVersion": voter["min_kraft_version"],
+            "maxSupportedVersion": voter["max_kraft_version"],
+        },
+    }
+
+
+def known_ms(time: Any) -> int:
+    """Milliseconds of a time that is never null."""
+    ms = milliseconds(time)
+    if ms is None:
+        raise ValueError("a time is missing")
+    return ms

@@ -1,0 +1,138 @@
+"""Chosen batches to their records, secrets taken out before a row leaves the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kraft_core.columnar.schema import RECORDS
+from transforms.ingest.scanning import together
+from transforms.lake.table_files import FILES, Task
+
+DECODED = pa.schema([("cluster_id", pa.string()), *RECORDS])
+IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
+# What a task reads: about this much of one file, or as much of many small ones.
+RANGE_BYTES = 64 * 1024 * 1024
+# A task costs a tenth of a second, whatever it reads.
+LEAST_RANGE_BYTES = 16 * 1024 * 1024
+RANGES_PER_CORE = 4
+
+Positions = NDArray[np.int64]
+
+
+def one_copy(batches: DataFrame) -> DataFrame:
+    """One of the copies of each distinct batch: the address to read it from.
+
+    Copies are equal byte for byte, so which is taken makes no difference to the tables; taking the first file
+    keeps what is read in long stretches of few files.
+    """
+    return batches.groupBy(*IDENTITY).agg(F.min("address").alias("address"))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of which batches from position `start` on are decoded; their addresses count from `address`."""
+
+    address: int
+    start: int
+    path: str
+    cluster_id: str
+
+
+def decode_batches(
+    chosen: DataFrame, sources: Sequence[Source], size_bytes: int, cores: int, write: Callable[[Task], Task]
+) -> DataFrame:
+    """The records of the chosen batches, in what `write` makes of rows of DECODED: rows of FILES.
+
+    sources: in the order of their addresses, which end at size_bytes. Ranges of addresses are the tasks: that
+    cuts large files where batches end and packs small ones.
+    """
+    share = size_bytes // (RANGES_PER_CORE * cores)
+    range_bytes = max(LEAST_RANGE_BYTES, min(RANGE_BYTES, share))
+    task = F.floor(F.col("address") / range_bytes).cast("int")
+    return (
+        chosen.select("address", "size_bytes", task.alias("task"))
+        .repartitionById(size_bytes // range_bytes + 1, "task")
+        .sortWithinPartitions("address")
+        .select("address", "size_bytes")
+        .mapInArrow(write(decoder(sources)), from_arrow_schema(FILES))
+    )
+
+
+def decoder(sources: Sequence[Source]) -> Task:
+    """A function for mapInArrow: (address, size_bytes) of batches in this order to rows of DECODED."""
+
+    def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoded = (
+            owned(source.cluster_id, records)
+            for source, starts, ends in by_file(batches, sources)
+            for records in decode_file(source.path, starts, ends)
+        )
+        yield from together(decoded)
+
+    return decode_rows
+
+
+def by_file(
+    batches: Iterator[pa.RecordBatch], sources: Sequence[Source]
+) -> Iterator[tuple[Source, Positions, Positions]]:
+    """Each file with the positions (start, end) of all its batches in the task."""
+    held = [[column.to_numpy() for column in batch.columns] for batch in batches]
+    if not held:
+        return
+    addresses, sizes = map(np.concatenate, zip(*held, strict=True))
+    begins = np.array([source.address for source in sources])
+    numbers = np.searchsorted(begins, addresses, "right") - 1
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(numbers)]
+    for first, end in pairwise(edges):
+        if first == end:
+            continue
+        source = sources[numbers[first]]
+        starts = addresses[first:end] - (source.address - source.start)
+        yield source, starts, starts + sizes[first:end]
+
+
+def decode_file(path: str, starts: Positions, ends: Positions) -> Iterator[pa.RecordBatch]:
+    """The records of some batches of a file."""
+    # Loads the compiled kernel, which the process that plans has no need of.
+    from kraft_core.columnar.fast import decode
+
+    for records in decode(path, stretches(starts, ends)):
+        yield within_batch(records, starts)
+
+
+def stretches(starts: Positions, ends: Positions) -> Sequence[tuple[int, int]]:
+    """Batches that touch each other, joined."""
+    cuts = np.flatnonzero(starts[1:] != ends[:-1])
+    firsts = starts[np.concatenate([[0], cuts + 1])]
+    lasts = ends[np.concatenate([cuts, [len(ends) - 1]])]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def within_batch(records: pa.RecordBatch, starts: Positions) -> pa.RecordBatch:
+    """unread_position counted from the start of the record's batch, so that every copy has the same."""
+    if records["unread_position"].null_count == len(records):
+        return records
+
+    def relative(position: int | None) -> int | None:
+        if position is None:
+            return None
+        return position - int(starts[np.searchsorted(starts, position, "right") - 1])
+
+    values = [relative(p) for p in records["unread_position"].to_pylist()]
+    index = records.schema.get_field_index("unread_position")
+    return records.set_column(index, records.schema.field(index), pa.array(values, pa.int64()))
+
+
+def owned(cluster_id: str, records: pa.RecordBatch) -> pa.RecordBatch:
+    """The records with the column of their cluster."""
+    column = pa.repeat(pa.scalar(cluster_id), len(records))
+    return pa.RecordBatch.from_arrays([column, *records.columns], schema=DECODED)

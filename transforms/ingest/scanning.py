@@ -1,0 +1,190 @@
+"""Captured segments to the headers of their batches: every byte checked, nothing decoded.
+
+What could not be read comes out beside the batches, with the offsets that were lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kraft_core.columnar.schema import HEADERS
+from transforms.lake.arrow_rows import gathered, spark_types
+
+# A file to read, or from `start` on what was added to it: its number stands for it in every row made of it.
+# first_offset is the one expected at `start`; address is where `start` would be if all that is read of all
+# files lay in one piece.
+FILES = pa.schema(
+    [
+        ("file_number", pa.int32()),
+        ("task", pa.int32()),
+        ("path", pa.string()),
+        ("start", pa.int64()),
+        ("address", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("size_bytes", pa.int64()),
+    ]
+)
+# run_index counts the stretches of one epoch without a gap within the file; lost offsets are set for damage.
+SCANNED = pa.schema(
+    [
+        FILES.field("file_number"),
+        FILES.field("address"),
+        *(column for column in HEADERS if column.name != "base_timestamp"),
+        ("run_index", pa.int64()),
+        ("lost_from_offset", pa.int64()),
+        ("lost_to_offset", pa.int64()),
+    ]
+)
+# A record batch costs Spark the same whatever its size: those of small files are put together.
+ROWS_AT_ONCE = 8192
+
+
+def scan_segments(files: DataFrame) -> DataFrame:
+    """Batches and damage of segments (rows of FILES): rows of SCANNED. An unreadable file is damage."""
+    return files.mapInArrow(per_file(scan_file, SCANNED), from_arrow_schema(SCANNED))
+
+
+def per_file(
+    read: Callable[[dict[str, Any]], Iterator[pa.RecordBatch]], schema: pa.Schema
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for mapInArrow that reads each file of the rows in turn."""
+
+    declared = spark_types(schema)
+
+    def read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = (file for batch in batches for file in batch.to_pylist())
+        for rows in together(part for file in files for part in read(file)):
+            yield rows.cast(declared)
+
+    return read_files
+
+
+def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, small record batches joined."""
+    return map(concat, gathered(batches, ROWS_AT_ONCE))
+
+
+def scan_file(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The rows of SCANNED of one segment."""
+    from kraft_core.columnar.fast import (
+        scan_headers,
+    )  # loads the compiled kernel: not where files are planned
+
+    follow = Follower(file["first_offset"])
+    try:
+        for headers in scan_headers(file["path"], file["start"], next_offset=file["first_offset"]):
+            yield numbered(file, follow.batch(headers))
+    except OSError as error:
+        yield numbered(file, follow.batch(unreadable(file, error)))
+    held_back = follow.end()
+    if held_back is not None:
+        yield numbered(file, held_back)
+
+
+def unreadable(file: dict[str, Any], error: OSError) -> pa.RecordBatch:
+    """All that was to be read of the file as one damage."""
+    row = {
+        "position": file["start"],
+        "size_bytes": file["size_bytes"] - file["start"],
+        "reason": f"unreadable: {error.strerror or error}",
+    }
+    return pa.RecordBatch.from_pylist([row], schema=HEADERS)
+
+
+class Follower:
+    """Numbers the stretches of a file and finds which offsets each damage lost.
+
+    Damage ends a record batch until the next good batch tells where the loss ended: it is held back.
+    """
+
+    def __init__(self, first_offset: int) -> None:
+        self._next_offset = first_offset
+        self._epoch = -1
+        self._run = 0
+        self._damage: list[pa.RecordBatch] = []
+
+    def batch(self, headers: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of the headers' batches, and of the damage held back that they put an end to."""
+        good = np.asarray(headers["reason"].is_null())
+        parts = []
+        edges = np.flatnonzero(np.diff(good.astype(np.int8))) + 1
+        for start, end in zip([0, *edges], [*edges, len(good)], strict=True):
+            part = headers.slice(start, end - start)
+            if len(part) == 0:
+                continue
+            if not good[start]:
+                self._damage.append(part)
+                continue
+            parts.extend(self._release(part["base_offset"][0].as_py()))
+            parts.append(self._number(part))
+        return concat([self._empty(headers), *parts])
+
+    def end(self) -> pa.RecordBatch | None:
+        """The damage at the end of the file."""
+        rest = self._release(None)
+        return concat(rest) if rest else None
+
+    def _release(self, lost_to: int | None) -> list[pa.RecordBatch]:
+        released = [extended(part, None, self._next_offset, lost_to) for part in self._damage]
+        self._damage = []
+        return released
+
+    def _number(self, part: pa.RecordBatch) -> pa.RecordBatch:
+        epochs = part["leader_epoch"].to_numpy()
+        starts = part["base_offset"].to_numpy()
+        ends = part["last_offset"].to_numpy() + 1
+        expected = np.concatenate([[self._next_offset], ends[:-1]])
+        before = np.concatenate([[self._epoch], epochs[:-1]])
+        runs = self._run + np.cumsum((starts != expected) | (epochs != before))
+        self._next_offset, self._epoch, self._run = int(ends[-1]), int(epochs[-1]), int(runs[-1])
+        return extended(part, runs, None, None)
+
+    @staticmethod
+    def _empty(headers: pa.RecordBatch) -> pa.RecordBatch:
+        return extended(headers.slice(0, 0), None, None, None)
+
+
+def extended(
+    part: pa.RecordBatch, runs: np.ndarray | None, lost_from: int | None, lost_to: int | None
+) -> pa.RecordBatch:
+    """Headers with the three columns that SCANNED adds."""
+    size = len(part)
+    added = {
+        "run_index": pa.nulls(size, pa.int64()) if runs is None else pa.array(runs, pa.int64()),
+        "lost_from_offset": pa.array([lost_from] * size, pa.int64()),
+        "lost_to_offset": pa.array([lost_to] * size, pa.int64()),
+    }
+    for name, column in added.items():
+        part = part.append_column(name, column)
+    return part
+
+
+def concat(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Record batches of one schema as one."""
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+
+def numbered(file: dict[str, Any], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with the file's number and their address before them."""
+    number = pa.array(np.full(len(rows), file["file_number"], np.int32))
+    address = pc.add(rows["position"], file["address"] - file["start"])
+    others = [rows[name] for name in SCANNED.names[2:]]
+    return pa.RecordBatch.from_arrays([number, address, *others], schema=SCANNED)
+
+
+def good_batches(scanned: DataFrame) -> DataFrame:
+    """The batches whose checksum held."""
+    return scanned.where(F.col("reason").isNull())
+
+
+def damages(scanned: DataFrame) -> DataFrame:
+    """The bytes that could not be read."""
+    return scanned.where(F.col("reason").isNotNull())

@@ -1,0 +1,141 @@
+"""Rows that Spark's tasks write to the files of a Delta table themselves, by Arrow.
+
+Spark's own writer takes one row after the other: where most of many columns are null, ten times as long. What
+a task wrote belongs to the table only when the driver has committed it (Lake.append_files).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from transforms.lake.arrow_rows import gathered
+
+# What a task reads, and what it makes of it: functions for mapInArrow.
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+# A file that was written: its name in the table's folder, its rows, and Delta's statistics of them as JSON.
+FILES = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("row_count", pa.int64()),
+        ("stats", pa.string()),
+    ]
+)
+# What is held before it is written: a row group, or less of it where rows are wide.
+ROW_GROUP_ROWS, ROW_GROUP_BYTES = 128 * 1024, 32 * 1024 * 1024
+# So many characters of a text stand in a Delta log; a longer one is told of as if the greatest followed.
+MOST_CHARACTERS, GREATEST_CHARACTER = 32, chr(0x10FFFF)
+ALMOST_A_MILLISECOND = timedelta(microseconds=999)
+
+
+def writing(decode: Task, folder: str, schema: pa.Schema, constants: Mapping[str, Any]) -> Task:
+    """A function for mapInArrow: `decode`, whose rows go to one file, of which it gives the row (FILES).
+
+    folder: of the table, on a file system that every worker sees. schema: of its rows; what `decode` does
+    not give are constants.
+    """
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        name = f"part-{uuid.uuid4()}.snappy.parquet"
+        path = Path(folder, name)
+        stats = Statistics(schema)
+        writer = None
+        for rows in row_groups(fitted(batch, schema, constants) for batch in decode(batches)):
+            if writer is None:
+                writer = pq.ParquetWriter(path, schema, compression="snappy", store_schema=False)
+            writer.write_table(rows)
+            stats.add(rows)
+        if writer is not None:
+            writer.close()
+            told = {
+                "path": name,
+                "size_bytes": path.stat().st_size,
+                "modified_ms": time.time_ns() // 1_000_000,
+                "row_count": stats.rows,
+                "stats": stats.as_json(),
+            }
+            yield pa.RecordBatch.from_pylist([told], schema=FILES)
+
+    return write
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, Any]) -> pa.RecordBatch:
+    """The rows as the schema has them."""
+    columns = [
+        pa.repeat(pa.scalar(constants[f.name], f.type), len(batch))
+        if f.name in constants
+        else batch[f.name].cast(f.type)
+        for f in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows, in tables of the size of row groups."""
+    filled = (batch for batch in batches if len(batch))
+    return map(pa.Table.from_batches, gathered(filled, ROW_GROUP_ROWS, ROW_GROUP_BYTES))
+
+
+class Statistics:
+    """What a Delta log tells of a file: its rows, and of each column the nulls, the least and the greatest.
+
+    Of a plain column none of it may be missing, and every struct must be there, if only empty: delta-rs takes
+    what is not told for a value that no row can compare with.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.rows = 0
+        self._plain = [f.name for f in schema if not pa.types.is_nested(f.type)]
+        self._structs: dict[str, Any] = {f.name: {} for f in schema if pa.types.is_struct(f.type)}
+        self._nulls = dict.fromkeys(self._plain, 0)
+        self._least: dict[str, Any] = {}
+        self._greatest: dict[str, Any] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        self.rows += len(rows)
+        for name in self._plain:
+            column = rows[name]
+            self._nulls[name] += column.null_count
+            if column.null_count < len(column) and not pa.types.is_boolean(column.type):
+                least, greatest = pc.min_max(column).as_py().values()
+                self._least[name] = min(self._least.get(name, least), least)
+                self._greatest[name] = max(self._greatest.get(name, greatest), greatest)
+
+    def as_json(self) -> str:
+        return json.dumps(
+            {
+                "numRecords": self.rows,
+                "minValues": self._structs | {name: at_least(v) for name, v in self._least.items()},
+                "maxValues": self._structs | {name: at_most(v) for name, v in self._greatest.items()},
+                "nullCount": self._structs | self._nulls,
+            }
+        )
+
+
+def at_least(value: Any) -> Any:
+    """A value as the log has it, or one that is a little less: texts are cut, times are of milliseconds."""
+    if isinstance(value, str):
+        return value[:MOST_CHARACTERS]
+    return in_log(value) if isinstance(value, datetime) else value
+
+
+def at_most(value: Any) -> Any:
+    """A value as the log has it, or one that is a little more."""
+    if isinstance(value, str) and len(value) > MOST_CHARACTERS:
+        return value[:MOST_CHARACTERS] + GREATEST_CHARACTER
+    return in_log(value + ALMOST_A_MILLISECOND) if isinstance(value, datetime) else value
+
+
+def in_log(time: datetime) -> str:
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

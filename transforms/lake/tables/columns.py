@@ -1,0 +1,43 @@
+"""Columns and types that several tables share."""
+
+from __future__ import annotations
+
+from transforms.lake.tables.declaration import Column, required
+
+# Of times that a log's bytes tell (kraft_core.columnar.timestamps).
+WITHIN = "held within the years 1 to 9999"
+
+CLUSTER_ID = required("cluster_id", "STRING", "Cluster id of meta.properties")
+
+NODE_ID = required("node_id", "INT", "Controller's node id")
+
+DIRECTORY_ID = required("directory_id", "STRING", "Directory id of the replica; the zero uuid when unknown")
+
+CAPTURE_ID = required("capture_id", "STRING", "SHA-256 of what identifies the captured directory")
+
+LOADED = (
+    Column("run_id", "STRING", "Run that wrote the row"),
+    Column("loaded_at", "TIMESTAMP", "When that run began"),
+)
+
+COMMIT_STATUS = (
+    "commit_status",
+    "STRING",
+    "committed, truncated, uncommitted or undecided, as the captures prove it",
+)
+
+AS_OF = Column(
+    "as_of",
+    "TIMESTAMP",
+    "Committed, truncated: proven from then on. Uncommitted: held then. Undecided: the newest capture",
+)
+
+EVIDENCE = Column("evidence", "STRING", "What proves the status, in words")
+
+VOTERS_TYPE = (
+    "ARRAY<STRUCT<voter_id: INT, directory_id: STRING, "
+    "endpoints: ARRAY<STRUCT<name: STRING, host: STRING, port: INT>>, "
+    "min_kraft_version: SMALLINT, max_kraft_version: SMALLINT>>"
+)
+
+REPLICA_STRUCT = "STRUCT<node_id: INT, directory_id: STRING>"

@@ -1,0 +1,173 @@
+"""What the captures prove: ranges, epochs, voter sets, watermarks, truncations, recovery advice."""
+
+from __future__ import annotations
+
+from transforms.lake.tables.columns import (
+    AS_OF,
+    CLUSTER_ID,
+    COMMIT_STATUS,
+    DIRECTORY_ID,
+    EVIDENCE,
+    NODE_ID,
+    VOTERS_TYPE,
+    WITHIN,
+)
+from transforms.lake.tables.declaration import Column, Table, required
+
+LOG_RANGES = Table(
+    "log_ranges",
+    "A maximal run of offsets of one epoch with one commit status",
+    (
+        CLUSTER_ID,
+        required("leader_epoch", "INT", "Leader epoch"),
+        required("first_offset", "BIGINT", "First offset, inclusive"),
+        required("end_offset", "BIGINT", "End offset, exclusive"),
+        required(*COMMIT_STATUS),
+        EVIDENCE,
+        AS_OF,
+        Column("truncated_by_epoch", "INT", "Epoch that took the place of truncated offsets"),
+    ),
+    key=("cluster_id", "leader_epoch", "first_offset"),
+    recomputed=True,
+)
+
+REPLICA_RANGES = Table(
+    "replica_ranges",
+    "A run of offsets of one epoch that a replica held in any of its captures",
+    (
+        CLUSTER_ID,
+        NODE_ID,
+        DIRECTORY_ID,
+        required("leader_epoch", "INT", "Leader epoch"),
+        required("first_offset", "BIGINT", "First offset, inclusive"),
+        required("end_offset", "BIGINT", "End offset, exclusive"),
+        Column("first_captured_at", "TIMESTAMP", "First capture that holds part of it"),
+        Column("last_captured_at", "TIMESTAMP", "Last capture that holds part of it"),
+    ),
+    key=("cluster_id", "node_id", "directory_id", "leader_epoch", "first_offset"),
+    recomputed=True,
+)
+
+EPOCHS = Table(
+    "epochs",
+    "A leader epoch",
+    (
+        CLUSTER_ID,
+        required("leader_epoch", "INT", "Leader epoch"),
+        Column("leader_id", "INT", "Leader by its LEADER_CHANGE; null if that is not in sight"),
+        Column("start_offset", "BIGINT", "First offset of the epoch"),
+        Column("start_offset_exact", "BOOLEAN", "Whether the LEADER_CHANGE itself is in sight"),
+        Column("elected_at", "TIMESTAMP", "Timestamp of the LEADER_CHANGE: the leader's clock"),
+        Column("voters", "ARRAY<INT>", "Voter ids the LEADER_CHANGE names"),
+        Column("granting_voters", "ARRAY<INT>", "Voters whose grants were counted, the leader included"),
+        Column("leaderless_ms", "BIGINT", "Upper estimate of the time without a leader before it, in ms"),
+    ),
+    key=("cluster_id", "leader_epoch"),
+    recomputed=True,
+)
+
+VOTER_SETS = Table(
+    "voter_sets",
+    "A set of voters and what the captures prove about it",
+    (
+        CLUSTER_ID,
+        required("offset", "BIGINT", "Offset of the VotersRecord; -1 for bootstrap"),
+        required("leader_epoch", "INT", "Epoch of the record"),
+        required("source", "STRING", "record, snapshot, static or bootstrap"),
+        Column("voters", VOTERS_TYPE, "The voters, by id"),
+        Column("voter_ids", "ARRAY<INT>", "Their ids, ascending"),
+        Column("majority", "INT", "Votes that make a majority"),
+        Column("commit_status", "STRING", COMMIT_STATUS[2] + "; null for static and bootstrap"),
+        EVIDENCE,
+        AS_OF,
+        Column("appended_at", "TIMESTAMP", f"Timestamp of the record: the leader's clock, {WITHIN}"),
+        Column("in_force_from_offset", "BIGINT", "Offset from which the set counts in the log, inclusive"),
+        Column(
+            "in_force_to_offset", "BIGINT", "Offset at which the next set took its place; null for the last"
+        ),
+        Column("in_force_from", "TIMESTAMP", "Since when"),
+        Column("in_force_to", "TIMESTAMP", "Until when; null for the last"),
+        Column("truncated_by_epoch", "INT", "Epoch that took the place of a truncated record"),
+    ),
+    key=("cluster_id", "offset", "leader_epoch", "source"),
+    recomputed=True,
+)
+
+VOTER_CHANGES = Table(
+    "voter_changes",
+    "A difference between two successive voter sets",
+    (
+        CLUSTER_ID,
+        required("offset", "BIGINT", "Offset of the set that made the change"),
+        required("leader_epoch", "INT", "Epoch of that set"),
+        required("kind", "STRING", "bootstrapped, added, removed or updated"),
+        required("voter_id", "INT", "The voter"),
+        required("directory_id", "STRING", "Its directory id; the zero uuid when unknown"),
+        Column("detail", "STRING", "What was updated, in words"),
+        Column("changed_at", "TIMESTAMP", "Timestamp of the record"),
+        Column("commit_status", "STRING", "Status of the set that made the change"),
+    ),
+    key=("cluster_id", "offset", "leader_epoch", "kind", "voter_id", "directory_id"),
+    recomputed=True,
+)
+
+HIGH_WATERMARKS = Table(
+    "high_watermarks",
+    "A proof about the high watermark: a lower bound holds from as_of on, an upper bound up to as_of",
+    (
+        CLUSTER_ID,
+        required("evidence", "STRING", "Kind of proof: snapshot, first_data_batch, log_ends, ..."),
+        required("source", "STRING", "What it was read from, in words"),
+        required("as_of", "TIMESTAMP", "Moment of the bound"),
+        Column("leader_epoch", "INT", "Epoch that the proof speaks of"),
+        Column("lower_bound", "BIGINT", "The high watermark was at least this; null for an upper bound"),
+        Column("upper_bound", "BIGINT", "The high watermark was at most this; null for a lower bound"),
+        Column("believed_bound", "BIGINT", "What only the leader of an unlawful election took for committed"),
+    ),
+    key=("cluster_id", "evidence", "source", "as_of"),
+    recomputed=True,
+)
+
+TRUNCATIONS = Table(
+    "truncations",
+    "A truncation that two captures of a replica show: what it held and then held no more",
+    (
+        CLUSTER_ID,
+        NODE_ID,
+        DIRECTORY_ID,
+        required("truncated_to", "BIGINT", "First offset that was lost"),
+        required("end_offset", "BIGINT", "End of what was lost, exclusive"),
+        required("by_epoch", "INT", "Epoch whose batches took the place"),
+        Column("leader_epochs", "ARRAY<INT>", "Epochs of what was lost"),
+        Column("voter_set_offsets", "ARRAY<BIGINT>", "Offsets of the VotersRecords that were lost"),
+        Column("lost_voter_changes", "STRING", "The changes of voters that were lost, in words"),
+        Column("held_at", "TIMESTAMP", "Last capture before it"),
+        Column("lost_at", "TIMESTAMP", "First capture after it"),
+        Column("held_capture_id", "STRING", "Capture that holds what was lost"),
+        Column("lost_capture_id", "STRING", "Capture that holds what took its place"),
+    ),
+    key=("cluster_id", "node_id", "directory_id", "truncated_to", "end_offset", "by_epoch"),
+    recomputed=True,
+)
+
+CANDIDATE_STRUCT = (
+    "STRUCT<node_id: INT, directory_id: STRING, capture_id: STRING, captured_at: TIMESTAMP, "
+    "last_leader_epoch: INT, log_end_offset: BIGINT, is_observer: BOOLEAN, led_last_epoch: BOOLEAN, "
+    "voters_in_force: STRING, voters_offset: BIGINT, voters_status: STRING, loses: STRING, keeps: STRING>"
+)
+
+RECOVERIES = Table(
+    "recoveries",
+    "From which replica to recover the cluster, as far as its captures tell",
+    (
+        CLUSTER_ID,
+        Column("as_of", "TIMESTAMP", "The advice holds for what was captured until then"),
+        required("is_safe", "BOOLEAN", "Whether the best candidates hold every committed record"),
+        required("why", "STRING", "Why it is safe, or what may be missing"),
+        Column("best", f"ARRAY<{CANDIDATE_STRUCT}>", "Replicas with the best claim; all are equal"),
+        Column("others", f"ARRAY<{CANDIDATE_STRUCT}>", "The other replicas, and what each would lose"),
+        Column("highest_epoch", "INT", "Highest epoch that any captured replica has seen"),
+    ),
+    key=("cluster_id",),
+    recomputed=True,
+)

@@ -1,0 +1,492 @@
+"""What is expected of the tables, a suite a table: conditions in SQL that each row of a relation fulfils.
+
+An expectation's condition serves twice: the rows that fail it are counted by cluster, and they can be listed
+(see expectations). Where a `measure` is named instead, its largest value is compared with what is
+allowed. Relations name tables in braces; {now} is the reference clock. new_batches, new_records and
+new_snapshot_records are the big tables as far as they are new: their rows from offset `scope_from` of the
+cluster on, 0 where all are looked at. {scopes} has it too, of each cluster that has new rows. The histories
+are there from that offset on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from transforms.lake import tables
+from transforms.lake.tables import Table
+
+ERROR = "error"
+WARNING = "warning"
+# Whatever belongs to no cluster.
+WHOLE_LAKE = "*"
+STATUSES = "('committed', 'truncated', 'uncommitted', 'undecided')"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """`holds` is a condition on a row and `allowed` the rows that may fail; or `measure` is a number of a row
+    and `allowed` the largest that it may be.
+    """
+
+    name: str
+    sentence: str
+    holds: str | None = None
+    measure: str | None = None
+    severity: str = ERROR
+    allowed: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Expectations of the rows of one relation; without one, what is expected of every table (COMMON).
+
+    every_cluster: judged for every cluster of the lake, also where nothing was touched: time passes for all.
+    """
+
+    rows: str | None
+    expectations: tuple[Expectation, ...]
+    every_cluster: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """All that is expected of a table."""
+
+    table: Table
+    checks: tuple[Check, ...]
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        return tuple(e for check in self.checks for e in check.expectations)
+
+
+def suites() -> tuple[Suite, ...]:
+    """A suite for every table but the one that holds the results."""
+    asked = [table for table in tables.TABLES if table.name != tables.EXPECTATION_RESULTS.name]
+    return tuple(Suite(table, SPECIAL.get(table.name, (COMMON,))) for table in asked)
+
+
+def check(*expectations: Expectation, table: Table, columns: Iterable[str] = (), joins: str = "") -> Check:
+    """Expectations of a table's rows, with `columns` more that `joins` supply."""
+    owner = [] if "cluster_id" in table.names else [f"'{WHOLE_LAKE}' AS cluster_id"]
+    more = "".join(f", {column}" for column in (*owner, *columns))
+    return Check(f"SELECT t.*{more} FROM {{{table.name}}} t {joins}", expectations)
+
+
+def unique(holds: str) -> Expectation:
+    return Expectation("key_is_unique", "No two rows have the same key", holds)
+
+
+def filled(holds: str) -> Expectation:
+    return Expectation("required_columns_are_filled", "No required column is null", holds)
+
+
+# One row a key of any table: `copies` of it, and whether the required columns are filled.
+COMMON = Check(None, (unique("copies = 1"), filled("is_filled")))
+
+
+def columns_of(alias: str, names: Iterable[str]) -> str:
+    return ", ".join(f"{alias}.`{name}`" for name in names)
+
+
+def all_filled(alias: str, table: Table) -> str:
+    """The condition that no required column is null."""
+    dot = f"{alias}." if alias else ""
+    return " AND ".join(f"{dot}`{c.name}` IS NOT NULL" for c in table.columns if not c.nullable)
+
+
+def one_of(holder: str, on: str, columns: str) -> str:
+    """A left join with the distinct `columns` of a table: what it finds is called holder."""
+    return f"LEFT JOIN (SELECT DISTINCT {columns} FROM {{{holder}}}) holder ON {on}"
+
+
+OF_CAPTURE = one_of(
+    "captures",
+    "holder.cluster_id = t.cluster_id AND holder.capture_id = t.capture_id",
+    "cluster_id, capture_id",
+)
+FOUND = ("holder.cluster_id IS NOT NULL AS is_held",)
+HAS_CAPTURE = Expectation("capture_is_known", "Its capture is a row of captures", "is_held")
+RANGE = Expectation("range_is_not_empty", "The end lies above the first offset", "end_offset > first_offset")
+KNOWN_STATUS = Expectation(
+    "status_is_known",
+    "The commit status is one of committed, truncated, uncommitted, undecided",
+    f"commit_status IN {STATUSES}",
+)
+
+CAPTURES = (
+    COMMON,
+    check(
+        Expectation(
+            "log_is_gapless",
+            "Each stretch of the captured log begins where the one before it ends, or damage lies between",
+            """NOT EXISTS(TRANSFORM(runs, (r, i) -> i > 0 AND r.first_offset <> GET(runs, i - 1).end_offset
+                 AND NOT EXISTS(damage, d -> d.lost_from_offset <= GET(runs, i - 1).end_offset
+                                         AND d.lost_to_offset >= r.first_offset)), gap -> gap)""",
+        ),
+        Expectation(
+            "ends_match_the_log",
+            "log_start_offset and log_end_offset are those of the first and the last stretch",
+            "SIZE(runs) = 0 OR (log_start_offset = GET(runs, 0).first_offset "
+            "AND log_end_offset = GET(runs, SIZE(runs) - 1).end_offset)",
+        ),
+        Expectation(
+            "time_is_stated",
+            "A flag or capture.json says when it was copied; file times may be those of a later copy",
+            "captured_at_source <> 'file_time'",
+            severity=WARNING,
+        ),
+        Expectation(
+            "time_is_past",
+            "It was not copied in the future",
+            "captured_at <= asked_at",
+            severity=WARNING,
+        ),
+        Expectation(
+            "side_files_are_readable",
+            "quorum-state, leader-epoch-checkpoint and the other small files could be read",
+            "SIZE(COALESCE(file_faults, ARRAY())) = 0",
+            severity=WARNING,
+        ),
+        table=tables.CAPTURES,
+        columns=("{now} AS asked_at",),
+    ),
+    Check(
+        "SELECT cluster_id, TIMESTAMPDIFF(SECOND, MAX(captured_at), {now}) / 3600D AS age_hours "
+        "FROM {captures} GROUP BY cluster_id",
+        (
+            Expectation(
+                "newest_capture_is_fresh",
+                "Hours since the newest capture of the cluster",
+                measure="age_hours",
+                severity=WARNING,
+                allowed=26,
+            ),
+        ),
+        every_cluster=True,
+    ),
+)
+
+SEGMENTS = check(
+    HAS_CAPTURE,
+    Expectation(
+        "no_more_read_than_there_is", "Bytes read are no more than the file has", "bytes_read <= size_bytes"
+    ),
+    table=tables.SEGMENTS,
+    columns=FOUND,
+    joins=OF_CAPTURE,
+)
+
+BATCHES = Check(
+    f"""
+    SELECT t.*, r.first_offset AS range_from,
+           LAG(last_offset) OVER (PARTITION BY t.cluster_id, t.node_id, t.directory_id, t.leader_epoch
+                                  ORDER BY t.base_offset, t.crc) AS last_before
+    FROM (SELECT {columns_of("b", tables.BATCHES.key)}, COUNT(*) AS copies, MIN(b.last_offset) AS last_offset,
+                 MIN(b.record_count) AS record_count, MIN(scope_from) AS scope_from,
+                 BOOL_AND({all_filled("b", tables.BATCHES)}) AS is_filled
+          FROM {{new_batches}} b
+          GROUP BY {columns_of("b", tables.BATCHES.key)}) t
+    LEFT JOIN {{replica_ranges}} r
+      ON r.cluster_id = t.cluster_id AND r.node_id = t.node_id AND r.directory_id = t.directory_id
+     AND r.leader_epoch = t.leader_epoch
+     AND t.base_offset >= r.first_offset AND t.last_offset < r.end_offset""",
+    (
+        unique("copies = 1"),
+        filled("is_filled"),
+        Expectation(
+            "capture_is_known",
+            "It lies in a stretch that a capture of its replica holds",
+            "range_from IS NOT NULL",
+        ),
+        Expectation(
+            "replica_is_gapless",
+            "Within a stretch of a replica's log each batch begins where the one before it ends",
+            "range_from IS NULL OR base_offset = range_from OR base_offset <= last_before + 1 "
+            "OR (last_before IS NULL AND base_offset <= scope_from)",
+        ),
+        Expectation(
+            "offsets_match_the_count",
+            "It spans as many offsets as its header counts records",
+            "last_offset - base_offset + 1 = record_count",
+        ),
+    ),
+)
+
+RECORDS = Check(
+    f"""
+    SELECT COALESCE(r.cluster_id, b.cluster_id) AS cluster_id,
+           COALESCE(r.batch_base_offset, b.base_offset) AS batch_base_offset,
+           COALESCE(r.leader_epoch, b.leader_epoch) AS leader_epoch,
+           COALESCE(r.batch_crc, b.crc) AS batch_crc,
+           b.record_count, COALESCE(r.rows, 0) AS rows, r.offsets, r.is_filled, r.unread
+    FROM (SELECT cluster_id, batch_base_offset, leader_epoch, batch_crc, COUNT(*) AS rows,
+                 COUNT(DISTINCT `offset`) AS offsets, COUNT(unread_reason) AS unread,
+                 BOOL_AND({all_filled("", tables.RECORDS)}) AS is_filled
+          FROM {{new_records}}
+          GROUP BY cluster_id, batch_base_offset, leader_epoch, batch_crc) r
+    FULL OUTER JOIN (SELECT DISTINCT cluster_id, base_offset, leader_epoch, crc, record_count
+                     FROM {{new_batches}}
+                     WHERE base_offset >= scope_from) b
+      ON b.cluster_id = r.cluster_id AND b.base_offset = r.batch_base_offset
+     AND b.leader_epoch = r.leader_epoch AND b.crc = r.batch_crc""",
+    (
+        unique("rows = COALESCE(offsets, 0)"),
+        filled("COALESCE(is_filled, TRUE)"),
+        Expectation("batch_is_known", "Its batch is a row of batches", "record_count IS NOT NULL"),
+        Expectation(
+            "batch_is_complete",
+            "Records decoded and records that could not be decoded are as many as the batch's header counts",
+            "record_count IS NULL OR rows = record_count",
+        ),
+        Expectation(
+            "values_are_decoded",
+            "No value was left unread: damaged, or of a newer Kafka",
+            "COALESCE(unread, 0) = 0",
+            severity=WARNING,
+        ),
+    ),
+)
+
+OF_SNAPSHOT = "cluster_id, end_offset, leader_epoch, content_digest"
+SAME_SNAPSHOT = " AND ".join(f"holder.{name} = t.{name}" for name in OF_SNAPSHOT.split(", "))
+SNAPSHOTS = check(
+    Expectation("capture_is_known", "A capture of the cluster holds it", "is_held"),
+    Expectation(
+        "snapshot_is_complete",
+        "Its header comes first, its footer last, and every byte could be read",
+        "complete",
+        severity=WARNING,
+    ),
+    table=tables.SNAPSHOTS,
+    columns=FOUND,
+    joins=f"""
+    LEFT JOIN (SELECT DISTINCT cluster_id, held.*
+               FROM {{captures}} LATERAL VIEW EXPLODE(snapshots) e AS held) holder ON {SAME_SNAPSHOT}""",
+)
+
+SNAPSHOT_RECORDS = Check(
+    f"""
+    SELECT t.*, holder.complete
+    FROM (SELECT {OF_SNAPSHOT}, COUNT(*) AS rows, COUNT(DISTINCT position) AS positions,
+                 MAX(position) + 1 AS end_position,
+                 BOOL_AND({all_filled("", tables.SNAPSHOT_RECORDS)}) AS is_filled
+          FROM {{new_snapshot_records}}
+          GROUP BY {OF_SNAPSHOT}) t
+    LEFT JOIN {{snapshots}} holder ON {SAME_SNAPSHOT}""",
+    (
+        unique("rows = positions"),
+        filled("is_filled"),
+        Expectation("snapshot_is_known", "Its snapshot is a row of snapshots", "complete IS NOT NULL"),
+        Expectation(
+            "positions_are_gapless",
+            "The records of a complete snapshot are all there",
+            "NOT COALESCE(complete, FALSE) OR positions = end_position",
+        ),
+    ),
+)
+
+QUARANTINE = (
+    COMMON,
+    check(HAS_CAPTURE, table=tables.QUARANTINE, columns=FOUND, joins=OF_CAPTURE),
+    Check(
+        "SELECT cluster_id, SUM(IF(reason = 'torn_tail', 0, size_bytes)) AS lost_bytes "
+        "FROM {quarantine} GROUP BY cluster_id",
+        (
+            Expectation(
+                "bytes_are_few",
+                "Bytes of the cluster that no copy supplied, torn tails of live copies left out",
+                measure="lost_bytes",
+            ),
+        ),
+    ),
+)
+
+LOG_RANGES = check(
+    RANGE,
+    KNOWN_STATUS,
+    Expectation(
+        "committed_ranges_do_not_overlap",
+        "No offset is committed twice, in two epochs",
+        "commit_status <> 'committed' OR committed_before IS NULL OR committed_before <= first_offset",
+    ),
+    Expectation(
+        "truncation_names_its_epoch",
+        "An epoch is named for what was truncated, and only for that",
+        "(commit_status = 'truncated') = (truncated_by_epoch IS NOT NULL)",
+    ),
+    table=tables.LOG_RANGES,
+    columns=(
+        "MAX(end_offset) OVER (PARTITION BY t.cluster_id, t.commit_status ORDER BY t.first_offset "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS committed_before",
+    ),
+)
+
+REPLICA_RANGES = check(
+    RANGE,
+    Expectation("capture_is_known", "A capture of the replica is a row of captures", "is_held"),
+    Expectation(
+        "times_are_ordered",
+        "It was not captured last before it was captured first",
+        "first_captured_at <= last_captured_at",
+    ),
+    table=tables.REPLICA_RANGES,
+    columns=FOUND,
+    joins=one_of(
+        "captures",
+        "holder.cluster_id = t.cluster_id AND holder.node_id = t.node_id "
+        "AND holder.directory_id = t.directory_id",
+        "cluster_id, node_id, directory_id",
+    ),
+)
+
+EPOCHS = check(
+    Expectation(
+        "leader_is_a_voter",
+        "The leader is among the voters that its LEADER_CHANGE names",
+        "leader_id IS NULL OR voters IS NULL OR ARRAY_CONTAINS(voters, leader_id)",
+        severity=WARNING,  # a removed voter may lead on until its removal commits
+    ),
+    Expectation(
+        "granting_voters_are_a_majority",
+        "Its grants come from more than half of those voters",
+        "voters IS NULL OR granting_voters IS NULL "
+        "OR SIZE(ARRAY_INTERSECT(granting_voters, voters)) > SIZE(voters) / 2",
+    ),
+    Expectation(
+        "starts_do_not_fall",
+        "No epoch starts below an earlier one",
+        "start_before IS NULL OR start_offset IS NULL OR start_before <= start_offset",
+        severity=WARNING,  # where batches of an earlier epoch were truncated it may
+    ),
+    Expectation(
+        "leaderless_time_is_no_debt",
+        "The time without a leader is not negative",
+        "leaderless_ms IS NULL OR leaderless_ms >= 0",
+    ),
+    table=tables.EPOCHS,
+    columns=(
+        "MAX(start_offset) OVER (PARTITION BY t.cluster_id ORDER BY t.leader_epoch "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS start_before",
+    ),
+)
+
+VOTER_SETS = check(
+    Expectation(
+        "source_is_known",
+        "It comes from a record, a snapshot, the static set or the bootstrap checkpoint",
+        "source IN ('record', 'snapshot', 'static', 'bootstrap')",
+    ),
+    Expectation(
+        "record_is_known",
+        "A set of the log has its VotersRecord in records",
+        "NOT is_new OR source <> 'record' OR is_held",
+    ),
+    Expectation(
+        "status_is_known",
+        "Sets of records and snapshots have a commit status, others have none",
+        f"COALESCE(commit_status IN {STATUSES}, FALSE) = (source IN ('record', 'snapshot'))",
+    ),
+    Expectation(
+        "majority_is_more_than_half",
+        "The majority is the smallest number above half of the voters",
+        "majority = FLOOR(SIZE(voter_ids) / 2) + 1",
+    ),
+    Expectation(
+        "voters_are_distinct",
+        "The ids are those of the voters, each once",
+        "SIZE(ARRAY_DISTINCT(voter_ids)) = SIZE(voters) "
+        "AND FORALL(voters, v -> ARRAY_CONTAINS(voter_ids, v.voter_id))",
+    ),
+    Expectation(
+        "force_ends_after_it_begins",
+        "It was not in force until before it came into force",
+        "COALESCE(in_force_from_offset <= in_force_to_offset, TRUE)",
+    ),
+    Expectation(
+        "voters_are_captured",
+        "Every voter of the set in force last has been captured at least once",
+        "in_force_to_offset IS NOT NULL OR COALESCE(commit_status, '') = 'truncated' "
+        "OR SIZE(ARRAY_EXCEPT(voter_ids, COALESCE(captured_ids, ARRAY()))) = 0",
+        severity=WARNING,
+    ),
+    table=tables.VOTER_SETS,
+    columns=(*FOUND, "known.ids AS captured_ids", "COALESCE(t.`offset` >= scope_from, FALSE) AS is_new"),
+    joins="""
+    LEFT JOIN {scopes} scopes ON scopes.cluster_id = t.cluster_id
+    LEFT JOIN (SELECT DISTINCT cluster_id, `offset`, leader_epoch
+               FROM {new_records} WHERE is_control AND type = 'KRaftVoters') holder
+      ON holder.cluster_id = t.cluster_id AND holder.`offset` = t.`offset`
+     AND holder.leader_epoch = t.leader_epoch
+    LEFT JOIN (SELECT cluster_id, COLLECT_SET(node_id) AS ids FROM {captures} GROUP BY cluster_id) known
+      ON known.cluster_id = t.cluster_id""",
+)
+
+VOTER_CHANGES = check(
+    Expectation(
+        "kind_is_known",
+        "A voter was bootstrapped, added, removed or updated",
+        "kind IN ('bootstrapped', 'added', 'removed', 'updated')",
+    ),
+    Expectation("set_is_known", "The set that made the change is a row of voter_sets", "is_held"),
+    table=tables.VOTER_CHANGES,
+    columns=FOUND,
+    joins=one_of(
+        "voter_sets",
+        "holder.cluster_id = t.cluster_id AND holder.`offset` = t.`offset` "
+        "AND holder.leader_epoch = t.leader_epoch",
+        "cluster_id, `offset`, leader_epoch",
+    ),
+)
+
+HIGH_WATERMARKS = check(
+    Expectation(
+        "one_bound_a_proof",
+        "A proof gives a lower bound, an upper bound, or what a leader believed",
+        "SIZE(FILTER(ARRAY(lower_bound, upper_bound, believed_bound), b -> b IS NOT NULL)) = 1",
+    ),
+    Expectation(
+        "bounds_do_not_cross",
+        "No upper bound lies below a lower bound proven by then",
+        "upper_bound IS NULL OR lower_before IS NULL OR lower_before <= upper_bound",
+    ),
+    table=tables.HIGH_WATERMARKS,
+    columns=(
+        "MAX(lower_bound) OVER (PARTITION BY t.cluster_id ORDER BY t.as_of RANGE UNBOUNDED PRECEDING) "
+        "AS lower_before",
+    ),
+)
+
+RUNS = check(
+    Expectation(
+        "time_does_not_run_back",
+        "It did not end before it began",
+        "finished_at IS NULL OR finished_at >= started_at",
+    ),
+    Expectation(
+        "newest_run_failed_for_no_cluster",
+        "The newest run failed for no cluster",
+        "started_at < newest OR COALESCE(CARDINALITY(failed_clusters), 0) = 0",
+        severity=WARNING,
+    ),
+    table=tables.RUNS,
+    columns=("MAX(started_at) OVER () AS newest",),
+)
+
+SPECIAL: dict[str, tuple[Check, ...]] = {
+    "captures": CAPTURES,
+    "segments": (COMMON, SEGMENTS),
+    "batches": (BATCHES,),
+    "records": (RECORDS,),
+    "snapshots": (COMMON, SNAPSHOTS),
+    "snapshot_records": (SNAPSHOT_RECORDS,),
+    "quarantine": QUARANTINE,
+    "log_ranges": (COMMON, LOG_RANGES),
+    "replica_ranges": (COMMON, REPLICA_RANGES),
+    "epochs": (COMMON, EPOCHS),
+    "voter_sets": (COMMON, VOTER_SETS),
+    "voter_changes": (COMMON, VOTER_CHANGES),
+    "high_watermarks": (COMMON, HIGH_WATERMARKS),
+    "runs": (COMMON, RUNS),
+}

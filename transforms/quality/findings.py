@@ -1,0 +1,99 @@
+"""Findings, by kraft_core.findings: from a row of a cluster's facts to rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kraft_core.findings.facts import (
+    BatchConflict,
+    BatchCopy,
+    Observation,
+    OrderFault,
+    RuleFacts,
+    SnapshotDeviation,
+    UnreadableBytes,
+)
+from kraft_core.findings.finding import Finding
+from transforms.lake.arrow_rows import milliseconds, moment
+from transforms.lake.tables import FINDINGS
+
+Row = dict[str, Any]
+OBSERVED_TIMES = ("observed_from", "observed_to", "last_fetch_at", "last_caught_up_at")
+
+
+def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
+    """What the rules need beside the evidence, from a row of transforms.evidence.cluster_facts."""
+    return RuleFacts(
+        batch_conflicts=tuple(batch_conflicts(row["batch_conflicts"])),
+        order_faults=tuple(
+            OrderFault(capture["capture_id"], **fault)
+            for capture in row["captures"]
+            for fault in capture["order_faults"] or ()
+        ),
+        unreadable=tuple(unreadable(lost) for lost in quarantined),
+        snapshot_deviations=tuple(SnapshotDeviation(**told) for told in row["snapshot_deviations"]),
+        observations=tuple(observation(row["cluster_id"], seen) for seen in row["observations"]),
+    )
+
+
+def batch_conflicts(rows: Iterable[Mapping[str, Any]]) -> list[BatchConflict]:
+    """Conflicts from a row a distinct batch."""
+    copies: dict[tuple[int, int], list[BatchCopy]] = {}
+    for r in rows:
+        holders = tuple(sorted(replicas(r["held_by"])))
+        copy = BatchCopy(r["last_offset"] + 1, r["crc"], r["size_bytes"], holders)
+        copies.setdefault((r["leader_epoch"], r["base_offset"]), []).append(copy)
+    return [BatchConflict(*place, tuple(sorted(copies[place]))) for place in sorted(copies)]
+
+
+def unreadable(lost: Mapping[str, Any]) -> UnreadableBytes:
+    """A row of quarantine."""
+    return UnreadableBytes(**{name: lost[name] for name in UnreadableBytes.__slots__})
+
+
+def observation(cluster_id: str, row: Mapping[str, Any]) -> Observation:
+    """A row of observations."""
+    values = {name: row[name] for name in Observation.__slots__ if name != "cluster_id"}
+    values |= {name: milliseconds(row[name]) for name in OBSERVED_TIMES}
+    for name in ("voters", "observers"):
+        values[name] = tuple(replicas(values[name] or ()))
+    return Observation(cluster_id=cluster_id, **values)
+
+
+def replicas(rows: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    return [(r["node_id"], r["directory_id"]) for r in rows]
+
+
+def finding_rows(findings: Iterable[Finding], acknowledgements: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Rows of table findings, but cluster_id: what is resolved stays so, acknowledged or not."""
+    ordered = sorted(acknowledgements, key=lambda a: (a["acknowledged_at"], a["reason"]))
+    reasons = {a["finding_id"]: a["reason"] for a in ordered}
+    return [finding_row(finding, reasons.get(finding.finding_id)) for finding in findings]
+
+
+def finding_row(finding: Finding, reason: str | None) -> Row:
+    noted = "open" if reason is None else "acknowledged"
+    stated = {
+        "state": "resolved" if finding.resolved else noted,
+        "reason": reason,
+        "first_seen_at": moment(finding.first_seen_at),
+        "last_seen_at": moment(finding.last_seen_at),
+    }
+    names = [n for n in FINDINGS.names if n not in (*stated, "cluster_id")]
+    return stated | {name: getattr(finding, name) for name in names}
+
+
+def observation_rows(cluster_id: str, observation_id: str, observations: Iterable[Observation]) -> list[Row]:
+    """Rows of table observations of one output."""
+    return [
+        {name: getattr(seen, name) for name in Observation.__slots__}
+        | {name: moment(getattr(seen, name)) for name in OBSERVED_TIMES}
+        | {name: [replica(*holder) for holder in getattr(seen, name)] for name in ("voters", "observers")}
+        | {"cluster_id": cluster_id, "observation_id": observation_id}
+        for seen in observations
+    ]
+
+
+def replica(node_id: int, directory_id: str) -> Row:
+    return {"node_id": node_id, "directory_id": directory_id}
