@@ -27,7 +27,7 @@ SPARKS_OWN = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class RegisteredLake:
     """What a database shows: a lake's folder, by which definitions (a digest; empty while they are made)."""
 
     lake: str
@@ -43,7 +43,7 @@ def check_lasts(catalog: str, implementation: str | None) -> None:
         )
 
 
-def check_database(lake: Lake, database: Database) -> Registration | None:
+def check_database(lake: Lake, database: Database) -> RegisteredLake | None:
     """What the database shows now; None where it is not there, or empty.
 
     Raises CatalogError where it holds what is not Kraftlake's, or shows another lake that is still there.
@@ -68,13 +68,13 @@ def check_is_there(spark: SparkSession, catalog: str) -> None:
         raise CatalogError(str(error.java_exception.getMessage()).split(" SQLSTATE:")[0]) from None
 
 
-def registered(spark: SparkSession, database: Database) -> Registration | None:
+def registered(spark: SparkSession, database: Database) -> RegisteredLake | None:
     """What the database shows. Raises CatalogError where it holds what is not Kraftlake's."""
     if not spark.catalog.databaseExists(str(database)):
         return None
     if spark.catalog.tableExists(f"{database}.{REGISTRATION}"):
         (row,) = spark.sql(f"SELECT lake, definitions FROM {database}.{REGISTRATION}").collect()
-        return Registration(*row)
+        return RegisteredLake(*row)
     if not spark.sql(f"SHOW TABLES IN {database}").isEmpty():
         raise CatalogError(f"{database} holds tables that are not Kraftlake's: name another --database")
     return None
@@ -86,7 +86,7 @@ def publish(lake: Lake, database: Database) -> bool:
     Tables that no run has written yet are created empty. Raises CatalogError.
     """
     shown = check_database(lake, database)
-    wanted = Registration(str(lake.path), definitions_digest())
+    wanted = RegisteredLake(str(lake.path), definitions_digest())
     if shown == wanted:
         return False
     before = wanted.lake if shown is None else shown.lake
@@ -94,7 +94,7 @@ def publish(lake: Lake, database: Database) -> bool:
     lake.spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     with current_kept(lake.spark):
         lake.spark.sql(f"USE {database}")
-        register(lake.spark, Registration(before, ""))
+        register(lake.spark, RegisteredLake(before, ""))
         define(lake, moved=before != wanted.lake)
         register(lake.spark, wanted)
     return True
@@ -110,7 +110,7 @@ def current_kept(spark: SparkSession) -> Iterator[None]:
         spark.sql(f"USE {Database(catalog, database)}")
 
 
-def register(spark: SparkSession, shown: Registration) -> None:
+def register(spark: SparkSession, shown: RegisteredLake) -> None:
     """Note what the current database shows."""
     spark.sql(
         f"CREATE OR REPLACE VIEW {REGISTRATION} COMMENT 'Which lake this database shows' AS "

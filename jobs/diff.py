@@ -13,7 +13,7 @@ from typing import Any
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.time_travel.moment import FORMS, NoMomentError, image_at, iso, parse_moment
 from jobs.time_travel.replica_files import warn
-from jobs.time_travel.source import Source
+from jobs.time_travel.source import MetadataSource
 from jobs.time_travel.sources import add_lake, open_captured, open_lake
 from kraft_core.image import change_text, tables
 from kraft_core.image.differences import Difference, differences
@@ -57,7 +57,7 @@ class _End:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the differences. Raises Failure."""
-    opened: dict[Path, Source] = {}
+    opened: dict[Path, MetadataSource] = {}
     if args.lake is not None:
         if args.source is not None:
             raise Failure("name a path or a lake, not both")
@@ -96,7 +96,7 @@ def _without_secrets(found: list[Difference]) -> list[Difference]:
     return told
 
 
-def _end(text: str, source: Path | None, opened: dict[Path, Source]) -> _End:
+def _end(text: str, source: Path | None, opened: dict[Path, MetadataSource]) -> _End:
     path, moment = _split(text, source)
     if path is None:
         raise Failure(f"{text!r} is no path: name the directory that this moment is of, too")

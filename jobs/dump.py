@@ -17,7 +17,7 @@ from typing import Any
 
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.codec import to_json
-from kraft_core.format.controller_dir import Refusal, find_log_files, parse_segment_name, refuse_old
+from kraft_core.format.controller_dir import UnsearchedPath, find_log_files, parse_segment_name, refuse_old
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
 from kraft_core.format.secrets import redact
@@ -105,7 +105,7 @@ def _dump_path(path: Path, tally: _Tally) -> Iterator[tuple[str, Record] | _Faul
         p.parent: p for p in found if isinstance(p, Path) and parse_segment_name(p.name) is not None
     }
     for item in found:
-        if isinstance(item, Refusal):
+        if isinstance(item, UnsearchedPath):
             yield _Fault("refused", str(item.path), {"reason": item.reason})
             continue
         try:

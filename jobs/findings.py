@@ -17,7 +17,7 @@ from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.lease import process_name, take_lease
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Progress
-from jobs.runtime.run_record import Record
+from jobs.runtime.run_record import RunRecord
 from transforms.lake.delta_rs import Row, append_row, exists, replace_row, rows_with
 from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS
 
@@ -102,7 +102,7 @@ def acknowledge(args: argparse.Namespace) -> int:
     progress = Progress()
     give_up = time.monotonic() + args.wait
     process = process_name(os.getpid())
-    lease = take_lease(args.lake.resolve(), Record("findings", progress), process, give_up, progress.say)
+    lease = take_lease(args.lake.resolve(), RunRecord("findings", progress), process, give_up, progress.say)
     code = None
     try:
         code = note(args.lake, named_finding(args), args.reason)

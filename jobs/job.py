@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dashboards.databases import Database
-from jobs.captures.planning import Plan
+from jobs.captures.planning import ReadPlan
 from jobs.maintenance.publishing import check_database, database_of, publish
 from jobs.runtime.fail_on import verdict
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Progress, tasks_of
-from jobs.runtime.run_record import Record
+from jobs.runtime.run_record import RunRecord
 from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
 
 # Where less than this is to be read, the JVM is better not left to optimise itself.
@@ -54,7 +54,7 @@ def opened_job(
     if database is not None:
         check_database(lake, database)
     lake.create(RUNS)
-    record = Record(args.verb, progress, args.fail_on)
+    record = RunRecord(args.verb, progress, args.fail_on)
     lease = take_lease(lake.path, record, driver_process(spark), give_up, progress.say)
     try:
         add_columns(lake, missing)
@@ -66,16 +66,16 @@ def opened_job(
 class Job:
     """One run of a verb."""
 
-    def __init__(self, lake: Any, record: Record, lease: Any, database: Database | None) -> None:
+    def __init__(self, lake: Any, record: RunRecord, lease: Any, database: Database | None) -> None:
         from jobs.captures.ingesting import Ingested
-        from jobs.captures.reading import Run
+        from jobs.captures.reading import WritingRun
 
         self.lake = lake
         self.progress = record.progress
         self.record = record
         self.lease = lease
         self.database = database
-        self.run = Run(self.record.run_id, self.record.started_at)
+        self.run = WritingRun(self.record.run_id, self.record.started_at)
         self.ingested = Ingested()
 
     @property
@@ -89,7 +89,7 @@ class Job:
 
         return cluster_ids(self.lake.path)
 
-    def read(self, planned: Plan, fetch: Callable[[Iterable[Path]], None]) -> None:
+    def read(self, planned: ReadPlan, fetch: Callable[[Iterable[Path]], None]) -> None:
         """Read what is new; `fetch` is called with the files that will be opened."""
         from jobs.captures.ingesting import ingest, news
 
@@ -134,7 +134,7 @@ class Job:
 
 def end(
     lake: Path,
-    record: Record,
+    record: RunRecord,
     lines: Sequence[str],
     clusters: Sequence[str],
     note: Callable[[int], None],

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jobs.captures.ingesting import from_known, news
-from jobs.captures.planning import Plan
+from jobs.captures.planning import ReadPlan
 from jobs.job import end
 from jobs.maintenance.compaction import compact_plain
-from jobs.runtime.run_record import Record
+from jobs.runtime.run_record import RunRecord
 from transforms.lake.delta_rs import append_row, exists
 from transforms.lake.schema import missing_columns
 from transforms.lake.storage import NoLakeError, check_lake
 from transforms.lake.tables import RUNS
 
 
-def end_if_unchanged(lake: Path, planned: Plan, record: Record, before: Callable[[], None]) -> int | None:
+def end_if_unchanged(
+    lake: Path, planned: ReadPlan, record: RunRecord, before: Callable[[], None]
+) -> int | None:
     """Note the run and return its exit code, if the lake knows all of the planned captures; else None.
 
     `before` is called first by a run that ends here. Also None where there is no lake that can be read,

@@ -19,7 +19,7 @@ from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.planning import Plan, plan
 from kraft_core.plan.registrations import registrations
-from kraft_core.plan.standing import Member, Quorum, quorum_of
+from kraft_core.plan.standing import CapturedQuorum, Member, quorum_of
 from kraft_core.plan.verdicts import Side
 from kraft_core.raft.voters import Endpoint
 
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FINE if made.judged.verdict.name == "safe" else ExitCode.FOUND
 
 
-def from_captures(args: argparse.Namespace) -> Quorum:
+def from_captures(args: argparse.Namespace) -> CapturedQuorum:
     """The quorum of captured directories. Raises Failure."""
     for path in args.captures:
         if not path.exists():
@@ -133,7 +133,7 @@ def from_captures(args: argparse.Namespace) -> Quorum:
     return known(quorum_of(conclude(of_cluster), registrations(directories)), cluster)
 
 
-def from_lake(args: argparse.Namespace) -> Quorum:
+def from_lake(args: argparse.Namespace) -> CapturedQuorum:
     """The quorum that a lake's newest captures show. Raises Failure."""
     # Imported here: the tables' declarations bring PySpark's types, a second that --captures need not wait.
     from jobs.quorum.quorum_facts import clusters_of, facts_of, registrations_of
@@ -154,7 +154,7 @@ def only_cluster(found: list[str], wanted: str | None) -> str:
     return wanted or found[0]
 
 
-def known(quorum: Quorum | None, cluster: str) -> Quorum:
+def known(quorum: CapturedQuorum | None, cluster: str) -> CapturedQuorum:
     if quorum is None:
         raise Failure(f"no captured log of {cluster} holds a batch", ExitCode.NOTHING_READABLE)
     return quorum

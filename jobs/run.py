@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from jobs import arguments
 from jobs.captures.inputs import Inputs, opened_inputs
-from jobs.captures.planning import Plan, plan
+from jobs.captures.planning import ReadPlan, plan
 from jobs.job import QUICK_BYTES, Job, opened_job
 from jobs.maintenance.publishing import publish_known
 from jobs.no_new_captures import end_if_unchanged
@@ -16,7 +16,7 @@ from jobs.report import add_report, write_page
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.progress import Progress
-from jobs.runtime.run_record import Record
+from jobs.runtime.run_record import RunRecord
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
@@ -60,7 +60,7 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
             print_plan(planned, inputs)
             return ExitCode.FINE
         if not validate:
-            record = Record(args.verb, progress, args.fail_on)
+            record = RunRecord(args.verb, progress, args.fail_on)
             unchanged = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
             if unchanged is not None:
                 return unchanged
@@ -83,7 +83,7 @@ def unmet(job: Job, args: argparse.Namespace) -> list[str]:
     return check_expectations(job, what, arguments.now_of(args), "text", args.settings.expectations)
 
 
-def print_plan(planned: Plan, inputs: Inputs) -> None:
+def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
     """What a run would look at, a line a captured directory."""
     for c in planned.captures:
         moment = datetime.fromtimestamp(c.captured_at / 1000, UTC).isoformat(timespec="seconds")

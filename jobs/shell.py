@@ -14,7 +14,7 @@ from pathlib import Path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.time_travel.moment import NoMomentError, image_at, parse_moment
 from jobs.time_travel.replica_files import warn
-from jobs.time_travel.shell_commands import COMMANDS, Answer, CommandError, Session, execute, resolve
+from jobs.time_travel.shell_commands import COMMANDS, CommandError, CommandOutput, Session, execute, resolve
 from jobs.time_travel.sources import add_lake, open_captured, open_lake
 from kraft_core.image import tree
 
@@ -120,7 +120,7 @@ def _run_line(session: Session, line: str, form: str) -> None:
         print("^C", file=sys.stderr)
 
 
-def _print(answer: Answer, form: str) -> None:
+def _print(answer: CommandOutput, form: str) -> None:
     if form == "json":
         json.dump(answer.data(), sys.stdout, ensure_ascii=False)
         print()

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EventKind:
     """What a history's versions tell: the columns needed, who is meant, in which words.
 
     `begun` and `ended` name the operation, None if it is not an administrator's; `begun` is also told whether
@@ -68,30 +68,31 @@ def replicas_words(row: Row) -> str:
 
 
 KINDS = (
-    Kind(TOPICS, ("name", "topic_id"), always("TOPIC"), lambda r: r["name"], always(""),
+    EventKind(TOPICS, ("name", "topic_id"), always("TOPIC"), lambda r: r["name"], always(""),
          always("create topic"),
          lambda r: "delete topic" if r["ended_by"] == "REMOVE_TOPIC_RECORD" else None),
-    Kind(PARTITIONS, ("topic_name", "partition_id", "topic_id", "replicas", "adding_replicas",
+    EventKind(PARTITIONS, ("topic_name", "partition_id", "topic_id", "replicas", "adding_replicas",
                       "removing_replicas"),
          always("PARTITION"), lambda r: f"{r['topic_name']}-{r['partition_id']}", replicas_words,
          lambda follows: None if follows else "reassign partition", always(None)),
-    Kind(CONFIGS, ("resource_type", "resource_name", "name", "value", "redacted"),
+    EventKind(CONFIGS, ("resource_type", "resource_name", "name", "value", "redacted"),
          lambda r: r["resource_type"], lambda r: r["resource_name"] or "(default)", config_value,
          always("alter config"), lambda r: "delete config" if r["ended_by"] == "CONFIG_RECORD" else None),
-    Kind(ACLS, ("id", "resource_type", "resource_name", "permission_type", "principal", "operation",
+    EventKind(ACLS, ("id", "resource_type", "resource_name", "permission_type", "principal", "operation",
                 "pattern_type", "host"),
          lambda r: r["resource_type"], lambda r: r["resource_name"], acl, always("create ACL"),
          always("delete ACL")),
-    Kind(CLIENT_QUOTAS, ("entity_name", "key", "value"), always("QUOTA"), lambda r: r["entity_name"],
+    EventKind(CLIENT_QUOTAS, ("entity_name", "key", "value"), always("QUOTA"), lambda r: r["entity_name"],
          lambda r: f"{r['key']} = {r['value']:,.15g}", always("alter client quota"),
          always("delete client quota")),
-    Kind(SCRAM_USERS, ("mechanism", "name"), always("USER"), lambda r: r["name"], lambda r: r["mechanism"],
-         always("alter SCRAM credential"), always("delete SCRAM credential")),
-    Kind(DELEGATION_TOKENS, ("token_digest", "owner", "expiration_timestamp"), always("TOKEN"),
+    EventKind(SCRAM_USERS, ("mechanism", "name"), always("USER"), lambda r: r["name"],
+         lambda r: r["mechanism"], always("alter SCRAM credential"), always("delete SCRAM credential")),
+    EventKind(DELEGATION_TOKENS, ("token_digest", "owner", "expiration_timestamp"), always("TOKEN"),
          lambda r: r["owner"], lambda r: f"expires {utc(r['expiration_timestamp'])}",
          lambda follows: f"{'renew' if follows else 'create'} delegation token",
          always("expire delegation token")),
-    Kind(FEATURES, ("name", "level"), always("FEATURE"), lambda r: r["name"], lambda r: f"level {r['level']}",
+    EventKind(FEATURES, ("name", "level"), always("FEATURE"), lambda r: r["name"],
+         lambda r: f"level {r['level']}",
          always("update feature"), always("remove feature")),
 )  # fmt: skip
 
@@ -120,7 +121,7 @@ def same(event: Row) -> tuple[Any, ...]:
     return event["operation"], event["resource_type"], event["resource"], subject, event["commit_status"]
 
 
-def told(kind: Kind, versions: Iterable[Row]) -> Iterable[Row]:
+def told(kind: EventKind, versions: Iterable[Row]) -> Iterable[Row]:
     """The events that versions of one kind tell."""
     rows = list(versions)
     begun = {(identity(kind, r), r["valid_from_offset"]) for r in rows}
@@ -135,12 +136,12 @@ def told(kind: Kind, versions: Iterable[Row]) -> Iterable[Row]:
             yield event(kind, row, operation, "to", row["end_commit_status"])
 
 
-def identity(kind: Kind, row: Row) -> tuple[Any, ...]:
+def identity(kind: EventKind, row: Row) -> tuple[Any, ...]:
     """Which thing a version is of: the key of its table without cluster and offset."""
     return tuple(row[name] for name in kind.table.key[1:-1])
 
 
-def event(kind: Kind, row: Row, operation: str, part: str, status: str | None) -> Row:
+def event(kind: EventKind, row: Row, operation: str, part: str, status: str | None) -> Row:
     return {
         "offset": row[f"valid_{part}_offset"],
         "changed_at": row[f"valid_{part}_at"],

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from dashboards.report.lanes import Replica
+from dashboards.report.lanes import LaneReplica
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class BoundProof:
     """A bound that says more than those known before (lower) or after (upper) it."""
 
     at: int
@@ -27,7 +27,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BoundStep:
     """Between two moments the high watermark was at least `lower` and at most `upper`; None: not bounded."""
 
     start: int
@@ -49,9 +49,9 @@ class LogEnd:
 class Bounds:
     """The picture: steps in the order of time, proofs, and the log ends by replica."""
 
-    steps: tuple[Step, ...]
-    proofs: tuple[Proof, ...]
-    log_ends: dict[Replica, tuple[LogEnd, ...]]
+    steps: tuple[BoundStep, ...]
+    proofs: tuple[BoundProof, ...]
+    log_ends: dict[LaneReplica, tuple[LogEnd, ...]]
 
     @property
     def lowest(self) -> int:
@@ -70,7 +70,7 @@ def bounds_of(rows: dict[str, list[Row]], start: int, end: int) -> Bounds | None
     """The bounds over [start, end] in ms; None where nothing is known."""
     proofs = sorted(
         (
-            Proof(
+            BoundProof(
                 row["as_of"],
                 row["upper_bound"] if row["lower_bound"] is None else row["lower_bound"],
                 row["lower_bound"] is not None,
@@ -81,10 +81,10 @@ def bounds_of(rows: dict[str, list[Row]], start: int, end: int) -> Bounds | None
         ),
         key=lambda p: (p.at, not p.is_lower, p.bound),
     )
-    log_ends: dict[Replica, list[LogEnd]] = {}
+    log_ends: dict[LaneReplica, list[LogEnd]] = {}
     for row in sorted(rows.get("captures", []), key=lambda r: (r["captured_at"], r["log_end_offset"] or 0)):
         if row["log_end_offset"] is not None:
-            log_ends.setdefault(Replica(row["node_id"], row["directory_id"]), []).append(
+            log_ends.setdefault(LaneReplica(row["node_id"], row["directory_id"]), []).append(
                 LogEnd(row["captured_at"], row["log_end_offset"], row["last_leader_epoch"])
             )
     if not proofs and not log_ends:
@@ -96,7 +96,7 @@ def bounds_of(rows: dict[str, list[Row]], start: int, end: int) -> Bounds | None
     )
 
 
-def steps_of(proofs: Sequence[Proof], start: int, end: int) -> list[Step]:
+def steps_of(proofs: Sequence[BoundProof], start: int, end: int) -> list[BoundStep]:
     """Both bounds between each two moments of proof, from start to end."""
     moments = sorted({start, end, *(min(max(p.at, start), end) for p in proofs)})
     lowers = sorted((p.at, p.bound) for p in proofs if p.is_lower)
@@ -115,4 +115,4 @@ def steps_of(proofs: Sequence[Proof], start: int, end: int) -> list[Step]:
             best = uppers[position][1] if best is None else min(best, uppers[position][1])
             position += 1
         upper_at[moment] = best
-    return [Step(a, b, lower_at[a], upper_at[b]) for a, b in pairwise(moments)]
+    return [BoundStep(a, b, lower_at[a], upper_at[b]) for a, b in pairwise(moments)]

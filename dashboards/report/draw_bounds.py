@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from dashboards.report.bounds import Bounds, LogEnd, Step
+from dashboards.report.bounds import Bounds, BoundStep, LogEnd
 from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, line, mark, pct, swatch, time_grid
 from dashboards.report.formatting import number, short, utc
-from dashboards.report.lanes import Replica
+from dashboards.report.lanes import LaneReplica
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
 
@@ -76,7 +76,7 @@ def told(bounds: Bounds) -> str:
     return f"{'; '.join(words) or 'The captures prove no bound of the high watermark'}."
 
 
-def draw_step(step: Step, time: TimeScale, scale: Scale) -> Markup:
+def draw_step(step: BoundStep, time: TimeScale, scale: Scale) -> Markup:
     """The band between two moments, its lower and its upper edge; open where there is no bound."""
     left, right = time.x(step.start), time.x(step.end)
     top = TOP if step.upper is None else scale.y(step.upper)
@@ -101,7 +101,7 @@ def draw_step(step: Step, time: TimeScale, scale: Scale) -> Markup:
     return mark(f"{lower}, {upper}, from {utc(step.start)} to {utc(step.end)}", *shapes, kind="step")
 
 
-def draw_risers(before: Step, after: Step, time: TimeScale, scale: Scale) -> list[Markup]:
+def draw_risers(before: BoundStep, after: BoundStep, time: TimeScale, scale: Scale) -> list[Markup]:
     """The upright parts of both edges where a bound changes."""
     x = time.x(after.start)
     found = []
@@ -112,7 +112,7 @@ def draw_risers(before: Step, after: Step, time: TimeScale, scale: Scale) -> lis
 
 
 def draw_log_ends(
-    replica: Replica, ends: tuple[LogEnd, ...], index: int, aside: float, time: TimeScale, scale: Scale
+    replica: LaneReplica, ends: tuple[LogEnd, ...], index: int, aside: float, time: TimeScale, scale: Scale
 ) -> list[Markup]:
     """A replica's log ends, `aside` by some pixels, joined by a thin line."""
     colour = f"replica r{index % len(SHAPES)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, mark, span, swatch, time_grid
 from dashboards.report.formatting import count, duration, listed, short, utc
-from dashboards.report.lanes import Change, Doubt, Gap, Lane, Lanes, Led
+from dashboards.report.lanes import Doubt, Gap, Lane, Lanes, Led, SetChange
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
 
@@ -138,9 +138,9 @@ def draw_gap(gap: Gap, scale: TimeScale, bottom: float) -> Markup:
     return mark(words, shape, kind="gap")
 
 
-def grouped(changes: Iterable[Change], scale: TimeScale) -> list[tuple[float, list[Change]]]:
+def grouped(changes: Iterable[SetChange], scale: TimeScale) -> list[tuple[float, list[SetChange]]]:
     """Changes that would overlap, together; with the place of the first."""
-    groups: list[tuple[float, list[Change]]] = []
+    groups: list[tuple[float, list[SetChange]]] = []
     for change in sorted(changes, key=lambda c: c.at):
         x = scale.x(change.at)
         if groups and x - groups[-1][0] < SEPARATE:
@@ -150,7 +150,7 @@ def grouped(changes: Iterable[Change], scale: TimeScale) -> list[tuple[float, li
     return groups
 
 
-def draw_changes(changes: list[Change], x: float) -> Markup:
+def draw_changes(changes: list[SetChange], x: float) -> Markup:
     """A round mark with the sign of the change, or how many there are."""
     statuses = [c.status for c in changes]
     status = next(s for s in WORST if s in statuses)
@@ -163,7 +163,7 @@ def draw_changes(changes: list[Change], x: float) -> Markup:
     return mark(words, at(x, CHANGES_Y, *shapes), kind=f"change {status or 'committed'}")
 
 
-def change_words(change: Change) -> str:
+def change_words(change: SetChange) -> str:
     """+ node 4 at 355/e1, truncated by epoch 3."""
     whom = listed(f"{VERBS[kind]} node {voter}" for kind, voter, *_ in change.parts)
     status = status_words(change.status, change.truncated_by_epoch)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from dashboards.report import admin_events, under_min_isr
-from dashboards.report.queries import NEWEST, Row, Rows, Tables, plain
+from dashboards.report.queries import NEWEST, LakeTables, Row, Rows, plain
 from transforms.lake.tables import CONFIGS, PARTITIONS
 
 WHEN = ("valid_from_offset", "valid_to_offset", "valid_from_at", "valid_to_at", "commit_status")
@@ -23,7 +23,7 @@ WHEN = ("valid_from_offset", "valid_to_offset", "valid_from_at", "valid_to_at", 
 LOOKED_AT = 4 * NEWEST
 
 
-def thin_spans(tables: Tables) -> Rows:
+def thin_spans(tables: LakeTables) -> Rows:
     """When which partition was under min ISR."""
     of_all = (ds.field("resource_type") == "TOPIC") | (ds.field("resource_name") == "")
     names = ("resource_type", "resource_name", "value", *WHEN)
@@ -35,7 +35,7 @@ def thin_spans(tables: Tables) -> Rows:
     return under_min_isr.spans(tables.rows(PARTITIONS, *names, where=may_be_thin), settings)
 
 
-def newest_versions(tables: Tables, kind: admin_events.Kind) -> Rows:
+def newest_versions(tables: LakeTables, kind: admin_events.EventKind) -> Rows:
     """The versions of each cluster that began or ended last."""
     names = (*kind.columns, *WHEN, "record_offset", "ended_by", "end_commit_status")
     found = tables.columns(kind.table, *names, where=moved() if kind.table is PARTITIONS else None)
@@ -59,7 +59,7 @@ def moved() -> Any:
 
 def ask_histories(lake: Path, clusters: Sequence[str], thin: Iterable[Row]) -> dict[str, dict[str, Rows]]:
     """By cluster what the sections on the metadata hold; `thin` are spans of theirs and maybe of others."""
-    tables = Tables(lake, clusters)
+    tables = LakeTables(lake, clusters)
     thin_ones = by_cluster(thin)
     versions = {kind.table.name: by_cluster(newest_versions(tables, kind)) for kind in admin_events.KINDS}
     found = {}

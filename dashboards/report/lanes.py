@@ -22,7 +22,7 @@ ELECTION_RULE = 23
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Replica:
+class LaneReplica:
     """A node and one of its directories."""
 
     node_id: int
@@ -84,7 +84,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SetChange:
     """Membership changes of one set."""
 
     at: int
@@ -99,7 +99,7 @@ class Change:
 class Lane:
     """What happened to a replica."""
 
-    replica: Replica
+    replica: LaneReplica
     voting: list[Voting] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     led: list[Led] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Lanes:
 
     lanes: tuple[Lane, ...]
     gaps: tuple[Gap, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[SetChange, ...]
     scale: TimeScale
     end: int
 
@@ -147,7 +147,7 @@ class Roster:
     """Lanes by replica. A set's voter without a directory is the node's one captured or named directory."""
 
     def __init__(self, sets: Iterable[Row], captures: Iterable[Row]) -> None:
-        self._lanes: dict[Replica, Lane] = {}
+        self._lanes: dict[LaneReplica, Lane] = {}
         self._directories: dict[int, list[str]] = {}
         named = [(v["voter_id"], v["directory_id"]) for s in sets for v in s["voters"] or ()]
         named += [(c["node_id"], c["directory_id"]) for c in captures]
@@ -160,7 +160,7 @@ class Roster:
         known = self._directories.get(node, [])
         if directory == UNKNOWN_DIRECTORY and len(known) == 1:
             directory = known[0]
-        replica = Replica(node, directory)
+        replica = LaneReplica(node, directory)
         return self._lanes.setdefault(replica, Lane(replica))
 
     def sorted(self) -> list[Lane]:
@@ -176,14 +176,14 @@ class Roster:
         )
 
 
-def changes_of(rows: dict[str, list[Row]]) -> list[Change]:
+def changes_of(rows: dict[str, list[Row]]) -> list[SetChange]:
     """Membership changes, oldest first, those of one set together."""
     replaced = {(s["offset"], s["leader_epoch"]): s["truncated_by_epoch"] for s in rows.get("sets", [])}
     by_set: dict[tuple[int, int], list[Row]] = {}
     for row in rows.get("changes", []):
         by_set.setdefault((row["offset"], row["leader_epoch"]), []).append(row)
     return [
-        Change(
+        SetChange(
             at=parts[0]["changed_at"],
             offset=offset,
             leader_epoch=epoch,

@@ -46,7 +46,7 @@ NEWEST = 60
 NEWEST_SETS = 200
 
 
-class Tables:
+class LakeTables:
     """The lake's tables, of all clusters or of some."""
 
     def __init__(self, lake: Path, clusters: Sequence[str] = ()) -> None:
@@ -79,7 +79,7 @@ def plain(value: Any) -> Any:
 # --- the fleet: a row a cluster --------------------------------------------------------------------
 
 
-def fleet_captures(tables: Tables) -> Rows:
+def fleet_captures(tables: LakeTables) -> Rows:
     found = tables.columns(CAPTURES, "node_id", "directory_id", "captured_at", "log_end_offset")
     if found is None:
         return []
@@ -95,7 +95,7 @@ def fleet_captures(tables: Tables) -> Rows:
     )
 
 
-def fleet_voters(tables: Tables) -> Rows:
+def fleet_voters(tables: LakeTables) -> Rows:
     """The newest set that is in force in the log, as view current_voters has it."""
     in_force = ds.field("in_force_to_offset").is_null() & (
         ds.field("commit_status").is_null() | (ds.field("commit_status") != "truncated")
@@ -104,7 +104,7 @@ def fleet_voters(tables: Tables) -> Rows:
     return last_of(tables.rows(VOTER_SETS, *names, where=in_force), "offset")
 
 
-def fleet_epochs(tables: Tables) -> Rows:
+def fleet_epochs(tables: LakeTables) -> Rows:
     found = tables.columns(EPOCHS, "leader_epoch", "leader_id", "elected_at")
     if found is None:
         return []
@@ -117,18 +117,18 @@ def fleet_epochs(tables: Tables) -> Rows:
     )
 
 
-def fleet_changes(tables: Tables) -> Rows:
+def fleet_changes(tables: LakeTables) -> Rows:
     names = ("offset", "leader_epoch", "kind", "voter_id", "changed_at", "commit_status")
     timed = ds.field("changed_at").is_valid()
     return last_of(tables.rows(VOTER_CHANGES, *names, where=timed), "changed_at", "offset", "voter_id")
 
 
-def fleet_lower_bounds(tables: Tables) -> Rows:
+def fleet_lower_bounds(tables: LakeTables) -> Rows:
     found = tables.columns(HIGH_WATERMARKS, "lower_bound", where=ds.field("lower_bound").is_valid())
     return [] if found is None else grouped(found, lower_bound=("lower_bound", "max"))
 
 
-def fleet_upper_bounds(tables: Tables) -> Rows:
+def fleet_upper_bounds(tables: LakeTables) -> Rows:
     """The newest upper bound; of several at that moment the lowest."""
     valid = ds.field("upper_bound").is_valid()
     found = tables.columns(HIGH_WATERMARKS, "as_of", "upper_bound", where=valid)
@@ -138,23 +138,23 @@ def fleet_upper_bounds(tables: Tables) -> Rows:
     return grouped(ordered, upper_bound=("upper_bound", "last"), upper_as_of=("as_of", "last"))
 
 
-def fleet_committed(tables: Tables) -> Rows:
+def fleet_committed(tables: LakeTables) -> Rows:
     found = tables.columns(LOG_RANGES, "end_offset", where=ds.field("commit_status") == "committed")
     return [] if found is None else grouped(found, committed_end_offset=("end_offset", "max"))
 
 
-def fleet_quarantine(tables: Tables) -> Rows:
+def fleet_quarantine(tables: LakeTables) -> Rows:
     found = tables.columns(QUARANTINE, "size_bytes", where=ds.field("reason") != "torn_tail")
     if found is None:
         return []
     return grouped(found, stretches=("size_bytes", "count"), size_bytes=("size_bytes", "sum"))
 
 
-def fleet_findings(tables: Tables) -> Rows:
+def fleet_findings(tables: LakeTables) -> Rows:
     return severities(tables.rows(FINDINGS, "severity", where=ds.field("state") == "open"))
 
 
-def fleet_resolved(tables: Tables) -> Rows:
+def fleet_resolved(tables: LakeTables) -> Rows:
     """Errors that newer captures show no more."""
     resolved = (ds.field("state") == "resolved") & (ds.field("severity") == "error")
     found = tables.columns(FINDINGS, "last_seen_at", where=resolved)
@@ -163,17 +163,17 @@ def fleet_resolved(tables: Tables) -> Rows:
     return grouped(found, errors=("last_seen_at", "count"), last_seen_at=("last_seen_at", "max"))
 
 
-def fleet_expectations(tables: Tables) -> Rows:
+def fleet_expectations(tables: LakeTables) -> Rows:
     """Those that did not hold when they were asked last."""
     return severities(standing(tables.lake, **tables.chosen))
 
 
-def fleet_names(tables: Tables) -> Rows:
+def fleet_names(tables: LakeTables) -> Rows:
     """What people call the clusters, and whom to call."""
     return tables.rows(CLUSTER_NAMES, "name", "environment", "owner")
 
 
-def fleet_failures(tables: Tables) -> Rows:
+def fleet_failures(tables: LakeTables) -> Rows:
     """Clusters of which the newest captures could not be derived."""
     return tables.rows(DERIVATIONS, "failure", where=ds.field("failure").is_valid())
 
@@ -210,7 +210,7 @@ def severities(rows: Iterable[Row]) -> Rows:
     return list(counts.values())
 
 
-FLEET: dict[str, Callable[[Tables], Rows]] = {
+FLEET: dict[str, Callable[[LakeTables], Rows]] = {
     "captures": fleet_captures,
     "voters": fleet_voters,
     "epochs": fleet_epochs,
@@ -229,7 +229,7 @@ FLEET: dict[str, Callable[[Tables], Rows]] = {
 
 def ask_fleet(lake: Path, clusters: Sequence[str]) -> dict[str, Rows]:
     """The rows of each kind."""
-    tables = Tables(lake, clusters)
+    tables = LakeTables(lake, clusters)
     return {kind: ask(tables) for kind, ask in FLEET.items()}
 
 
@@ -286,7 +286,7 @@ TOLD: dict[str, tuple[Table, tuple[str, ...]]] = {
 
 def ask_detail(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]]:
     """By cluster the rows of each kind, few however many there are in the tables."""
-    tables = Tables(lake, clusters)
+    tables = LakeTables(lake, clusters)
     found: dict[str, dict[str, Rows]] = {cluster: {} for cluster in clusters}
     for kind, (table, names) in TOLD.items():
         for row in tables.rows(table, *names):
@@ -297,7 +297,7 @@ def ask_detail(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]
 def ask_lake(lake: Path) -> Rows:
     """What was expected of the lake as a whole, as it was asked last."""
     table, names = TOLD["expectations"]
-    return aggregates.asked_last(Tables(lake, [WHOLE_LAKE]).rows(table, *names))
+    return aggregates.asked_last(LakeTables(lake, [WHOLE_LAKE]).rows(table, *names))
 
 
 def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:

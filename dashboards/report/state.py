@@ -37,7 +37,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NewestChange:
     """The newest membership change."""
 
     kind: str
@@ -72,7 +72,7 @@ class ClusterState:
     committed_end_offset: int | None
     errors: int
     warnings: int
-    change: Change | None
+    change: NewestChange | None
     reasons: tuple[Reason, ...]
 
     @property
@@ -135,8 +135,8 @@ def cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSta
     )
 
 
-def last_change(row: Row) -> Change:
-    return Change(row["kind"], row["voter_id"], row["changed_at"], row["commit_status"])
+def last_change(row: Row) -> NewestChange:
+    return NewestChange(row["kind"], row["voter_id"], row["changed_at"], row["commit_status"])
 
 
 def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:

@@ -35,7 +35,7 @@ STEPS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ScaleSegment:
     """Times [start, end] in ms on [left, right] in percent; folded where time is not in proportion."""
 
     start: int
@@ -50,7 +50,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class AxisTick:
     """A label of the axis; `day` where the date changes. Minor ones may be hidden on a narrow screen."""
 
     x: float
@@ -63,7 +63,7 @@ class Tick:
 class TimeScale:
     """Stretches one after the other, at least one."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[ScaleSegment, ...]
 
     @property
     def start(self) -> int:
@@ -81,12 +81,12 @@ class TimeScale:
         return self.stretches[-1].right
 
     @property
-    def folds(self) -> list[Stretch]:
+    def folds(self) -> list[ScaleSegment]:
         return [s for s in self.stretches if s.folded]
 
-    def ticks(self) -> list[Tick]:
+    def ticks(self) -> list[AxisTick]:
         """Labels for what is drawn in proportion, none too close to another."""
-        found: list[Tick] = []
+        found: list[AxisTick] = []
         day = None
         for stretch in self.stretches:
             if stretch.folded or stretch.end == stretch.start:
@@ -99,13 +99,13 @@ class TimeScale:
                 today = moment(ms).strftime("%Y-%m-%d")
                 label = today if step >= DAY else moment(ms).strftime(clock_format(step))
                 found.append(
-                    Tick(x, label, today if today != day and step < DAY else None, len(found) % 2 == 1)
+                    AxisTick(x, label, today if today != day and step < DAY else None, len(found) % 2 == 1)
                 )
                 day = today
         return found
 
 
-def step_for(stretch: Stretch) -> int:
+def step_for(stretch: ScaleSegment) -> int:
     """Milliseconds between labels of a stretch."""
     room = max((stretch.right - stretch.left) / LABEL_WIDTH, 1.0)
     least = (stretch.end - stretch.start) / room
@@ -124,16 +124,16 @@ def time_scale(times: Iterable[int]) -> TimeScale | None:
     if not moments:
         return None
     if len(moments) == 1:
-        return TimeScale((Stretch(moments[0], moments[0], LEFT, RIGHT, False),))
+        return TimeScale((ScaleSegment(moments[0], moments[0], LEFT, RIGHT, False),))
     folded = quiet(moments)
     lengths = [(a, b, (a, b) in folded) for a, b in pairwise(moments)]
     drawn = sum(b - a for a, b, fold in lengths if not fold)
     room = RIGHT - LEFT - FOLD_WIDTH * len(folded)
-    stretches: list[Stretch] = []
+    stretches: list[ScaleSegment] = []
     x = LEFT
     for start, end, fold in merged(lengths):
         width = FOLD_WIDTH if fold else room * (end - start) / drawn
-        stretches.append(Stretch(start, end, x, x + width, fold))
+        stretches.append(ScaleSegment(start, end, x, x + width, fold))
         x += width
     return TimeScale(tuple(stretches))
 

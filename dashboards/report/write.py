@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dashboards.report.history_queries import ask_histories, thin_now, thin_spans
 from dashboards.report.page import page
-from dashboards.report.queries import Tables, ask_detail, ask_fleet, ask_lake
+from dashboards.report.queries import LakeTables, ask_detail, ask_fleet, ask_lake
 from dashboards.report.state import fleet
 
 # So many clusters, those that need a person most, are told one by one; the page's size may stop earlier.
@@ -33,7 +33,7 @@ def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ())
 
     Raises UnknownClusterError, and OSError where the file cannot be written.
     """
-    thin = thin_spans(Tables(lake, clusters))
+    thin = thin_spans(LakeTables(lake, clusters))
     states = fleet(ask_fleet(lake, clusters) | thin_now(thin), now)
     missing = sorted(set(clusters) - {s.cluster_id for s in states})
     if missing:

@@ -30,7 +30,7 @@ class ArchiveError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """A file in an archive. modified_at: seconds since the epoch. open: None where it is no regular file."""
 
     name: str
@@ -98,28 +98,28 @@ def target_of(folder: Path, name: str) -> Path | None:
     return folder.joinpath(*parts)
 
 
-def members(archive: Path) -> Iterator[Member]:
+def members(archive: Path) -> Iterator[ArchiveMember]:
     """What is in an archive but directories, in its order."""
     return zip_members(archive) if archive.name.lower().endswith(".zip") else tar_members(archive)
 
 
-def tar_members(archive: Path) -> Iterator[Member]:
+def tar_members(archive: Path) -> Iterator[ArchiveMember]:
     with tarfile.open(archive, "r|*") as tar:
         for info in tar:
             if not info.isdir():
-                yield Member(
+                yield ArchiveMember(
                     info.name, info.mtime, (lambda i=info: tar.extractfile(i)) if info.isreg() else None
                 )
 
 
-def zip_members(archive: Path) -> Iterator[Member]:
+def zip_members(archive: Path) -> Iterator[ArchiveMember]:
     with zipfile.ZipFile(archive) as packed:
         for info in packed.infolist():
             if not info.is_dir():
                 # The upper half is the mode of Unix: a link's content would be its target.
                 regular = info.external_attr >> 28 in (0, 0o10)
                 opening = (lambda i=info: packed.open(i)) if regular else None
-                yield Member(info.filename, zip_time(info), opening)
+                yield ArchiveMember(info.filename, zip_time(info), opening)
 
 
 def zip_time(info: zipfile.ZipInfo) -> float:

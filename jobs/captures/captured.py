@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jobs.captures.input_files import Segment
+from jobs.captures.input_files import CopiedSegment
 from jobs.captures.planning import PlannedCapture
 from transforms.ingest import capture_rows
-from transforms.ingest.epoch_ranges import KEPT, Piece, join_pieces
+from transforms.ingest.epoch_ranges import KEPT, FileEpochRange, join_pieces
 from transforms.ingest.order_faults import order_faults
 from transforms.lake.arrow_rows import moment
 from transforms.lake.tables import PARSER_VERSION
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 def captured_rows(
     copies: Sequence[PlannedCapture],
-    runs: Iterable[tuple[Segment, list[Piece]]],
+    runs: Iterable[tuple[CopiedSegment, list[FileEpochRange]]],
     checkpoints: Iterable[Row],
     damage: Iterable[Row],
     versions: Mapping[str, list[Row]],
@@ -28,7 +28,7 @@ def captured_rows(
     runs: the stretches of each segment. checkpoints and damage bear `copy`. versions: a cluster's
     KRaftVersion records.
     """
-    pieces_of: dict[int, list[Piece]] = {number: [] for number in range(len(copies))}
+    pieces_of: dict[int, list[FileEpochRange]] = {number: [] for number in range(len(copies))}
     for segment, pieces in runs:
         pieces_of[segment.copy] += pieces
     held_of, damage_of = map(capture_rows.by_copy, (checkpoints, damage))
@@ -43,7 +43,9 @@ def captured_rows(
     return rows
 
 
-def segment_rows(runs: Iterable[tuple[Segment, list[Piece]]], damaged: set[tuple[int, str]]) -> list[Row]:
+def segment_rows(
+    runs: Iterable[tuple[CopiedSegment, list[FileEpochRange]]], damaged: set[tuple[int, str]]
+) -> list[Row]:
     """A row of segments each that could be opened. damaged: copy and name of those that lost something."""
     rows = []
     for segment, pieces in runs:
@@ -73,7 +75,7 @@ def segment_rows(runs: Iterable[tuple[Segment, list[Piece]]], damaged: set[tuple
     return rows
 
 
-def piece_column(piece: Piece) -> Row:
+def piece_column(piece: FileEpochRange) -> Row:
     """A stretch as segments.runs holds it."""
     return {name: getattr(piece, name) for name in KEPT}
 

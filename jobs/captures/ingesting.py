@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from jobs.captures.describe_files import DescribeFile
-from jobs.captures.planning import Plan, PlannedCapture
-from jobs.captures.reading import Reading, Run
+from jobs.captures.planning import PlannedCapture, ReadPlan
+from jobs.captures.reading import Reading, WritingRun
 from jobs.runtime.progress import Progress
 from transforms.ingest.capture_rows import better
 from transforms.lake.arrow_rows import moment, to_frame
@@ -58,7 +58,7 @@ class News:
     described: tuple[DescribeFile, ...]
 
 
-def news(lake: Path, plan: Plan) -> News:
+def news(lake: Path, plan: ReadPlan) -> News:
     """What is new of what was planned. Only small tables are asked, nothing is written."""
     known = known_captures(lake, plan)
     held = {c.capture_id for c in plan.captures} - expired_captures(lake, plan)
@@ -70,7 +70,7 @@ def news(lake: Path, plan: Plan) -> News:
     return News(known, unread, new_outputs(lake, plan))
 
 
-def from_known(plan: Plan, news: News) -> Ingested:
+def from_known(plan: ReadPlan, news: News) -> Ingested:
     """What the plan alone adds: captures' times stated better, observations."""
     counts = {
         "captures": len(plan.captures),
@@ -92,9 +92,9 @@ def from_known(plan: Plan, news: News) -> Ingested:
 
 def ingest(
     lake: Lake,
-    plan: Plan,
+    plan: ReadPlan,
     news: News,
-    run: Run,
+    run: WritingRun,
     progress: Progress,
     fetch: Callable[[Iterable[Path]], None],
 ) -> Ingested:
@@ -116,14 +116,14 @@ def ingest(
     return result
 
 
-def known_captures(lake: Path, plan: Plan) -> dict[str, Row]:
+def known_captures(lake: Path, plan: ReadPlan) -> dict[str, Row]:
     """The rows of the planned captures that the lake holds, by capture_id; no session is needed."""
     ids = {c.capture_id for c in plan.captures}
     rows = rows_with(lake, CAPTURES, cluster_id=plan.clusters, capture_id=ids)
     return {row["capture_id"]: row for row in rows}
 
 
-def expired_captures(lake: Path, plan: Plan) -> set[str]:
+def expired_captures(lake: Path, plan: ReadPlan) -> set[str]:
     """Those of the planned captures that were in the lake and have expired."""
     ids = {c.capture_id for c in plan.captures}
     columns = ["capture_id"]
@@ -131,7 +131,7 @@ def expired_captures(lake: Path, plan: Plan) -> set[str]:
     return {row["capture_id"] for row in rows}
 
 
-def new_outputs(lake: Path, plan: Plan) -> tuple[DescribeFile, ...]:
+def new_outputs(lake: Path, plan: ReadPlan) -> tuple[DescribeFile, ...]:
     """The planned describe outputs that the lake does not hold."""
     clusters = {file.cluster_id for file in plan.described}
     rows = rows_with(lake, OBSERVATIONS, ["cluster_id", "observation_id"], cluster_id=clusters)
@@ -166,7 +166,7 @@ def observed(lake: Lake, rows: list[Row]) -> DataFrame:
     return to_frame(lake.spark, rows, schema)
 
 
-def commit(lake: Lake, ingested: Ingested, run: Run) -> None:
+def commit(lake: Lake, ingested: Ingested, run: WritingRun) -> None:
     """Write observations, segments and, last of all, captures: from then on their content is known."""
     if ingested.observations:
         observations = [row | run.columns for row in ingested.observations]

@@ -13,8 +13,8 @@ import pyarrow as pa
 from jobs.captures.planning import PlannedCapture
 from kraft_core.format.capture import FileIdentity, file_identity
 from kraft_core.format.controller_dir import CheckpointFile, SegmentFile
-from transforms.ingest.decoding import Source
-from transforms.ingest.epoch_ranges import Piece
+from transforms.ingest.decoding import SourceFile
+from transforms.ingest.epoch_ranges import FileEpochRange
 from transforms.ingest.scanning import FILES
 
 Row = dict[str, Any]
@@ -23,14 +23,14 @@ BYTES_PER_TASK = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSegment:
     """What the lake holds of a segment already: its first bytes, every one of them good."""
 
     size_bytes: int = 0
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[FileEpochRange, ...] = ()
 
 
-NOTHING = Known()
+NOTHING = KnownSegment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class CapturedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment(CapturedFile):
+class CopiedSegment(CapturedFile):
     """A segment of a captured copy."""
 
     file: SegmentFile
-    known: Known = NOTHING
+    known: KnownSegment = NOTHING
 
     @property
     def size_bytes(self) -> int:
@@ -75,7 +75,7 @@ class Segment(CapturedFile):
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint(CapturedFile):
+class CopiedCheckpoint(CapturedFile):
     """A checkpoint of a captured copy."""
 
     file: CheckpointFile
@@ -101,26 +101,26 @@ class Checkpoint(CapturedFile):
         return {"path": str(self.path.absolute()), "start": 0, "size_bytes": self.size_bytes}
 
 
-def segments_of(copies: Sequence[PlannedCapture]) -> list[Segment]:
+def segments_of(copies: Sequence[PlannedCapture]) -> list[CopiedSegment]:
     """Every segment of the copies."""
     return [
-        Segment(number, copy, file, digests.get(file.path.name))
+        CopiedSegment(number, copy, file, digests.get(file.path.name))
         for number, copy in enumerate(copies)
         for digests in [digests_of(copy)]
         for file in copy.directory.segments
     ]
 
 
-def checkpoints_of(copies: Sequence[PlannedCapture]) -> list[Checkpoint]:
+def checkpoints_of(copies: Sequence[PlannedCapture]) -> list[CopiedCheckpoint]:
     """Every finished checkpoint of the copies, and the bootstrap ones."""
     found = []
     for number, copy in enumerate(copies):
         digests = digests_of(copy)
         for file in copy.directory.checkpoints:
-            found.append(Checkpoint(number, copy, file, digests.get(file.path.name)))
+            found.append(CopiedCheckpoint(number, copy, file, digests.get(file.path.name)))
         bootstrap = copy.directory.bootstrap
         if bootstrap is not None:
-            found.append(Checkpoint(number, copy, bootstrap, edges_of(bootstrap)))
+            found.append(CopiedCheckpoint(number, copy, bootstrap, edges_of(bootstrap)))
     return found
 
 
@@ -136,7 +136,9 @@ def edges_of(file: CheckpointFile) -> FileIdentity | None:
         return None
 
 
-def files_table(files: Sequence[Segment] | Sequence[Checkpoint], cores: int) -> tuple[pa.Table, int]:
+def files_table(
+    files: Sequence[CopiedSegment] | Sequence[CopiedCheckpoint], cores: int
+) -> tuple[pa.Table, int]:
     """Rows of scanning.FILES and the number of tasks, each with a like share of files and bytes.
 
     The place in the sequence is a file's number.
@@ -151,17 +153,17 @@ def files_table(files: Sequence[Segment] | Sequence[Checkpoint], cores: int) -> 
     return pa.Table.from_pylist(rows, schema=FILES), tasks
 
 
-def sources_of(segments: Sequence[Segment]) -> tuple[list[Source], int]:
+def sources_of(segments: Sequence[CopiedSegment]) -> tuple[list[SourceFile], int]:
     """The segments as sources of batches, one after the other, and the bytes of them all."""
     addresses, size = addresses_of(segments)
     sources = [
-        Source(address, s.known.size_bytes, str(s.path.absolute()), s.capture.who.cluster_id)
+        SourceFile(address, s.known.size_bytes, str(s.path.absolute()), s.capture.who.cluster_id)
         for address, s in zip(addresses, segments, strict=True)
     ]
     return sources, size
 
 
-def addresses_of(files: Sequence[Segment] | Sequence[Checkpoint]) -> tuple[list[int], int]:
+def addresses_of(files: Sequence[CopiedSegment] | Sequence[CopiedCheckpoint]) -> tuple[list[int], int]:
     """Where what is read of each file would begin if it all lay in one piece, and the bytes of that."""
     *addresses, size = accumulate((f.size_bytes for f in files), initial=0)
     return addresses, size

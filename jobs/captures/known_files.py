@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.captures.input_files import Checkpoint, Known, Segment
+from jobs.captures.input_files import CopiedCheckpoint, CopiedSegment, KnownSegment
 from kraft_core.format.capture import file_identity
 from transforms.ingest.checkpoints import snapshot_id
-from transforms.ingest.epoch_ranges import Piece
+from transforms.ingest.epoch_ranges import FileEpochRange
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.tables import PARSER_VERSION, SEGMENTS, SNAPSHOTS
 
@@ -32,7 +32,7 @@ SAME_CHECKPOINT = ("cluster_id", "end_offset", "leader_epoch", *SAME_SEGMENT)
 OF_CHECKPOINT = ("content_digest", "kind", "complete", "kraft_version")
 
 
-def with_known(lake: Path, segments: Sequence[Segment]) -> list[Segment]:
+def with_known(lake: Path, segments: Sequence[CopiedSegment]) -> list[CopiedSegment]:
     """The segments, each with what of it is known."""
     candidates = longest_known(lake, segments)
     with ThreadPoolExecutor(8) as threads:
@@ -41,12 +41,12 @@ def with_known(lake: Path, segments: Sequence[Segment]) -> list[Segment]:
     pieces = pieces_of(lake, list(chosen.values()))
     found = list(segments)
     for number, row in chosen.items():
-        known = Known(row["size_bytes"], pieces[row["capture_id"], row["base_offset"]])
+        known = KnownSegment(row["size_bytes"], pieces[row["capture_id"], row["base_offset"]])
         found[number] = replace(segments[number], known=known)
     return found
 
 
-def longest_known(lake: Path, segments: Sequence[Segment]) -> dict[int, Row]:
+def longest_known(lake: Path, segments: Sequence[CopiedSegment]) -> dict[int, Row]:
     """By place in the sequence: the longest known state of the segment that is no longer than it is now."""
     if not exists(lake, SEGMENTS) or not segments:
         return {}
@@ -65,7 +65,7 @@ def longest_known(lake: Path, segments: Sequence[Segment]) -> dict[int, Row]:
     return {row["number"]: row for row in ordered.take(first).to_pylist()}
 
 
-def wanted_segments(segments: Sequence[Segment]) -> pa.Table:
+def wanted_segments(segments: Sequence[CopiedSegment]) -> pa.Table:
     """What identifies each segment that could be opened, and its size now."""
     schema = pa.schema(
         [
@@ -92,7 +92,7 @@ def wanted_segments(segments: Sequence[Segment]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def agrees(segment: Segment, known: Row) -> bool:
+def agrees(segment: CopiedSegment, known: Row) -> bool:
     """Whether the segment begins with the bytes that are known, by the edges of those bytes."""
     now = segment.digests
     if now is None:
@@ -105,18 +105,18 @@ def agrees(segment: Segment, known: Row) -> bool:
     return (now.head_digest, now.tail_digest) == (known["head_digest"], known["tail_digest"])
 
 
-def pieces_of(lake: Path, rows: list[Row]) -> dict[tuple[str, int], tuple[Piece, ...]]:
+def pieces_of(lake: Path, rows: list[Row]) -> dict[tuple[str, int], tuple[FileEpochRange, ...]]:
     """The stretches of known segments, by capture_id and base offset."""
     clusters, captures = ({row[name] for row in rows} for name in ("cluster_id", "capture_id"))
     columns = ("capture_id", "base_offset", "runs")
     held = rows_with(lake, SEGMENTS, columns, cluster_id=clusters, capture_id=captures) if rows else []
     return {
-        (row["capture_id"], row["base_offset"]): tuple(Piece(**piece) for piece in row["runs"] or [])
+        (row["capture_id"], row["base_offset"]): tuple(FileEpochRange(**piece) for piece in row["runs"] or [])
         for row in held
     }
 
 
-def known_checkpoints(lake: Path, checkpoints: Sequence[Checkpoint]) -> dict[int, Row]:
+def known_checkpoints(lake: Path, checkpoints: Sequence[CopiedCheckpoint]) -> dict[int, Row]:
     """By place in the sequence: the row of a complete checkpoint with the same name, size and edges."""
     if not exists(lake, SNAPSHOTS) or not checkpoints:
         return {}
@@ -131,7 +131,7 @@ def known_checkpoints(lake: Path, checkpoints: Sequence[Checkpoint]) -> dict[int
     return {row["number"]: row | {"damage": []} for row in joined.to_pylist()}
 
 
-def wanted_checkpoints(checkpoints: Sequence[Checkpoint]) -> pa.Table:
+def wanted_checkpoints(checkpoints: Sequence[CopiedCheckpoint]) -> pa.Table:
     """What identifies each checkpoint that could be opened."""
     schema = pa.schema(
         [

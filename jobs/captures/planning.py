@@ -42,7 +42,7 @@ class PlannedCapture:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """Copies to look at, describe outputs beside them, and a line for each path that was left out.
 
     verify: whether everything is read again, known or not.
@@ -76,7 +76,7 @@ class Selection:
     verify: bool = False
 
 
-def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> Plan:
+def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
     """Find and identify the captures; `left_out_before` are lines of what was not even searched.
 
     Raises Failure for a wrong path or where nothing can be identified.
@@ -100,7 +100,7 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> Plan:
     captures.sort(key=lambda c: (c.capture_id, c.moment_rank, str(c.directory.path)))
     described = find_describe_files(selection.paths, selection.clusters)
     left_out += described.left_out
-    return Plan(tuple(captures), tuple(left_out), ignored, described.files, selection.verify)
+    return ReadPlan(tuple(captures), tuple(left_out), ignored, described.files, selection.verify)
 
 
 def identified(directory: ControllerDir, selection: Selection) -> PlannedCapture | str:

@@ -22,8 +22,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.captures.captured import captured_rows, segment_rows
 from jobs.captures.input_files import (
-    Checkpoint,
-    Segment,
+    CopiedCheckpoint,
+    CopiedSegment,
     checkpoints_of,
     files_table,
     segments_of,
@@ -34,7 +34,7 @@ from jobs.captures.planning import PlannedCapture
 from jobs.runtime.progress import Progress
 from kraft_core.format.capture import Identity
 from transforms.ingest import checkpoints, decoding, scanning
-from transforms.ingest.epoch_ranges import Piece, of_distinct_files, overlap, run_pieces
+from transforms.ingest.epoch_ranges import FileEpochRange, of_distinct_files, overlap, run_pieces
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import arrow_schema, to_frame, to_rows
 from transforms.lake.lake import Lake, in_clusters
@@ -61,7 +61,7 @@ OWNER = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class WritingRun:
     """The run that writes: its id and when it began go into the rows it writes."""
 
     run_id: str
@@ -88,7 +88,12 @@ class Reading:
     """
 
     def __init__(
-        self, lake: Lake, run: Run, progress: Progress, copies: Sequence[PlannedCapture], verify: bool = False
+        self,
+        lake: Lake,
+        run: WritingRun,
+        progress: Progress,
+        copies: Sequence[PlannedCapture],
+        verify: bool = False,
     ) -> None:
         self.lake = lake
         self.run = run
@@ -134,7 +139,7 @@ class Reading:
         counts |= {"files": len(files), "bytes": size}
         return Read(self.stamped(captures), self.stamped(segments), counts)
 
-    def frame(self, files: Sequence[Segment] | Sequence[Checkpoint]) -> DataFrame:
+    def frame(self, files: Sequence[CopiedSegment] | Sequence[CopiedCheckpoint]) -> DataFrame:
         """Files as rows of scanning.FILES, one partition a task."""
         table, tasks = files_table(files, self.cores)
         return self.lake.spark.createDataFrame(table).repartitionById(tasks, "task")
@@ -158,11 +163,11 @@ class Reading:
         read = to_rows(checkpoints.read_checkpoints(self.frame(self.checkpoints)))
         return [row | self.checkpoints[row["file_number"]].columns for row in read]
 
-    def runs(self, pieces: list[Row]) -> list[tuple[Segment, list[Piece]]]:
+    def runs(self, pieces: list[Row]) -> list[tuple[CopiedSegment, list[FileEpochRange]]]:
         """Every segment with its stretches in their order, those that were known and those read now."""
-        fresh: dict[int, list[Piece]] = {}
+        fresh: dict[int, list[FileEpochRange]] = {}
         for row in sorted(pieces, key=itemgetter("run_index")):
-            piece = Piece(**{name: row[name] for name in Piece.__slots__})
+            piece = FileEpochRange(**{name: row[name] for name in FileEpochRange.__slots__})
             fresh.setdefault(row["file_number"], []).append(piece)
         numbers = {id(segment): number for number, segment in enumerate(self.opened)}
         return [(s, [*s.known.pieces, *fresh.get(numbers.get(id(s), -1), [])]) for s in self.segments]

@@ -14,7 +14,7 @@ from kraft_core.findings.facts import Holder
 from kraft_core.findings.snapshot_replays import (
     CheckpointKey,
     Comparison,
-    Replay,
+    SnapshotReplay,
     comparisons,
     goes_on_from,
     replays,
@@ -71,7 +71,7 @@ def check_snapshots(lake: Lake, clusters: Sequence[str], fresh: Iterable[Row], p
     wanted = wanted_comparisons(lake, clusters, fresh)
     known = {place(row): row for row in rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=clusters)}
     checks = Checks()
-    todo: list[tuple[str, Replay]] = []
+    todo: list[tuple[str, SnapshotReplay]] = []
     for cluster, some in wanted.items():
         rows = {c: known.get(place(row_of(cluster, c))) for c in some}
         unread = [c for c, row in rows.items() if row and row["outcome"] == UNREAD_LOG]
@@ -123,7 +123,7 @@ def cluster_comparisons(
     return comparisons(lineage, held)
 
 
-def compare(lake: Lake, todo: Sequence[tuple[str, Replay]], checks: Checks) -> None:
+def compare(lake: Lake, todo: Sequence[tuple[str, SnapshotReplay]], checks: Checks) -> None:
     """Make the comparisons and add what they came to."""
     tasks = min(len(todo), 4 * lake.spark.sparkContext.defaultParallelism)
     found = checked_snapshots(lake.read(RECORDS), lake.read(SNAPSHOT_RECORDS), todo, tasks)

@@ -14,7 +14,7 @@ from jobs.runtime.progress import Progress
 from transforms.histories.histories import Histories, histories
 from transforms.histories.history_line import frame_of
 from transforms.histories.partition_replay import partition_rows
-from transforms.histories.replay_plan import STARTS, Replay, replaced_by, replays, step_row
+from transforms.histories.replay_plan import STARTS, ReplayPlan, replaced_by, replays, step_row
 from transforms.histories.replayed_histories import Rewritten, replayed_histories
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import from_arrow, moment, to_arrow
@@ -46,7 +46,7 @@ def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, wh
             write_histories(lake, todo)
 
 
-def write_histories(lake: Lake, todo: Sequence[Replay]) -> None:
+def write_histories(lake: Lake, todo: Sequence[ReplayPlan]) -> None:
     """What is little by the core; else partitions by columns, and the rest by the core or by SQL."""
     of_them = delta_rs.among_texts("cluster_id", (replay.cluster_id for replay in todo))
     little = replayed_histories(lake.path, todo, HISTORIES, MOST_IN_ALL)
@@ -81,7 +81,7 @@ def write_rows(lake: Lake, table: Table, rows: list[Row] | pa.RecordBatchReader,
         lake.replace_where(table, from_arrow(lake.spark, held, table.schema), condition)
 
 
-def write_by_sql(lake: Lake, todo: Sequence[Replay]) -> None:
+def write_by_sql(lake: Lake, todo: Sequence[ReplayPlan]) -> None:
     """All but partitions (transforms.histories.histories)."""
     touched = [replay.cluster_id for replay in todo]
     records, snapshot_records = (
@@ -95,7 +95,7 @@ def write_by_sql(lake: Lake, todo: Sequence[Replay]) -> None:
         list(threads.map(lambda table: write_history(lake, table, made, todo, starts), tables))
 
 
-def starts_of(lake: Lake, todo: Sequence[Replay]) -> DataFrame | None:
+def starts_of(lake: Lake, todo: Sequence[ReplayPlan]) -> DataFrame | None:
     """Rows of STARTS of the replays that do not start at the beginning; None if all do."""
     going_on = [{"cluster_id": r.cluster_id, "start": r.start} for r in todo if r.start > 0]
     return F.broadcast(frame_of(lake.spark, going_on, STARTS)) if going_on else None
@@ -111,7 +111,7 @@ def kept_versions(lake: Lake, starts: DataFrame | None) -> dict[str, DataFrame]:
 
 
 def write_history(
-    lake: Lake, table: Table, made: Histories, todo: Sequence[Replay], starts: DataFrame | None
+    lake: Lake, table: Table, made: Histories, todo: Sequence[ReplayPlan], starts: DataFrame | None
 ) -> None:
     """Replace the versions that stand at the starts of the replays, and all later ones.
 
@@ -125,7 +125,7 @@ def write_history(
     lake.replace_where(table, rows, replaced_by(todo, of_clusters(r.cluster_id for r in todo)))
 
 
-def transaction_rows(todo: Sequence[Replay]) -> Iterator[Row]:
+def transaction_rows(todo: Sequence[ReplayPlan]) -> Iterator[Row]:
     """Rows of METADATA_TRANSACTIONS."""
     for replay in todo:
         for t in replay.transactions:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.captures.ingesting import Ingested
-from jobs.captures.reading import Run
+from jobs.captures.reading import WritingRun
 from jobs.derivation.compare_snapshots import check_snapshots
 from jobs.derivation.derive_evidence import conclude
 from jobs.derivation.derive_histories import derive_histories
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def derive(
-    lake: Lake, clusters: Sequence[str], fresh: Ingested, run: Run, progress: Progress
+    lake: Lake, clusters: Sequence[str], fresh: Ingested, run: WritingRun, progress: Progress
 ) -> dict[str, str]:
     """Replace what is derived for the clusters. Returns the clusters that failed, with the reason.
 

@@ -39,7 +39,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterRows:
     """The rows of one cluster by table."""
 
     cluster_id: str
@@ -68,13 +68,13 @@ def cluster_samples(lake: Path) -> Iterator[Sample]:
         for row in rows_with(lake, table, ["cluster_id", *columns]):
             rows[row["cluster_id"]][table.name].append(row)
     for cluster_id in sorted(rows):
-        cluster = Cluster(cluster_id, rows[cluster_id])
+        cluster = ClusterRows(cluster_id, rows[cluster_id])
         yield from _of_replicas(cluster)
         yield from _of_voters(cluster)
         yield from _of_log(cluster)
 
 
-def _of_replicas(cluster: Cluster) -> Iterator[Sample]:
+def _of_replicas(cluster: ClusterRows) -> Iterator[Sample]:
     newest = cluster.newest
     longest = max(newest, key=_log_order, default=None)
     for row in newest:
@@ -117,7 +117,7 @@ def lag_ms(row: Row, longest: Row) -> float:
     return max(0.0, (until - row["runs"][-1]["last_appended_at"]).total_seconds() * 1000)
 
 
-def _state(cluster: Cluster, row: Row) -> str:
+def _state(cluster: ClusterRows, row: Row) -> str:
     """By quorum-state; where it names no leader: voted with a vote, else unattached."""
     state = row["quorum_state"]
     leader_id = state["leader_id"]
@@ -129,7 +129,7 @@ def _state(cluster: Cluster, row: Row) -> str:
     return "follower" if _is_voter(_newest_set(cluster), row) else "observer"
 
 
-def _newest_set(cluster: Cluster) -> Row | None:
+def _newest_set(cluster: ClusterRows) -> Row | None:
     """The set in force last: of those that nothing took the place of, the newest that was not truncated."""
     lasting = [
         row
@@ -145,7 +145,7 @@ def _is_voter(voters: Row | None, row: Row) -> bool:
     return any(v["voter_id"] == row["node_id"] and v["directory_id"] in known for v in entries)
 
 
-def _of_voters(cluster: Cluster) -> Iterator[Sample]:
+def _of_voters(cluster: ClusterRows) -> Iterator[Sample]:
     voters, newest = _newest_set(cluster), cluster.newest
     if voters is None:
         return
@@ -171,7 +171,7 @@ def _of_voters(cluster: Cluster) -> Iterator[Sample]:
         yield Sample("kraftlake_uncommitted_voter_change", int(status == "uncommitted"), cluster.labels)
 
 
-def _of_log(cluster: Cluster) -> Iterator[Sample]:
+def _of_log(cluster: ClusterRows) -> Iterator[Sample]:
     last = max(cluster.of(EPOCHS), key=lambda row: row["leader_epoch"], default=None)
     if last is not None:
         leader = -1 if last["leader_id"] is None else last["leader_id"]

@@ -28,17 +28,17 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ErrorCheck:
     """fails: whether the job does. reported: errors told for the first time, as (cluster, finding)."""
 
     fails: bool
     reported: tuple[tuple[str, str], ...]
 
 
-def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> Verdict:
+def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> ErrorCheck:
     """What the errors of the clusters mean, but acknowledged ones. A run never to fail reports nothing."""
     if fail_on == "never":
-        return Verdict(False, ())
+        return ErrorCheck(False, ())
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import FINDINGS
 
@@ -47,7 +47,7 @@ def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> Verdict:
     found = {(r["cluster_id"], r["finding_id"]) for r in rows}
     new = found - known(lake) if found else found
     is_open = any(r["state"] == OPEN for r in rows)
-    return Verdict(is_open if fail_on == "open" else bool(new), tuple(sorted(new)))
+    return ErrorCheck(is_open if fail_on == "open" else bool(new), tuple(sorted(new)))
 
 
 def known(lake: Path) -> set[tuple[str, str]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.run_record import Record
+from jobs.runtime.run_record import RunRecord
 from transforms.lake.delta_rs import append_row_after, exists, replace_row, unfinished
 from transforms.lake.tables import RUNS
 
@@ -49,7 +49,7 @@ class Holder:
 class Lease:
     """The lease that a run holds; a thread renews it until it is ended."""
 
-    def __init__(self, lake: Path, record: Record, lease: Row, seconds: float) -> None:
+    def __init__(self, lake: Path, record: RunRecord, lease: Row, seconds: float) -> None:
         self._lake = lake
         self._record = record
         self._lease = lease
@@ -91,7 +91,7 @@ class Lease:
 
 def take_lease(
     lake: Path,
-    record: Record,
+    record: RunRecord,
     process: str,
     give_up: float,
     say: Callable[[str], None],
@@ -142,7 +142,7 @@ def holder_of(rows: Collection[Row], at: datetime) -> Holder | None:
     return None
 
 
-def begun(record: Record, lease: Row) -> Row:
+def begun(record: RunRecord, lease: Row) -> Row:
     """The row of a run that has not ended."""
     return record.row(None) | {"finished_at": None, "lease": lease}
 

@@ -13,7 +13,7 @@ from jobs.runtime.progress import Progress
 
 
 @dataclass(slots=True)
-class Record:
+class RunRecord:
     """One run: its id, when it began, and what it counted.
 
     fail_on: which findings make it fail. counts: what it read, wrote and found. failed: clusters that could

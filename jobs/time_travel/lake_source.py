@@ -21,7 +21,7 @@ from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
 from transforms.histories.history_events import value_columns
-from transforms.histories.replay_plan import Clock, Replay, clocks, known_lines
+from transforms.histories.replay_plan import Clock, ReplayPlan, clocks, known_lines
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, cluster_ids, exists, rows_with
 from transforms.lake.tables import (
@@ -51,7 +51,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def open_cluster(lake: Path, wanted: str | None) -> Cluster:
+def open_cluster(lake: Path, wanted: str | None) -> ClusterMetadata:
     """The cluster of that id or name, the only one if none is named. Raises Failure."""
     known = cluster_ids(lake)
     names = {row["name"]: row["cluster_id"] for row in rows_with(lake, CLUSTER_NAMES)}
@@ -63,10 +63,10 @@ def open_cluster(lake: Path, wanted: str | None) -> Cluster:
     steps = known_lines(lake, [cluster_id]).get(cluster_id, [])
     if not steps:
         raise Failure(f"{lake} has no histories of cluster {cluster_id}: kraftlake derive --lake {lake}")
-    return Cluster(lake, cluster_id, steps)
+    return ClusterMetadata(lake, cluster_id, steps)
 
 
-class Cluster:
+class ClusterMetadata:
     """What the captures of a cluster tell together; truncated records are no part of it."""
 
     def __init__(self, lake: Path, cluster_id: str, steps: list[Step]) -> None:
@@ -116,7 +116,7 @@ class Cluster:
 
     @cached_property
     def _clock(self) -> Clock:
-        return clocks(self._lake, [Replay(self._id, self._steps)])[self._id]
+        return clocks(self._lake, [ReplayPlan(self._id, self._steps)])[self._id]
 
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
         """As of a replica; times are the effective ones."""

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 
-from jobs.time_travel.source import Source
+from jobs.time_travel.source import MetadataSource
 from kraft_core.image.image import Image
 from kraft_core.image.replica import OutOfReachError
 
@@ -56,7 +56,7 @@ def _on_day_of(newest: int, text: str) -> datetime:
     return datetime.combine(day, time.fromisoformat(text if text[2] == ":" else f"0{text}"))
 
 
-def image_at(source: Source, moment: Moment) -> Image:
+def image_at(source: MetadataSource, moment: Moment) -> Image:
     """The metadata at a moment. Raises NoMomentError."""
     try:
         return source.image_at(moment.offset if moment.time is None else source.offset_at(moment.time))

@@ -9,15 +9,15 @@ from pathlib import Path
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.image.image import Image
-from kraft_core.image.replica import Replica
+from kraft_core.image.replica import CapturedReplica
 
 _LISTED = 5
 
 
-def open_replica(path: Path) -> Replica:
+def open_replica(path: Path) -> CapturedReplica:
     """What a path holds. Raises Failure where it names nothing, several directories, or nothing readable."""
     try:
-        replica = Replica.of_file(path) if path.is_file() else _of_tree(path)
+        replica = CapturedReplica.of_file(path) if path.is_file() else _of_tree(path)
     except OSError as error:
         raise Failure(f"{path}: {error.strerror or error}") from None
     if replica.is_empty:
@@ -26,7 +26,7 @@ def open_replica(path: Path) -> Replica:
     return replica
 
 
-def _of_tree(path: Path) -> Replica:
+def _of_tree(path: Path) -> CapturedReplica:
     if not path.exists():
         raise Failure(f"no such file or directory: {path}")
     found = find_controller_dirs([path])
@@ -40,7 +40,7 @@ def _of_tree(path: Path) -> Replica:
         names = [str(each.path) for each in found.directories]
         listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
         raise Failure(f"{len(names)} controller directories in {path}; name one of them: {listed}")
-    return Replica.of_directory(directory)
+    return CapturedReplica.of_directory(directory)
 
 
 def warn(notes: Sequence[str], image: Image) -> None:

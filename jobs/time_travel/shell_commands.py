@@ -9,7 +9,7 @@ from typing import Any
 from jobs.time_travel import shell_quorum
 from jobs.time_travel.moment import FORMS, NoMomentError, image_at, iso, parse_moment
 from jobs.time_travel.shell_columns import in_columns
-from jobs.time_travel.source import Source
+from jobs.time_travel.source import MetadataSource
 from kraft_core.image import change_text, tree
 from kraft_core.image.glob import compile_glob
 from kraft_core.image.image import Image
@@ -27,7 +27,7 @@ class Session:
     width: of the terminal in characters, None where there is none. lines: what was typed so far.
     """
 
-    source: Source
+    source: MetadataSource
     image: Image
     directory: tree.Path = ()
     width: int | None = None
@@ -40,7 +40,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandOutput:
     """text: line by line. data: the same for JSON. errors: one a path that was not found, or unfit."""
 
     text: Callable[[], Iterator[str]]
@@ -66,20 +66,20 @@ def text_of(path: tree.Path) -> str:
     return "/" + "/".join(path)
 
 
-def cat(session: Session, targets: Sequence[str]) -> Answer:
+def cat(session: Session, targets: Sequence[str]) -> CommandOutput:
     found, errors = _find(session, "cat", targets)
     leaves = [(path, node) for path, node in found if isinstance(node, tree.Leaf)]
     errors += [
         f"cat: {text_of(path)}: Is a directory" for path, node in found if isinstance(node, tree.Directory)
     ]
-    return Answer(
+    return CommandOutput(
         lambda: (leaf.text for _, leaf in leaves),
         lambda: {text_of(path): leaf.data for path, leaf in leaves},
         tuple(errors),
     )
 
 
-def cd(session: Session, targets: Sequence[str]) -> Answer:
+def cd(session: Session, targets: Sequence[str]) -> CommandOutput:
     found, errors = _find(session, "cd", targets or ["/"])
     for path, node in found:
         if isinstance(node, tree.Leaf):
@@ -89,12 +89,12 @@ def cd(session: Session, targets: Sequence[str]) -> Answer:
     return _said([], {"directory": text_of(session.directory)}, errors)
 
 
-def pwd(session: Session, _: Sequence[str]) -> Answer:
+def pwd(session: Session, _: Sequence[str]) -> CommandOutput:
     where = text_of(session.directory)
     return _said([where], {"directory": where})
 
 
-def ls(session: Session, targets: Sequence[str]) -> Answer:
+def ls(session: Session, targets: Sequence[str]) -> CommandOutput:
     found, errors = _find(session, "ls", targets or ["."])
     files = [path[-1] for path, node in found if isinstance(node, tree.Leaf)]
     directories = [(path, node) for path, node in found if isinstance(node, tree.Directory)]
@@ -112,10 +112,10 @@ def ls(session: Session, targets: Sequence[str]) -> Answer:
         listed: dict[str, Any] = {text_of(path): None for path, node in found if isinstance(node, tree.Leaf)}
         return listed | {text_of(path): sorted(node.names()) for path, node in directories}
 
-    return Answer(text, data, tuple(errors))
+    return CommandOutput(text, data, tuple(errors))
 
 
-def find(session: Session, targets: Sequence[str]) -> Answer:
+def find(session: Session, targets: Sequence[str]) -> CommandOutput:
     starts: list[tuple[str, tree.Node]] = []
     errors: list[str] = []
     for target in targets or ["."]:
@@ -128,17 +128,19 @@ def find(session: Session, targets: Sequence[str]) -> Answer:
         for start, node in starts:
             yield from _below(start, node)
 
-    return Answer(below, lambda: list(below()), tuple(errors))
+    return CommandOutput(below, lambda: list(below()), tuple(errors))
 
 
-def show_tree(session: Session, targets: Sequence[str]) -> Answer:
+def show_tree(session: Session, targets: Sequence[str]) -> CommandOutput:
     found, errors = _find(session, "tree", targets)
 
     def text() -> Iterator[str]:
         for _, node in found:
             yield from tree_lines(node)
 
-    return Answer(text, lambda: {text_of(path): tree.to_json(node) for path, node in found}, tuple(errors))
+    return CommandOutput(
+        text, lambda: {text_of(path): tree.to_json(node) for path, node in found}, tuple(errors)
+    )
 
 
 def tree_lines(node: tree.Node, depth: int = 0) -> Iterator[str]:
@@ -151,7 +153,7 @@ def tree_lines(node: tree.Node, depth: int = 0) -> Iterator[str]:
         yield from tree_lines(child, depth + 1)
 
 
-def at(session: Session, moments: Sequence[str]) -> Answer:
+def at(session: Session, moments: Sequence[str]) -> CommandOutput:
     if moments:
         try:
             session.image = image_at(session.source, parse_moment(moments[0], _newest(session)))
@@ -170,7 +172,7 @@ def at(session: Session, moments: Sequence[str]) -> Answer:
     return _said([f"{where}{opened}; the newest offset is {session.source.last_offset}"], data)
 
 
-def log(session: Session, targets: Sequence[str]) -> Answer:
+def log(session: Session, targets: Sequence[str]) -> CommandOutput:
     """What happened to the things under the paths, up to where the session stands."""
     patterns = [resolve(session, target) for target in targets or ["."]]
 
@@ -196,22 +198,22 @@ def log(session: Session, targets: Sequence[str]) -> Answer:
             for event in session.source.events(patterns, session.image.offset)
         ]
 
-    return Answer(text, data)
+    return CommandOutput(text, data)
 
 
-def voters(session: Session, _: Sequence[str]) -> Answer:
+def voters(session: Session, _: Sequence[str]) -> CommandOutput:
     sets = session.source.voter_sets()
-    return Answer(
+    return CommandOutput(
         lambda: shell_quorum.voter_lines(sets, session.image.offset), lambda: shell_quorum.voter_data(sets)
     )
 
 
-def epochs(session: Session, _: Sequence[str]) -> Answer:
+def epochs(session: Session, _: Sequence[str]) -> CommandOutput:
     told = session.source.epochs()
-    return Answer(lambda: shell_quorum.epoch_lines(told), lambda: shell_quorum.epoch_data(told))
+    return CommandOutput(lambda: shell_quorum.epoch_lines(told), lambda: shell_quorum.epoch_data(told))
 
 
-def history(session: Session, counts: Sequence[str]) -> Answer:
+def history(session: Session, counts: Sequence[str]) -> CommandOutput:
     if not session.interactive:
         raise CommandError("history: only an interactive shell has one")
     if counts and not counts[0].isdecimal():
@@ -221,7 +223,7 @@ def history(session: Session, counts: Sequence[str]) -> Answer:
     return _said([f"{number:5d}  {line}" for number, line in shown], [line for _, line in shown])
 
 
-def help_(_: Session, __: Sequence[str]) -> Answer:
+def help_(_: Session, __: Sequence[str]) -> CommandOutput:
     lines = [f"{command.usage:<24}{command.summary}" for command in COMMANDS.values()]
     return _said(
         ["The cluster's metadata as a tree of names, at any offset.", "", *lines],
@@ -229,7 +231,7 @@ def help_(_: Session, __: Sequence[str]) -> Answer:
     )
 
 
-def man(_: Session, names: Sequence[str]) -> Answer:
+def man(_: Session, names: Sequence[str]) -> CommandOutput:
     command = COMMANDS.get(names[0])
     if command is None:
         raise CommandError(f"man: unknown command {names[0]}. Type help to get a list of commands.")
@@ -241,7 +243,7 @@ def man(_: Session, names: Sequence[str]) -> Answer:
 class Command:
     """arguments: fewest and most (None: any number). paths: whether they are paths of the tree."""
 
-    run: Callable[[Session, Sequence[str]], Answer]
+    run: Callable[[Session, Sequence[str]], CommandOutput]
     usage: str
     summary: str
     arguments: tuple[int, int | None] = (0, None)
@@ -290,7 +292,7 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 
-def execute(session: Session, typed: Sequence[str]) -> Answer:
+def execute(session: Session, typed: Sequence[str]) -> CommandOutput:
     """Runs one command. Raises CommandError."""
     name, arguments = typed[0], list(typed[1:])
     command = COMMANDS.get(name)
@@ -326,5 +328,5 @@ def _newest(session: Session) -> int:
     return session.image.timestamp if last is None else last
 
 
-def _said(lines: Sequence[str], data: Any, errors: Sequence[str] = ()) -> Answer:
-    return Answer(lambda: iter(lines), lambda: data, tuple(errors))
+def _said(lines: Sequence[str], data: Any, errors: Sequence[str] = ()) -> CommandOutput:
+    return CommandOutput(lambda: iter(lines), lambda: data, tuple(errors))

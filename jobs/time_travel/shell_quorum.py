@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.time_travel.moment import iso
 from jobs.time_travel.source import Epoch, SetOfVoters
-from kraft_core.image.replica import Replica
+from kraft_core.image.replica import CapturedReplica
 from kraft_core.messages.control import CONTROL_RECORDS, KRAFT_VOTERS, LEADER_CHANGE
 from kraft_core.raft.voters import Voter, VoterSet, change_between
 
@@ -15,7 +15,7 @@ _VOTERS = CONTROL_RECORDS[KRAFT_VOTERS].type_name
 _LEADER_CHANGE = CONTROL_RECORDS[LEADER_CHANGE].type_name
 
 
-def voter_sets(replica: Replica) -> list[SetOfVoters]:
+def voter_sets(replica: CapturedReplica) -> list[SetOfVoters]:
     """Every set that the log and its checkpoints name, by offset; committed or not is not said here."""
     records = [record for record in replica.control_records() if record.value is not None]
     sets = [
@@ -32,7 +32,7 @@ def voter_sets(replica: Replica) -> list[SetOfVoters]:
     return known or list(_static(replica))
 
 
-def _of_checkpoints(replica: Replica) -> Iterator[SetOfVoters]:
+def _of_checkpoints(replica: CapturedReplica) -> Iterator[SetOfVoters]:
     for snapshot_id, record in replica.checkpoint_controls():
         if record.type == _VOTERS and record.value is not None:
             voters = VoterSet.from_record(record.value)
@@ -42,7 +42,7 @@ def _of_checkpoints(replica: Replica) -> Iterator[SetOfVoters]:
             )
 
 
-def _static(replica: Replica) -> Iterator[SetOfVoters]:
+def _static(replica: CapturedReplica) -> Iterator[SetOfVoters]:
     ids: tuple[int, ...] = ()
     for epoch in epochs(replica):
         if epoch.voters != ids:
@@ -50,7 +50,7 @@ def _static(replica: Replica) -> Iterator[SetOfVoters]:
             yield SetOfVoters(epoch.start_offset, epoch.leader_epoch, epoch.timestamp, "static", None, ids)
 
 
-def epochs(replica: Replica) -> list[Epoch]:
+def epochs(replica: CapturedReplica) -> list[Epoch]:
     """The epochs whose LEADER_CHANGE the log still holds."""
     told: list[Epoch] = []
     for record in replica.control_records():

@@ -41,7 +41,7 @@ class Epoch:
     leaderless_ms: int | None
 
 
-class Source(Protocol):
+class MetadataSource(Protocol):
     """The cluster's metadata along its log. Offsets are inclusive, times in ms.
 
     image_at and offset_at raise OutOfReachError for what is not held; notes: in words, what is not whole.

@@ -10,18 +10,18 @@ from pathlib import Path
 from jobs.runtime.lakes import must_be_lake
 from jobs.time_travel import shell_quorum
 from jobs.time_travel.replica_files import open_replica
-from jobs.time_travel.source import Epoch, SetOfVoters, Source
+from jobs.time_travel.source import Epoch, MetadataSource, SetOfVoters
 from kraft_core.image import tree
 from kraft_core.image.events import Event, events
 from kraft_core.image.image import Image
-from kraft_core.image.replica import Replica
+from kraft_core.image.replica import CapturedReplica
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
     """A captured replica as a source."""
 
-    replica: Replica
+    replica: CapturedReplica
 
     @property
     def notes(self) -> list[str]:
@@ -62,12 +62,12 @@ def add_lake(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_captured(path: Path) -> Source:
+def open_captured(path: Path) -> MetadataSource:
     """Raises Failure where there is nothing to be read."""
     return Captured(open_replica(path))
 
 
-def open_lake(path: Path, cluster: str | None) -> Source:
+def open_lake(path: Path, cluster: str | None) -> MetadataSource:
     """Raises Failure where there is no lake, no such cluster, or no history of it."""
     from jobs.time_travel.lake_source import open_cluster
 

@@ -12,7 +12,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from kraft_core.columnar import kernel_abi as words
-from kraft_core.columnar.buffer_pool import Pieces
+from kraft_core.columnar.buffer_pool import BufferPool
 from kraft_core.columnar.chunk import ROWS, Chunk
 from kraft_core.columnar.headers import Headers
 from kraft_core.columnar.kernel import CONTROL_BIT, close_offsets, list_rows, place_texts, spell
@@ -66,7 +66,7 @@ def _array(type_: Any, rows: int, *buffers: Any, validity: Any = None) -> Any:
     return pa.Array.from_buffers(type_, rows, held, 0 if validity is None else -1)
 
 
-def _spelled(numbers: NDArray[np.uint8], names: tuple[str, ...], pieces: Pieces) -> Any:
+def _spelled(numbers: NDArray[np.uint8], names: tuple[str, ...], pieces: BufferPool) -> Any:
     """The names by their numbers."""
     rows = len(numbers)
     _, table = _spelling(names)

@@ -18,22 +18,22 @@ _KEPT = 128 * 1024 * 1024
 _LEAST = 4096
 
 
-class Pieces:
+class BufferPool:
     """Pieces of memory by size, a power of two: those that are free."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[NDArray[np.uint8]]] = {}
         self._kept = 0
 
-    def take(self, size: int) -> Piece:
+    def take(self, size: int) -> PooledBuffer:
         """A piece of at least so many bytes; what they hold is of no meaning."""
         whole = max(_LEAST, 1 << (size - 1).bit_length())
         try:
             memory = self._free[whole].pop()
         except LookupError:
-            return Piece(np.empty(whole, dtype=np.uint8), self)
+            return PooledBuffer(np.empty(whole, dtype=np.uint8), self)
         self._kept -= whole
-        return Piece(memory, self)
+        return PooledBuffer(memory, self)
 
     def give_back(self, memory: NDArray[np.uint8]) -> None:
         """For another to take. Any thread may call it, at any time."""
@@ -45,12 +45,12 @@ class Pieces:
         self._free.setdefault(len(memory), []).append(memory)
 
 
-class Piece:
+class PooledBuffer:
     """Memory that returns to its pieces with the last buffer made of it."""
 
     __slots__ = ("_pieces", "address", "memory")
 
-    def __init__(self, memory: NDArray[np.uint8], pieces: Pieces) -> None:
+    def __init__(self, memory: NDArray[np.uint8], pieces: BufferPool) -> None:
         self.memory = memory
         self.address: int = memory.ctypes.data
         self._pieces = pieces

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kraft_core.columnar.buffer_pool import Pieces
+from kraft_core.columnar.buffer_pool import BufferPool
 from kraft_core.columnar.schema import arrow_type, message_fields, table_fields
 from kraft_core.format.secrets import named_secret
 from kraft_core.messages.schema import Field, Message, Versions
@@ -111,7 +111,7 @@ class Layout:
     places: Places
     columns: dict[Message, Node]
     spans: dict[int, Span]
-    pieces: Pieces
+    pieces: BufferPool
 
 
 def build_layout(messages: Iterable[Message], redact: bool) -> Layout:
@@ -132,7 +132,7 @@ def build_layout(messages: Iterable[Message], redact: bool) -> Layout:
             node.buffers += [numbers[place] for place in _places(node)]
         places += own
     spaces = np.array([node.space * NODE_BYTES for node in builder.nodes], dtype=np.int64)
-    return Layout(tuple(builder.nodes), spaces, Places(places), columns, spans, Pieces())
+    return Layout(tuple(builder.nodes), spaces, Places(places), columns, spans, BufferPool())
 
 
 def _places(node: Node) -> Iterator[Place]:

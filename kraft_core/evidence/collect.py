@@ -16,10 +16,10 @@ from typing import Any
 
 from kraft_core.evidence.facts import (
     Capture,
+    CapturedControlRecord,
     ClusterFacts,
-    ControlRecord,
+    EpochRange,
     FeatureLevel,
-    Run,
     SnapshotFacts,
 )
 from kraft_core.format.batch import BatchHeader
@@ -79,7 +79,7 @@ class _Found:
 
     snapshot_ends: list[int]
     batch_ends: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
-    control_records: list[ControlRecord] = field(default_factory=list[ControlRecord])
+    control_records: list[CapturedControlRecord] = field(default_factory=list[CapturedControlRecord])
     feature_levels: list[FeatureLevel] = field(default_factory=list[FeatureLevel])
     snapshots: list[SnapshotFacts] = field(default_factory=list[SnapshotFacts])
 
@@ -147,9 +147,9 @@ class _OpenRun:
             _BATCH_IDENTITY.pack(header.base_offset, header.leader_epoch, header.crc, header.size_bytes)
         )
 
-    def run(self) -> Run:
+    def run(self) -> EpochRange:
         data = self.first_data if self.begins_epoch else None
-        return Run(
+        return EpochRange(
             self.first.leader_epoch,
             self.first.base_offset,
             self.last.next_offset,
@@ -164,13 +164,13 @@ class _OpenRun:
 
 @dataclass(slots=True)
 class _Log:
-    runs: list[Run]
+    runs: list[EpochRange]
     tail_damaged: bool
 
 
 def _scan_log(directory: ControllerDir, found: _Found) -> _Log:
     """The runs of a captured log, its control records and feature levels into `found`."""
-    runs: list[Run] = []
+    runs: list[EpochRange] = []
     current: _OpenRun | None = None
     tail_damaged = False
     for segment in directory.segments:
@@ -213,10 +213,10 @@ def _records(buf: Buffer, header: BatchHeader, found: _Found) -> list[Record]:
     return []
 
 
-def _control_records(records: Iterable[Record]) -> Iterator[ControlRecord]:
+def _control_records(records: Iterable[Record]) -> Iterator[CapturedControlRecord]:
     for record in records:
         if record.type in _CONTROL_TYPES:
-            yield ControlRecord(
+            yield CapturedControlRecord(
                 record.offset,
                 record.leader_epoch,
                 record.batch.base_offset,

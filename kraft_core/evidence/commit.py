@@ -28,7 +28,7 @@ Status = Literal["committed", "truncated", "uncommitted", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CommitVerdict:
     """A status, what proves it, and when (ms).
 
     as_of: committed and truncated hold from then on; uncommitted held then; undecided is all that captures up
@@ -84,7 +84,7 @@ class CommitStatus:
         self._next_sets = NextSets(lineage, in_force)
         self._newest = {key: _newest(captures) for key, captures in holdings.captures.items()}
 
-    def of_batch(self, leader_epoch: int, base_offset: int, end_offset: int) -> Verdict:
+    def of_batch(self, leader_epoch: int, base_offset: int, end_offset: int) -> CommitVerdict:
         """The verdict on one batch of an epoch's line."""
         line = self.lineage.lines.get(leader_epoch)
         if line is not None and line.contested:
@@ -97,12 +97,12 @@ class CommitStatus:
             if truncation.offset <= base_offset:
                 return _truncated(truncation)
         if line is None or not line.covers(base_offset):
-            return Verdict("undecided", "no captured log holds it", None)
+            return CommitVerdict("undecided", "no captured log holds it", None)
         return self._open_verdict(line, base_offset, end_offset)
 
-    def ranges(self, line: EpochLine) -> list[tuple[int, int, Verdict]]:
+    def ranges(self, line: EpochLine) -> list[tuple[int, int, CommitVerdict]]:
         """(first, end, verdict) over all that captures hold of an epoch, cut where the status changes."""
-        found: list[tuple[int, int, Verdict]] = []
+        found: list[tuple[int, int, CommitVerdict]] = []
         for first, end in line.covered:
             pieces = [(first, end, _contested(line))] if line.contested else self._pieces(line, first, end)
             for _, same in groupby(pieces, key=lambda piece: piece[2].status):
@@ -110,7 +110,7 @@ class CommitStatus:
                 found.append((stretch[0][0], stretch[-1][1], _joined([verdict for *_, verdict in stretch])))
         return found
 
-    def _pieces(self, line: EpochLine, first: int, end: int) -> Iterator[tuple[int, int, Verdict]]:
+    def _pieces(self, line: EpochLine, first: int, end: int) -> Iterator[tuple[int, int, CommitVerdict]]:
         prefix = self.prefixes.get(line.leader_epoch)
         committed_end = min(end, prefix.end_offset) if prefix else first
         if prefix is not None and first < committed_end:
@@ -144,11 +144,11 @@ class CommitStatus:
             for replica in self._holdings.replicas_of(voter):
                 yield from self._newest[replica]
 
-    def _open_verdict(self, line: EpochLine, first: int, end: int) -> Verdict:
+    def _open_verdict(self, line: EpochLine, first: int, end: int) -> CommitVerdict:
         voters = self.in_force.voters_at(line.leader_epoch, end - 1)
         if voters is None:
             words = "its voter set is not in sight, and no proof of another kind reaches it"
-            return Verdict("undecided", words, line.newest_capture_at)
+            return CommitVerdict("undecided", words, line.newest_capture_at)
         nth = bisect_left(line.appended_by, end, key=lambda entry: entry[0])
         appended_by = line.appended_by[nth][1]
         lacking = self._lacking(voters.voters, line.leader_epoch, first, appended_by)
@@ -162,11 +162,11 @@ class CommitStatus:
         ):
             if len(left) <= (len(voters.voters) - 1) // 2 or self._leader_stayed(voters, line, as_of):
                 words = f"{known}; the others ({labels(left) or 'none'}) are no majority"
-                return Verdict("uncommitted", words, as_of)
+                return CommitVerdict("uncommitted", words, as_of)
             words = f"{known}; {labels(left)} are a majority of a next set that was perhaps not captured"
-            return Verdict("undecided", words, line.newest_capture_at)
+            return CommitVerdict("undecided", words, line.newest_capture_at)
         words = f"{known}; {labels(left)} may have stored it, of which there is no proof"
-        return Verdict("undecided", words, line.newest_capture_at)
+        return CommitVerdict("undecided", words, line.newest_capture_at)
 
     def _leader_stayed(self, voters: SetInForce, line: EpochLine, moment: int) -> bool:
         """Whether the epoch's leader was captured in its epoch at or after a moment.
@@ -206,28 +206,28 @@ def _newest(captures: tuple[Capture, ...]) -> list[Capture]:
     return [capture for capture in captures if capture.captured_at == captures[-1].captured_at]
 
 
-def _committed(leader_epoch: int, proof: Proof) -> Verdict:
+def _committed(leader_epoch: int, proof: Proof) -> CommitVerdict:
     later = (
         f"below a committed batch of epoch {proof.leader_epoch}: "
         if proof.leader_epoch > leader_epoch
         else ""
     )
-    return Verdict("committed", later + proof.words, proof.as_of, None, for_good=True)
+    return CommitVerdict("committed", later + proof.words, proof.as_of, None, for_good=True)
 
 
-def _truncated(truncation: Truncation) -> Verdict:
+def _truncated(truncation: Truncation) -> CommitVerdict:
     by_epoch = truncation.by_epoch
-    return Verdict("truncated", truncation.words, truncation.as_of, by_epoch, truncation.for_good)
+    return CommitVerdict("truncated", truncation.words, truncation.as_of, by_epoch, truncation.for_good)
 
 
-def _contested(line: EpochLine) -> Verdict:
+def _contested(line: EpochLine) -> CommitVerdict:
     words = f"captures disagree about the batches of epoch {line.leader_epoch}"
-    return Verdict("undecided", words, line.newest_capture_at)
+    return CommitVerdict("undecided", words, line.newest_capture_at)
 
 
-def _joined(verdicts: list[Verdict]) -> Verdict:
+def _joined(verdicts: list[CommitVerdict]) -> CommitVerdict:
     """The verdict on adjacent stretches of one status: the proofs of the first and the last."""
     evidence = dict.fromkeys([verdicts[0].evidence, verdicts[-1].evidence])
     known = [verdict.as_of for verdict in verdicts if verdict.as_of is not None]
     words = "; further up ".join(evidence)
-    return Verdict(verdicts[0].status, words, min(known, default=None), verdicts[0].truncated_by_epoch)
+    return CommitVerdict(verdicts[0].status, words, min(known, default=None), verdicts[0].truncated_by_epoch)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_core.evidence.facts import ControlRecord
+from kraft_core.evidence.facts import CapturedControlRecord
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 
 
@@ -33,7 +33,7 @@ class Election:
         return VoterSet.of(Voter(ReplicaKey(voter_id)) for voter_id in self.voters)
 
 
-def elections_of(records: tuple[ControlRecord, ...]) -> dict[int, Election]:
+def elections_of(records: tuple[CapturedControlRecord, ...]) -> dict[int, Election]:
     """The election of each epoch; none where two records of one epoch differ, for then neither is known."""
     found: defaultdict[int, set[Election]] = defaultdict(set)
     for record in records:
@@ -42,7 +42,7 @@ def elections_of(records: tuple[ControlRecord, ...]) -> dict[int, Election]:
     return {epoch: next(iter(found[epoch])) for epoch in sorted(found) if len(found[epoch]) == 1}
 
 
-def _election(record: ControlRecord, value: dict[str, Any]) -> Election:
+def _election(record: CapturedControlRecord, value: dict[str, Any]) -> Election:
     return Election(
         record.leader_epoch,
         value["leaderId"],

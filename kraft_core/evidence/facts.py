@@ -18,7 +18,7 @@ ControlType = Literal["LeaderChange", "KRaftVersion", "KRaftVoters"]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class EpochRange:
     """A maximal stretch of one epoch in one captured log, without a gap.
 
     digest: of its batches' (base_offset, leader_epoch, crc, size_bytes); equal batches give equal digests.
@@ -59,7 +59,7 @@ class Capture:
     captured_at: int
     log_start_offset: int | None
     log_end_offset: int | None
-    runs: tuple[Run, ...]
+    runs: tuple[EpochRange, ...]
     quorum_state_epoch: int | None = None
     quorum_state_leader_id: int | None = None
     voted_id: int | None = None
@@ -91,7 +91,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlRecord:
+class CapturedControlRecord:
     """A control record of a captured log.
 
     value: as the codec reads it, None if it cannot be read. appended_at: the record's timestamp.
@@ -159,7 +159,7 @@ class ClusterFacts:
 
     cluster_id: str
     captures: tuple[Capture, ...] = ()
-    control_records: tuple[ControlRecord, ...] = ()
+    control_records: tuple[CapturedControlRecord, ...] = ()
     snapshots: tuple[SnapshotFacts, ...] = ()
     feature_levels: tuple[FeatureLevel, ...] = ()
 

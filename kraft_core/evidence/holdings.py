@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from kraft_core.evidence.facts import Capture, Run
+from kraft_core.evidence.facts import Capture, EpochRange
 from kraft_core.raft.voters import ReplicaKey, Voter
 
 
@@ -65,7 +65,7 @@ def holdings_of(captures: tuple[Capture, ...]) -> Holdings:
     return Holdings(dict(by_epoch), {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)})
 
 
-def _add(holding: EpochHolding, run: Run, at: int, in_epoch: int | None) -> None:
+def _add(holding: EpochHolding, run: EpochRange, at: int, in_epoch: int | None) -> None:
     stretch = (run.first_offset, run.end_offset)
     holding.first_offset = min(holding.first_offset, run.first_offset)
     holding.end_offset = max(holding.end_offset, run.end_offset)

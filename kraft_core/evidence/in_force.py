@@ -18,7 +18,7 @@ from kraft_core.evidence.states import (
     EMPTY_LOG,
     UNKNOWN,
     SetInForce,
-    State,
+    StateInForce,
     changes_of,
     snapshot_states,
     static_set,
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class VoterSetRange:
     """Offsets of one epoch under one voter set: batches that end above first and at or below end."""
 
     first_offset: int
@@ -44,23 +44,23 @@ class InForce:
     def __init__(self, facts: ClusterFacts, lineage: Lineage, elections: dict[int, Election]) -> None:
         self.elections = elections
         self._snapshots = snapshot_states(facts.snapshots)
-        self._starts: dict[int, State] = {}
+        self._starts: dict[int, StateInForce] = {}
         # Of each line (offset from which it holds, state), rising.
-        self._timelines: dict[int, tuple[tuple[int, State], ...]] = {}
-        self._stretches: dict[int, tuple[Stretch, ...]] = {}
+        self._timelines: dict[int, tuple[tuple[int, StateInForce], ...]] = {}
+        self._stretches: dict[int, tuple[VoterSetRange, ...]] = {}
         changes = changes_of(facts)
         for epoch, line in lineage.lines.items():
             start = self._starts[epoch] = self._start_state(line, lineage)
             self._timelines[epoch] = timeline_of(line, start, changes[epoch], self._snapshots[epoch])
             self._stretches[epoch] = self._cut(line)
 
-    def at(self, leader_epoch: int, offset: int) -> State:
+    def at(self, leader_epoch: int, offset: int) -> StateInForce:
         """The state that the records of that epoch's line at or below `offset` put in force."""
         timeline = self._timelines.get(leader_epoch, ())
         count = bisect_right(timeline, offset, key=lambda entry: entry[0])
         return timeline[count - 1][1] if count else UNKNOWN
 
-    def below_epoch(self, leader_epoch: int) -> State:
+    def below_epoch(self, leader_epoch: int) -> StateInForce:
         """The state just below the epoch's first batch; UNKNOWN where that is not in sight."""
         return self._starts.get(leader_epoch, UNKNOWN)
 
@@ -68,7 +68,7 @@ class InForce:
         """The voter set that counts for a batch of that epoch whose last offset is `offset`."""
         return self._voters(leader_epoch, self.at(leader_epoch, offset))
 
-    def stretches(self, line: EpochLine) -> tuple[Stretch, ...]:
+    def stretches(self, line: EpochLine) -> tuple[VoterSetRange, ...]:
         """The epoch's offsets cut where the voter set changes, before the batch that changes it."""
         return self._stretches[line.leader_epoch]
 
@@ -94,7 +94,7 @@ class InForce:
             leader = _only([voter.key for voter in there.voters if voter.key.id == election.leader_id])
         return _only([voter for voter in voters if leader and _same_replica(voter.key, leader)])
 
-    def _start_state(self, line: EpochLine, lineage: Lineage) -> State:
+    def _start_state(self, line: EpochLine, lineage: Lineage) -> StateInForce:
         """What the epoch inherits; an epoch whose first batches are gone inherits nothing that is known."""
         below = line.below
         if line.contested or line.start != line.first_offset:
@@ -106,13 +106,13 @@ class InForce:
             return self.at(below.parent, below.end_offset - 1)
         return self._snapshots[below.parent].get(below.end_offset, UNKNOWN)
 
-    def _voters(self, leader_epoch: int, state: State) -> SetInForce | None:
+    def _voters(self, leader_epoch: int, state: StateInForce) -> SetInForce | None:
         if state.voters is not None or not state.is_static:
             return state.voters
         election = self.elections.get(leader_epoch)
         return static_set(election) if election and election.voters else None
 
-    def _cut(self, line: EpochLine) -> tuple[Stretch, ...]:
+    def _cut(self, line: EpochLine) -> tuple[VoterSetRange, ...]:
         cuts: list[tuple[int, SetInForce | None]] = []
         for offset, state in self._timelines[line.leader_epoch]:
             voters = self._voters(line.leader_epoch, state)
@@ -122,7 +122,7 @@ class InForce:
                 cuts.append((first, voters))
         ends = [first for first, _ in cuts[1:]] + [line.end_offset]
         return tuple(
-            Stretch(first, end, voters)
+            VoterSetRange(first, end, voters)
             for (first, voters), end in zip(cuts, ends, strict=True)
             if first < end
         )

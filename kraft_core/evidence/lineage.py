@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, Run
+from kraft_core.evidence.facts import Capture, CapturedControlRecord, ClusterFacts, EpochRange
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -88,7 +88,7 @@ class _Line:
     newest_capture_at: int = 0
     contested: bool = False
 
-    def add(self, run: Run, captured_at: int) -> None:
+    def add(self, run: EpochRange, captured_at: int) -> None:
         stretch = (run.first_offset, run.end_offset)
         self.stretches.add(stretch)
         self.contested |= self.digests.setdefault(stretch, run.digest) != run.digest
@@ -123,7 +123,7 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
 
 
 def _add_runs(lines: defaultdict[int, _Line], capture: Capture) -> None:
-    previous: Run | None = None
+    previous: EpochRange | None = None
     for run in capture.runs:
         line = lines[run.leader_epoch]
         line.add(run, capture.captured_at)
@@ -156,7 +156,7 @@ def _add_snapshot_link(
         lines[first.leader_epoch].link(Link(epoch, first.first_offset, True, None))
 
 
-def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[ControlRecord]) -> None:
+def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[CapturedControlRecord]) -> None:
     """Control records date the batches below them; two that differ at one place contest their epoch."""
     values: dict[tuple[int, int], tuple[str, object]] = {}
     leader_changes: dict[int, int] = {}

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, SnapshotFacts, labels
+from kraft_core.evidence.facts import Capture, CapturedControlRecord, ClusterFacts, SnapshotFacts, labels
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
 from kraft_core.evidence.proofs import BoundKind, Proof
@@ -120,7 +120,7 @@ class LowerBounds:
             if record.type == "KRaftVoters" and alone and line is not None and not line.contested:
                 yield from self._before_record(record, line)
 
-    def _before_record(self, record: ControlRecord, line: EpochLine) -> Iterator[LowerBound]:
+    def _before_record(self, record: CapturedControlRecord, line: EpochLine) -> Iterator[LowerBound]:
         """Its epoch's first batch, and the VotersRecord before it, whose place a snapshot does not tell."""
         epoch, previous = record.leader_epoch, self.in_force.at(record.leader_epoch, record.offset - 1).voters
         commits: list[tuple[int, int]] = []

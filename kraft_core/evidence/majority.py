@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from kraft_core.evidence.facts import label
 from kraft_core.evidence.holdings import Holdings
-from kraft_core.evidence.in_force import InForce, Stretch
+from kraft_core.evidence.in_force import InForce, VoterSetRange
 from kraft_core.evidence.lineage import EpochLine
 from kraft_core.evidence.proofs import Proof
 from kraft_core.evidence.states import SetInForce
@@ -48,7 +48,7 @@ class MajorityRule:
             found += of_stretch
         return found
 
-    def _proofs_by(self, voters: SetInForce, stretch: Stretch, epoch: int) -> Iterator[Proof]:
+    def _proofs_by(self, voters: SetInForce, stretch: VoterSetRange, epoch: int) -> Iterator[Proof]:
         reached = stretch.first_offset
         for stored_at, stored in self._stored_by(voters, epoch):
             as_of = max(stored_at, voters.appended_at or 0)
@@ -85,7 +85,7 @@ class MajorityRule:
         return f"a majority of {voters.words} stored it up to {end} in epoch {epoch}: {', '.join(names)}"
 
 
-def _counting_sets(stretch: Stretch, following: Stretch | None) -> list[SetInForce]:
+def _counting_sets(stretch: VoterSetRange, following: VoterSetRange | None) -> list[SetInForce]:
     if stretch.voters is None:
         return []
     if following is None or following.voters is None:

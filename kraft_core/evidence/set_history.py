@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kraft_core.evidence.commit import Verdict
+from kraft_core.evidence.commit import CommitVerdict
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import SnapshotFacts, labels
 from kraft_core.evidence.rows import SetSource
-from kraft_core.evidence.states import UNKNOWN, SetInForce, State, record_set, snapshot_set, static_set
+from kraft_core.evidence.states import UNKNOWN, SetInForce, StateInForce, record_set, snapshot_set, static_set
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 Key: TypeAlias = tuple[int, int, str]  # offset, leader epoch, source
@@ -39,7 +39,7 @@ class SetNode:
     is_first: bool
     is_next: bool
     since: int | None
-    verdict: Verdict | None
+    verdict: CommitVerdict | None
     committed_at: int | None
     evidence: str
 
@@ -150,13 +150,13 @@ class _Resolved:
         static = [node for node in self.static if node.voters.leader_epoch <= place.leader_epoch]
         return (static[-1].key if static else None), True
 
-    def _state_below(self, place: SetInForce) -> State:
+    def _state_below(self, place: SetInForce) -> StateInForce:
         line = self.known.lineage.lines.get(place.leader_epoch)
         if line is not None and place.offset == line.first_offset:
             return self.known.in_force.below_epoch(place.leader_epoch)
         return self.known.in_force.at(place.leader_epoch, place.offset - 1)
 
-    def _state_in_log(self, place: SetInForce) -> State:
+    def _state_in_log(self, place: SetInForce) -> StateInForce:
         """What captured logs put in force where a snapshot ends; UNKNOWN where none reaches that far."""
         line = self.known.lineage.lines.get(place.leader_epoch)
         if line is None or not line.covers(place.offset):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kraft_core.evidence.elections import Election
-from kraft_core.evidence.facts import ClusterFacts, ControlRecord, FeatureLevel, SnapshotFacts
+from kraft_core.evidence.facts import CapturedControlRecord, ClusterFacts, FeatureLevel, SnapshotFacts
 from kraft_core.evidence.lineage import EpochLine
 from kraft_core.raft.voters import VoterSet
 
@@ -43,7 +43,7 @@ class SetInForce:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StateInForce:
     """What is in force; None: unknown. is_static: known to have no VotersRecord, so the static set counts."""
 
     kraft_version: int | None = None
@@ -52,9 +52,9 @@ class State:
     metadata_version: int | None = None
 
 
-UNKNOWN = State()
+UNKNOWN = StateInForce()
 # An empty log: kraft.version 0 and the static set, until its first leader writes otherwise.
-EMPTY_LOG = State(kraft_version=0, is_static=True)
+EMPTY_LOG = StateInForce(kraft_version=0, is_static=True)
 
 
 def static_set(election: Election) -> SetInForce:
@@ -70,7 +70,7 @@ def static_set(election: Election) -> SetInForce:
     )
 
 
-def record_set(record: ControlRecord) -> SetInForce | None:
+def record_set(record: CapturedControlRecord) -> SetInForce | None:
     """The voter set of a VotersRecord, None if that cannot be read or names no voters."""
     if not record.value or not record.value["voters"]:
         return None
@@ -94,20 +94,20 @@ def snapshot_set(snapshot: SnapshotFacts) -> SetInForce | None:
     return SetInForce(last, snapshot.leader_epoch, "snapshot", voters, last, snapshot.end_offset, None)
 
 
-def changes_of(facts: ClusterFacts) -> defaultdict[int, list[ControlRecord | FeatureLevel]]:
+def changes_of(facts: ClusterFacts) -> defaultdict[int, list[CapturedControlRecord | FeatureLevel]]:
     """The records that change a state, by epoch, by offset."""
-    changes: defaultdict[int, list[ControlRecord | FeatureLevel]] = defaultdict(list)
+    changes: defaultdict[int, list[CapturedControlRecord | FeatureLevel]] = defaultdict(list)
     for record in (*facts.control_records, *facts.feature_levels):
-        if not isinstance(record, ControlRecord) or record.type != "LeaderChange":
+        if not isinstance(record, CapturedControlRecord) or record.type != "LeaderChange":
             changes[record.leader_epoch].append(record)
     for records in changes.values():
         records.sort(key=lambda record: record.offset)
     return changes
 
 
-def snapshot_states(snapshots: tuple[SnapshotFacts, ...]) -> defaultdict[int, dict[int, State]]:
+def snapshot_states(snapshots: tuple[SnapshotFacts, ...]) -> defaultdict[int, dict[int, StateInForce]]:
     """What snapshots restore, by epoch and end offset; UNKNOWN where two of one name differ."""
-    states: defaultdict[int, dict[int, State]] = defaultdict(dict)
+    states: defaultdict[int, dict[int, StateInForce]] = defaultdict(dict)
     for snapshot in snapshots:
         if snapshot.proves:
             state = _restored(snapshot)
@@ -117,35 +117,35 @@ def snapshot_states(snapshots: tuple[SnapshotFacts, ...]) -> defaultdict[int, di
     return states
 
 
-def _restored(snapshot: SnapshotFacts) -> State:
+def _restored(snapshot: SnapshotFacts) -> StateInForce:
     """A snapshot of kraft.version 0 carries neither the version nor voters (KIP-853, Snapshots)."""
     version = snapshot.kraft_version or 0
     voters = snapshot_set(snapshot)
-    return State(version, voters, voters is None and version == 0, snapshot.metadata_version)
+    return StateInForce(version, voters, voters is None and version == 0, snapshot.metadata_version)
 
 
 def timeline_of(
     line: EpochLine,
-    start: State,
-    changes: list[ControlRecord | FeatureLevel],
-    snapshots: dict[int, State],
-) -> tuple[tuple[int, State], ...]:
+    start: StateInForce,
+    changes: list[CapturedControlRecord | FeatureLevel],
+    snapshots: dict[int, StateInForce],
+) -> tuple[tuple[int, StateInForce], ...]:
     """The states of one line. Records come before the snapshot that ends with them: the log's word counts."""
-    timeline: list[tuple[int, State]] = []
+    timeline: list[tuple[int, StateInForce]] = []
     for nth, (first, end) in enumerate(line.covered):
         state = _filled(start if nth == 0 else UNKNOWN, snapshots.get(first, UNKNOWN))
         timeline.append((first, state))
         steps = [(r.offset, 0, r) for r in changes if first <= r.offset < end]
         steps += [(x - 1, 1, s) for x, s in snapshots.items() if first < x <= end]
         for offset, _, step in sorted(steps, key=lambda entry: entry[:2]):
-            after = _filled(state, step) if isinstance(step, State) else _changed(state, step)
+            after = _filled(state, step) if isinstance(step, StateInForce) else _changed(state, step)
             if after != state:
                 state = after
                 timeline.append((offset, state))
     return tuple(timeline)
 
 
-def _filled(state: State, snapshot: State) -> State:
+def _filled(state: StateInForce, snapshot: StateInForce) -> StateInForce:
     """A state with what only a snapshot knows."""
     if state.kraft_version is None:
         state = replace(state, kraft_version=snapshot.kraft_version)
@@ -156,7 +156,7 @@ def _filled(state: State, snapshot: State) -> State:
     return state
 
 
-def _changed(state: State, record: ControlRecord | FeatureLevel) -> State:
+def _changed(state: StateInForce, record: CapturedControlRecord | FeatureLevel) -> StateInForce:
     if isinstance(record, FeatureLevel):
         return replace(state, metadata_version=record.level)
     if record.type == "KRaftVersion":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from kraft_core.evidence.facts import Capture, Run, label, labels
+from kraft_core.evidence.facts import Capture, EpochRange, label, labels
 from kraft_core.evidence.proofs import Proof
 from kraft_core.evidence.truncation import committed_stretches
 from kraft_core.findings.facts import BatchConflict
@@ -90,7 +90,7 @@ def logs_match(view: ClusterView) -> Iterator[Breach]:
             yield _unmatched(epoch, sentence, evidence, line.first_offset, line.end_offset, captures)
 
 
-def _runs(capture: Capture, epoch: int) -> Iterator[Run]:
+def _runs(capture: Capture, epoch: int) -> Iterator[EpochRange]:
     return (run for run in capture.runs if run.leader_epoch == epoch)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, label
-from kraft_core.findings.facts import OrderFault, UnreadableBytes
+from kraft_core.findings.facts import LogOrderFault, UnreadableBytes
 from kraft_core.findings.finding import ORDERED, READABLE, Breach, Severity
 from kraft_core.findings.view import ClusterView
 
@@ -68,7 +68,7 @@ def batches_follow_each_other(view: ClusterView, capture: Capture) -> Iterator[B
         yield _disordered(capture, fault)
 
 
-def _disordered(capture: Capture, fault: OrderFault) -> Breach:
+def _disordered(capture: Capture, fault: LogOrderFault) -> Breach:
     who = label(capture.replica)
     words = {
         "gap": f"The log of {who} has a hole: offsets {fault.expected} to {fault.offset - 1} are missing",
@@ -89,14 +89,14 @@ def _disordered(capture: Capture, fault: OrderFault) -> Breach:
     )
 
 
-def _of_runs(view: ClusterView, capture: Capture) -> Iterator[OrderFault]:
+def _of_runs(view: ClusterView, capture: Capture) -> Iterator[LogOrderFault]:
     """Faults between runs. Bytes that could not be read, or that another copy supplied, are no hole."""
     for before, after in pairwise(capture.runs):
         expected, found = before.end_offset, after.first_offset
         if found < expected:
-            yield OrderFault(capture.capture_id, found, after.leader_epoch, "overlap", expected)
+            yield LogOrderFault(capture.capture_id, found, after.leader_epoch, "overlap", expected)
         elif found > expected and not _is_explained(view, capture, expected, found):
-            yield OrderFault(capture.capture_id, found, after.leader_epoch, "gap", expected)
+            yield LogOrderFault(capture.capture_id, found, after.leader_epoch, "gap", expected)
 
 
 def _is_explained(view: ClusterView, capture: Capture, first: int, end: int) -> bool:

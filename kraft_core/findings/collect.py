@@ -16,7 +16,7 @@ from kraft_core.findings.facts import (
     BatchConflict,
     BatchCopy,
     Holder,
-    OrderFault,
+    LogOrderFault,
     RuleFacts,
     SnapshotDeviation,
     UnreadableBytes,
@@ -57,7 +57,7 @@ class _Found:
     batches: defaultdict[tuple[int, int], dict[_Content, set[Holder]]] = field(
         default_factory=lambda: defaultdict[tuple[int, int], dict[_Content, set[Holder]]](dict)
     )
-    order_faults: list[OrderFault] = field(default_factory=list[OrderFault])
+    order_faults: list[LogOrderFault] = field(default_factory=list[LogOrderFault])
     unreadable: list[UnreadableBytes] = field(default_factory=list[UnreadableBytes])
     deviations: set[SnapshotDeviation] = field(default_factory=set[SnapshotDeviation])
 
@@ -111,7 +111,9 @@ class _Found:
                         if fault.kind == "epoch_regression" and stretch == goes_on:
                             continue  # told of the first batch
                         self.order_faults.append(
-                            OrderFault(name, item.base_offset, item.leader_epoch, fault.kind, fault.expected)
+                            LogOrderFault(
+                                name, item.base_offset, item.leader_epoch, fault.kind, fault.expected
+                            )
                         )
                     if isinstance(item, Damage):
                         open_damage.append(item)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kraft_core.evidence.facts import Capture, Run, label
+from kraft_core.evidence.facts import Capture, EpochRange, label
 from kraft_core.evidence.holdings import lacks
 from kraft_core.evidence.lineage import EpochLine, Link
 from kraft_core.evidence.proofs import CommittedPrefix, Proof
@@ -39,7 +39,7 @@ def committed_stay(view: ClusterView) -> Iterator[Breach]:
                     yield _lost(view, before, after, run.leader_epoch, lost, *proven)
 
 
-def _not_kept(before: Capture, after: Capture) -> Iterator[Run]:
+def _not_kept(before: Capture, after: Capture) -> Iterator[EpochRange]:
     """The runs of a capture that the next one does not hold as a whole."""
     now: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for run in after.runs:
@@ -51,7 +51,7 @@ def _not_kept(before: Capture, after: Capture) -> Iterator[Run]:
             yield run
 
 
-def _committed_end(view: ClusterView, before: Capture, run: Run) -> tuple[int, Proof] | None:
+def _committed_end(view: ClusterView, before: Capture, run: EpochRange) -> tuple[int, Proof] | None:
     """How far a captured run was committed by a proof that binds the replica; None for none of it."""
     line = view.known.lineage.lines.get(run.leader_epoch)
     prefix = view.known.committed_in.get(run.leader_epoch)

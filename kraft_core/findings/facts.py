@@ -35,7 +35,7 @@ class BatchConflict:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class OrderFault:
+class LogOrderFault:
     """A batch that does not follow the one before it in a captured log (kraft_core.format.segment).
 
     offset, leader_epoch: of the batch. expected: the offset, or of an epoch_regression the epoch, that it
@@ -122,7 +122,7 @@ class RuleFacts:
     """Everything of one cluster that the rules read beside its ClusterFacts. Order carries no meaning."""
 
     batch_conflicts: tuple[BatchConflict, ...] = ()
-    order_faults: tuple[OrderFault, ...] = ()
+    order_faults: tuple[LogOrderFault, ...] = ()
     unreadable: tuple[UnreadableBytes, ...] = ()
     snapshot_deviations: tuple[SnapshotDeviation, ...] = ()
     observations: tuple[Observation, ...] = ()

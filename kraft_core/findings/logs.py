@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, ControlRecord, Run, SnapshotFacts
+from kraft_core.evidence.facts import Capture, CapturedControlRecord, EpochRange, SnapshotFacts
 from kraft_core.evidence.states import record_set
 from kraft_core.findings.facts import BatchConflict
 from kraft_core.raft import batches as engine
@@ -83,7 +83,7 @@ class CapturedLogs:
         return self._kept[1]
 
     def _sections(
-        self, capture: Capture, held: Iterable[tuple[Run, list[_ControlBatch]]]
+        self, capture: Capture, held: Iterable[tuple[EpochRange, list[_ControlBatch]]]
     ) -> Iterator[ReplicaLog]:
         section: list[Batch] = []
         end: int | None = None
@@ -114,7 +114,7 @@ class CapturedLogs:
             snapshots=tuple(sorted(snapshots, key=lambda snapshot: snapshot.order)),
         )
 
-    def _batches(self, capture: Capture, run: Run) -> Iterator[_ControlBatch]:
+    def _batches(self, capture: Capture, run: EpochRange) -> Iterator[_ControlBatch]:
         """The batches of a run: its control batches, and one for each stretch between them."""
         at = run.first_offset
         for held in self._control_of(capture, run):
@@ -127,7 +127,7 @@ class CapturedLogs:
         if at < run.end_offset:
             yield _ControlBatch(Batch(at, run.end_offset - 1, run.leader_epoch), False)
 
-    def _control_of(self, capture: Capture, run: Run) -> Iterator[_ControlBatch]:
+    def _control_of(self, capture: Capture, run: EpochRange) -> Iterator[_ControlBatch]:
         bases = self._bases.get(run.leader_epoch, [])
         first, end = bisect_left(bases, run.first_offset), bisect_left(bases, run.end_offset)
         for held in self._control.get(run.leader_epoch, [])[first:end]:
@@ -137,9 +137,9 @@ class CapturedLogs:
                 yield held
 
 
-def _control_batches(records: tuple[ControlRecord, ...]) -> dict[int, list[_ControlBatch]]:
+def _control_batches(records: tuple[CapturedControlRecord, ...]) -> dict[int, list[_ControlBatch]]:
     """Control batches by epoch, by base offset; of one epoch and offset, those with the lower crc first."""
-    grouped: defaultdict[tuple[int, int, int], list[ControlRecord]] = defaultdict(list)
+    grouped: defaultdict[tuple[int, int, int], list[CapturedControlRecord]] = defaultdict(list)
     for record in records:
         grouped[record.leader_epoch, record.batch_base_offset, record.batch_crc].append(record)
     found: defaultdict[int, list[_ControlBatch]] = defaultdict(list)
@@ -151,7 +151,7 @@ def _control_batches(records: tuple[ControlRecord, ...]) -> dict[int, list[_Cont
     return found
 
 
-def _value(record: ControlRecord) -> engine.ControlRecord | None:
+def _value(record: CapturedControlRecord) -> engine.ControlRecord | None:
     if record.value is None:
         return None
     if record.type == "LeaderChange":
@@ -177,5 +177,5 @@ def engine_snapshot(facts: SnapshotFacts) -> Snapshot:
     return Snapshot(facts.end_offset, facts.leader_epoch, facts.kraft_version, voters)
 
 
-def _offset(record: ControlRecord) -> int:
+def _offset(record: CapturedControlRecord) -> int:
     return record.offset

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, Run
+from kraft_core.evidence.facts import Capture, EpochRange
 from kraft_core.evidence.holdings import Holdings
 from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
@@ -25,7 +25,7 @@ from kraft_core.raft.voters import ReplicaKey, Voter
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RecoveryCandidate:
     """A captured replica by its newest capture.
 
     is_observer: no voter of the newest committed set; it may be chosen by hand, never counted.
@@ -63,8 +63,8 @@ class RecoveryAdvice:
     as_of: int | None
     is_safe: bool
     why: str
-    best: tuple[Candidate, ...]
-    others: tuple[Candidate, ...]
+    best: tuple[RecoveryCandidate, ...]
+    others: tuple[RecoveryCandidate, ...]
     highest_epoch: int | None
 
 
@@ -155,14 +155,14 @@ def _candidate(
     newest_set: list[SetInForce],
     ranges: list[LogRange],
     statuses: dict[tuple[int, int, str], str | None],
-) -> Candidate:
+) -> RecoveryCandidate:
     epoch, end = _last_epoch(known, capture), capture.log_end_offset or 0
     voters = known.in_force.voters_at(epoch, end - 1)
     election = known.elections.get(epoch)
-    of_epoch: defaultdict[int, list[Run]] = defaultdict(list)
+    of_epoch: defaultdict[int, list[EpochRange]] = defaultdict(list)
     for run in capture.runs:
         of_epoch[run.leader_epoch].append(run)
-    return Candidate(
+    return RecoveryCandidate(
         capture.node_id,
         capture.directory_id or ZERO_UUID,
         capture.capture_id,
@@ -200,18 +200,18 @@ def _leads(known: Conclusions, replica: ReplicaKey, epoch: int) -> bool:
     return leader.matches(replica) if leader is not None else election.leader_id == replica.id
 
 
-def _claim(candidate: Candidate) -> tuple[int, int, bool, bool, int, str]:
+def _claim(candidate: RecoveryCandidate) -> tuple[int, int, bool, bool, int, str]:
     epoch, end = _log(candidate)
     led = candidate.led_last_epoch
     return -epoch, -end, candidate.is_observer, not led, candidate.node_id, candidate.directory_id
 
 
-def _log(candidate: Candidate) -> tuple[int, int]:
+def _log(candidate: RecoveryCandidate) -> tuple[int, int]:
     return candidate.last_leader_epoch, candidate.log_end_offset
 
 
 def _missing(
-    of_epoch: Mapping[int, list[Run]], log_start: int, ranges: list[LogRange]
+    of_epoch: Mapping[int, list[EpochRange]], log_start: int, ranges: list[LogRange]
 ) -> list[tuple[str, int, int, int]]:
     """(status, epoch, first, end) of what some capture holds, and this one neither in log nor checkpoint.
 
@@ -230,7 +230,9 @@ def _missing(
     return found
 
 
-def _unproven(of_epoch: Mapping[int, list[Run]], ranges: list[LogRange]) -> list[tuple[str, int, int, int]]:
+def _unproven(
+    of_epoch: Mapping[int, list[EpochRange]], ranges: list[LogRange]
+) -> list[tuple[str, int, int, int]]:
     """(status, epoch, first, end) of what the capture holds and is not known to be committed."""
     return [
         (held.commit_status, held.leader_epoch, first, end)

@@ -60,7 +60,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class SnapshotReplay:
     """A replay of `log` onto the checkpoint `start` (None: onto nothing), and what it is compared with."""
 
     start: CheckpointKey | None
@@ -92,7 +92,7 @@ def comparisons(lineage: Lineage, held: Mapping[Holder, Collection[CheckpointKey
     return list(found)
 
 
-def replays(wanted: Iterable[Comparison], equal: Iterable[Comparison]) -> list[Replay]:
+def replays(wanted: Iterable[Comparison], equal: Iterable[Comparison]) -> list[SnapshotReplay]:
     """The replays that make the wanted comparisons, each from the newest place of which the image is known.
 
     equal: comparisons made before whose checkpoint holds just what the replay comes to.
@@ -110,14 +110,16 @@ def goes_on_from(comparison: Comparison, earlier: Comparison) -> bool:
     return comparison.base == earlier.base and _begins(earlier.log, comparison.log)
 
 
-def _replay(base: CheckpointKey | None, along: Sequence[Comparison], known: Iterable[Comparison]) -> Replay:
+def _replay(
+    base: CheckpointKey | None, along: Sequence[Comparison], known: Iterable[Comparison]
+) -> SnapshotReplay:
     log = along[0].log
     lowest = min(c.checkpoint.end_offset for c in along)
     starts = [c.checkpoint for c in known if c.checkpoint.end_offset <= lowest and _begins(c.log, log)]
     if not starts:
-        return Replay(base, log, tuple(along))
+        return SnapshotReplay(base, log, tuple(along))
     start = max(starts)
-    return Replay(start, _from(log, start.end_offset), tuple(along))
+    return SnapshotReplay(start, _from(log, start.end_offset), tuple(along))
 
 
 def _by_base(items: Iterable[Comparison]) -> dict[CheckpointKey | None, list[Comparison]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kraft_core.evidence.commit import Verdict
+from kraft_core.evidence.commit import CommitVerdict
 from kraft_core.evidence.elections import Election
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.states import SetInForce
@@ -20,7 +20,7 @@ from kraft_core.findings.view import ClusterView, holds
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.emulation import ControlReaderError, EmulatedReplica, emulate, is_stale, start
 from kraft_core.raft.log import ReplicaLog, voters_of_log
-from kraft_core.raft.replay import AppendAsFollower, RefusedError, TruncateTo
+from kraft_core.raft.replay import AppendAsFollower, OperationRefusedError, TruncateTo
 from kraft_core.raft.voters import ReplicaKey
 
 
@@ -43,7 +43,7 @@ class StaleLeader:
     truncation: TruncationRow | None
     end_offset: int
     acknowledged_end: int
-    verdict: Verdict
+    verdict: CommitVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _emulated(
     try:
         replica = emulate(start(logs[0][0]), TruncateTo(truncated_to))
         return emulate(replica, AppendAsFollower(fetched[-1].leader_epoch, fetched))
-    except (RefusedError, ControlReaderError):
+    except (OperationRefusedError, ControlReaderError):
         return None
 
 

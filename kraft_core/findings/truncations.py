@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, ControlRecord
+from kraft_core.evidence.facts import Capture, CapturedControlRecord
 from kraft_core.evidence.states import record_set
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import VoterSet, change_between
@@ -103,7 +103,7 @@ def _between(known: Conclusions, before: Capture, after: Capture) -> Iterator[Tr
     )
 
 
-def _change(known: Conclusions, record: ControlRecord) -> str:
+def _change(known: Conclusions, record: CapturedControlRecord) -> str:
     """What a VotersRecord changed, in words."""
     place = f"VotersRecord {record.offset}/e{record.leader_epoch}"
     after = record_set(record)

@@ -12,7 +12,7 @@ from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.evidence.set_history import Key, SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
 from kraft_core.evidence.watermarks import high_watermarks
-from kraft_core.findings.facts import OrderFault, RuleFacts, distinct
+from kraft_core.findings.facts import LogOrderFault, RuleFacts, distinct
 from kraft_core.findings.logs import CapturedLogs
 from kraft_core.findings.truncations import TruncationRow, observed_truncations
 from kraft_core.raft.voters import ReplicaKey
@@ -47,9 +47,9 @@ class ClusterView:
         return history
 
     @cached_property
-    def order_faults(self) -> dict[str, list[OrderFault]]:
+    def order_faults(self) -> dict[str, list[LogOrderFault]]:
         """Of each capture of which any are known."""
-        found: defaultdict[str, list[OrderFault]] = defaultdict(list)
+        found: defaultdict[str, list[LogOrderFault]] = defaultdict(list)
         for fault in self.facts.order_faults:
             found[fault.capture_id].append(fault)
         return dict(found)

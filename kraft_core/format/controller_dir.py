@@ -94,7 +94,7 @@ class ControllerDir:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class UnsearchedPath:
     """A path that could not be searched or is no log that this reader knows."""
 
     path: Path
@@ -106,7 +106,7 @@ class Discovery:
     """directories: each once, in the order of their paths under each root; refused: what was left out."""
 
     directories: tuple[ControllerDir, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[UnsearchedPath, ...]
 
 
 def parse_segment_name(name: str) -> int | None:
@@ -118,37 +118,37 @@ def parse_segment_name(name: str) -> int | None:
 def find_controller_dirs(roots: Iterable[Path | str]) -> Discovery:
     """Every controller directory at or below the roots; symbolic links are followed, each directory once."""
     directories: list[ControllerDir] = []
-    refused: list[Refusal] = []
+    refused: list[UnsearchedPath] = []
     seen: set[tuple[int, int]] = set()
     for root in roots:
         for found in _directories(Path(root), seen):
-            if isinstance(found, Refusal):
+            if isinstance(found, UnsearchedPath):
                 refused.append(found)
             elif _name(found) == LOG_DIR_NAME:
                 directories.append(_Reader(found).read())
     return Discovery(tuple(directories), tuple(refused))
 
 
-def find_log_files(root: Path) -> Iterator[Path | Refusal]:
+def find_log_files(root: Path) -> Iterator[Path | UnsearchedPath]:
     """The finished checkpoints, then the segments, of each directory at or below a root."""
     for found in _directories(root, set()):
-        if isinstance(found, Refusal):
+        if isinstance(found, UnsearchedPath):
             yield found
             continue
         try:
             names = sorted(path.name for path in found.iterdir())
         except OSError as error:
-            yield Refusal(found, error.strerror or str(error))
+            yield UnsearchedPath(found, error.strerror or str(error))
             continue
         yield from (found / name for name in names if name == BOOTSTRAP_NAME or _is_finished(name))
         yield from (found / name for name in names if parse_segment_name(name) is not None)
 
 
-def refuse_old(directory: Path) -> Refusal | None:
+def refuse_old(directory: Path) -> UnsearchedPath | None:
     """A refusal for the log directory of Kafka 2.8, None for any other."""
     if _name(directory) != OLD_LOG_DIR_NAME:
         return None
-    return Refusal(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
+    return UnsearchedPath(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
 
 
 def _name(directory: Path) -> str:
@@ -162,7 +162,7 @@ def _is_finished(name: str) -> bool:
     return snapshot_id is not None and not snapshot_id.suffix
 
 
-def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | Refusal]:
+def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | UnsearchedPath]:
     """Every directory at or below a root in the order of paths, but none below a log directory."""
     pending = [root]
     while pending:
@@ -174,12 +174,12 @@ def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | Refu
             seen.add((status.st_dev, status.st_ino))
             refusal = refuse_old(directory)
             if refusal is None and not stat.S_ISDIR(status.st_mode):
-                refusal = Refusal(directory, "no directory")
+                refusal = UnsearchedPath(directory, "no directory")
             if refusal is None and _name(directory) != LOG_DIR_NAME:
                 pending += sorted(_subdirectories(directory), reverse=True)
             yield refusal or directory
         except OSError as error:
-            yield Refusal(directory, error.strerror or str(error))
+            yield UnsearchedPath(directory, error.strerror or str(error))
 
 
 def _subdirectories(directory: Path) -> list[Path]:

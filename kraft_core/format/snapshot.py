@@ -33,7 +33,7 @@ class SnapshotId(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class CheckpointContent:
     """What a checkpoint file holds beside its metadata records.
 
     header: the SnapshotHeader if it is the file's first record; footer: the SnapshotFooter if it is the
@@ -69,7 +69,7 @@ def parse_name(name: str) -> SnapshotId | None:
     return SnapshotId(int(match[1]), int(match[2]), match[3] or "")  # pyright: ignore[reportArgumentType]
 
 
-def read_snapshot(buf: Buffer) -> Snapshot:
+def read_snapshot(buf: Buffer) -> CheckpointContent:
     """The frame of a checkpoint: every batch is checked, but only control batches are decoded.
 
     For all records see record.read_log.
@@ -83,7 +83,7 @@ def read_snapshot(buf: Buffer) -> Snapshot:
     last = control[-1] if control and items[-1] is control[-1].batch else None
     header = first if first and _is(first, SNAPSHOT_HEADER) else None
     footer = last if last and _is(last, SNAPSHOT_FOOTER) else None
-    return Snapshot(
+    return CheckpointContent(
         header=header,
         footer=footer,
         control_records=control,

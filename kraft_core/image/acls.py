@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_core.image.change import Change, RefusedError
+from kraft_core.image.change import Change, RecordRefusedError
 from kraft_core.image.names import (
     ACL_OPERATIONS,
     ACL_PERMISSION_TYPES,
@@ -45,7 +45,7 @@ def add(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 def remove(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """REMOVE_ACCESS_CONTROL_ENTRY_RECORD."""
     if tables.get(ACLS, (value["id"],)) is None:
-        raise RefusedError(f"no ACL has id {value['id']}")
+        raise RecordRefusedError(f"no ACL has id {value['id']}")
     yield Change(ACLS, (value["id"],), None)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kraft_core.image.change import Change, RefusedError
+from kraft_core.image.change import Change, RecordRefusedError
 from kraft_core.image.endpoints import (
     EndPoint,
     SupportedFeature,
@@ -97,15 +97,15 @@ def _put(broker: Broker) -> Change:
 def _current(tables: Tables, broker_id: int, epoch: int) -> Broker:
     broker: Broker | None = tables.get(BROKERS, (broker_id,))
     if broker is None:
-        raise RefusedError(f"broker {broker_id} is not registered")
+        raise RecordRefusedError(f"broker {broker_id} is not registered")
     if broker.broker_epoch != epoch:
-        raise RefusedError(f"broker {broker_id} has epoch {broker.broker_epoch}, not {epoch}")
+        raise RecordRefusedError(f"broker {broker_id} has epoch {broker.broker_epoch}, not {epoch}")
     return broker
 
 
 def _flag(meanings: Mapping[int, bool | None], field: str, number: int) -> bool | None:
     if number not in meanings:
-        raise RefusedError(f"unknown value {number} of {field}")
+        raise RecordRefusedError(f"unknown value {number} of {field}")
     return meanings[number]
 
 

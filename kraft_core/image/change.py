@@ -36,12 +36,12 @@ class Change:
     value: Any | None
 
 
-class RefusedError(ValueError):
+class RecordRefusedError(ValueError):
     """A record that Kafka's own replay rejects with an exception: it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRecord:
     """A record that was not applied, and why."""
 
     offset: int

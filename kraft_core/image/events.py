@@ -10,7 +10,7 @@ from kraft_core.format.record import Record
 from kraft_core.image import tree
 from kraft_core.image.differences import differences
 from kraft_core.image.image import Image
-from kraft_core.image.replica import Replica
+from kraft_core.image.replica import CapturedReplica
 
 CHECKPOINT = "checkpoint"
 """Stands for a record type where only a checkpoint tells that something changed at or before its end."""
@@ -34,7 +34,7 @@ class Event:
     after: Any
 
 
-def events(replica: Replica, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
+def events(replica: CapturedReplica, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
     """Up to an offset (inclusive), of the things that show under one of the patterns."""
     image = Image()
     for step in replica.steps():

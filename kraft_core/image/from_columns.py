@@ -24,7 +24,7 @@ MESSAGES: Mapping[str, Message] = {m.type_name: m for m in METADATA_RECORDS if m
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StoredRecord:
     """A record as the image takes it. timestamp: ms, -1 where it does not matter."""
 
     offset: int

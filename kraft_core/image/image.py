@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_core.image.change import Change, Key, MetadataRecord, Refusal, RefusedError
+from kraft_core.image.change import Change, Key, MetadataRecord, RecordRefusedError, RefusedRecord
 from kraft_core.image.kinds import BY_NAME, RULES
 from kraft_core.image.tables import KINDS, Tables
 from kraft_core.messages.control import CONTROL_RECORDS
@@ -37,7 +37,7 @@ class Image:
         self.offset = -1
         self.leader_epoch = -1
         self.timestamp = -1
-        self.refusals: list[Refusal] = []
+        self.refusals: list[RefusedRecord] = []
         self._transaction: list[MetadataRecord] | None = None
 
     @classmethod
@@ -103,7 +103,7 @@ class Image:
         try:
             # All changes are known before the first is made: a refused record changes nothing.
             changes = list(rule(self.tables, record.value))
-        except RefusedError as refused:
+        except RecordRefusedError as refused:
             self._refuse(record, str(refused))
             return []
         return [self._make(change, record) for change in changes if self._changes(change)]
@@ -117,7 +117,7 @@ class Image:
         return Made(change, before, record)
 
     def _refuse(self, record: MetadataRecord, reason: str) -> None:
-        self.refusals.append(Refusal(record.offset, record.type, reason))
+        self.refusals.append(RefusedRecord(record.offset, record.type, reason))
 
     def to_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The records that make this image: type, and fields of its newest version (ImageWriter)."""

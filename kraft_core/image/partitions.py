@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kraft_core.image.change import Change, RefusedError
+from kraft_core.image.change import Change, RecordRefusedError
 from kraft_core.image.names import LEADER_RECOVERY_STATES, MIGRATING_DIRECTORY, word
 from kraft_core.image.tables import PARTITIONS, TOPICS, Tables
 
@@ -39,7 +39,7 @@ def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """PARTITION_RECORD: the whole registration; it replaces an earlier one."""
     topic = tables.get(TOPICS, (value["topicId"],))
     if topic is None:
-        raise RefusedError(f"partition {value['partitionId']} of unknown topic {value['topicId']}")
+        raise RecordRefusedError(f"partition {value['partitionId']} of unknown topic {value['topicId']}")
     replicas = tuple(value["replicas"])
     partition = Partition(
         topic_id=value["topicId"],
@@ -65,7 +65,7 @@ def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     key = (value["topicId"], value["partitionId"])
     partition: Partition | None = tables.get(PARTITIONS, key)
     if partition is None:
-        raise RefusedError(f"change of unknown partition {key[1]} of topic {key[0]}")
+        raise RecordRefusedError(f"change of unknown partition {key[1]} of topic {key[0]}")
     yield _put(_merge(partition, value))
 
 
@@ -73,7 +73,7 @@ def clear_elr(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """CLEAR_ELR_RECORD: of one topic, or of all for an empty name; one without ELR stays as it is."""
     name = value["topicName"]
     if name and name not in tables.topic_ids:
-        raise RefusedError(f"ELR of unknown topic {name}")
+        raise RecordRefusedError(f"ELR of unknown topic {name}")
     prefixes = [(tables.topic_ids[name],)] if name else list(tables.groups(PARTITIONS))
     for prefix in prefixes:
         for partition in tables.group(PARTITIONS, *prefix).values():
@@ -125,13 +125,13 @@ def _directories(given: list[str] | tuple[str, ...] | None, replicas: tuple[int,
         return (MIGRATING_DIRECTORY,) * len(replicas)
     directories = tuple(given or ())
     if len(directories) != len(replicas):
-        raise RefusedError(f"{len(directories)} directories for {len(replicas)} replicas")
+        raise RecordRefusedError(f"{len(directories)} directories for {len(replicas)} replicas")
     return directories
 
 
 def _recovery_state(state: int) -> int:
     if state not in LEADER_RECOVERY_STATES:
-        raise RefusedError(f"unknown leader recovery state {state}")
+        raise RecordRefusedError(f"unknown leader recovery state {state}")
     return state
 
 

@@ -12,7 +12,7 @@ TRUNCATED = "truncated"
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ReplayRange:
     """Offsets of one epoch with one commit status; end_offset is exclusive."""
 
     first_offset: int
@@ -22,7 +22,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class PathCheckpoint:
     """A whole checkpoint. timestamp: of the last append it contains, ms; None where it does not say."""
 
     end_offset: int
@@ -36,11 +36,11 @@ class Checkpoint:
         return self.end_offset - 1
 
 
-Step = Stretch | Checkpoint
+Step = ReplayRange | PathCheckpoint
 """Records to replay, or a state to jump to: what it has not ends there."""
 
 
-def line(ranges: Iterable[Stretch], checkpoints: Iterable[Checkpoint]) -> list[Step]:
+def line(ranges: Iterable[ReplayRange], checkpoints: Iterable[PathCheckpoint]) -> list[Step]:
     """The steps in the order of their offsets; no two stretches overlap.
 
     Where the log begins above 0 or has a gap, what checkpoints tell of the missing offsets comes in; records
@@ -60,19 +60,19 @@ def line(ranges: Iterable[Stretch], checkpoints: Iterable[Checkpoint]) -> list[S
     return [*steps, *(c for c in usable if c.end_offset > expected)]
 
 
-def _one_an_offset(checkpoints: Iterable[Checkpoint]) -> list[Checkpoint]:
+def _one_an_offset(checkpoints: Iterable[PathCheckpoint]) -> list[PathCheckpoint]:
     """Of several replicas' checkpoints at one offset, which say the same, always the same one."""
-    by_offset: dict[int, Checkpoint] = {}
+    by_offset: dict[int, PathCheckpoint] = {}
     for checkpoint in sorted(checkpoints, key=lambda c: (c.leader_epoch, c.content_digest), reverse=True):
         by_offset.setdefault(checkpoint.end_offset, checkpoint)
     return [by_offset[offset] for offset in sorted(by_offset)]
 
 
-def _way(ranges: Iterable[Stretch]) -> list[Stretch]:
+def _way(ranges: Iterable[ReplayRange]) -> list[ReplayRange]:
     held = [r for r in ranges if r.commit_status != TRUNCATED]
     committed = [r for r in held if r.commit_status == COMMITTED]
     committed_end = max((r.end_offset for r in committed), default=0)
-    chosen: list[Stretch] = []
+    chosen: list[ReplayRange] = []
     below = None
     # From the highest epoch down: an epoch begins where the ones before it end.
     for stretch in sorted(held, key=lambda r: (r.leader_epoch, r.first_offset), reverse=True):
@@ -86,8 +86,8 @@ def _way(ranges: Iterable[Stretch]) -> list[Stretch]:
     return sorted(chosen, key=lambda s: s.first_offset)
 
 
-def _contiguous(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
-    group: list[Stretch] = []
+def _contiguous(stretches: Sequence[ReplayRange]) -> Iterator[list[ReplayRange]]:
+    group: list[ReplayRange] = []
     for stretch in stretches:
         if group and group[-1].end_offset != stretch.first_offset:
             yield group
@@ -108,7 +108,7 @@ def first_difference(before: Sequence[Step], after: Sequence[Step]) -> int | Non
 
 
 def _parting(old: Step, new: Step) -> int:
-    if isinstance(old, Stretch) and isinstance(new, Stretch):
+    if isinstance(old, ReplayRange) and isinstance(new, ReplayRange):
         same = replace(old, end_offset=new.end_offset)
         if same == new:
             return min(old.end_offset, new.end_offset)

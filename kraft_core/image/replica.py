@@ -29,7 +29,7 @@ class _Batch:
     effective_at: int
 
 
-class Replica:
+class CapturedReplica:
     """What a controller directory, or a single file of one, tells about the cluster's metadata.
 
     notes: in words, what could not be read or is not there; the rest is told all the same.
@@ -43,7 +43,7 @@ class Replica:
         self._formatted_with: list[CheckpointFile] = []
 
     @classmethod
-    def of_directory(cls, directory: ControllerDir) -> Replica:
+    def of_directory(cls, directory: ControllerDir) -> CapturedReplica:
         replica = cls()
         replica._batches = list(replica._index(directory.segments))
         whole = [checkpoint for checkpoint in directory.checkpoints if replica._is_whole(checkpoint)]
@@ -54,7 +54,7 @@ class Replica:
         return replica
 
     @classmethod
-    def of_file(cls, path: Path) -> Replica:
+    def of_file(cls, path: Path) -> CapturedReplica:
         """A segment if it is named as one, else a checkpoint; one without an offset in its name ends at 0.
 
         A checkpoint that is named is read as far as it goes. Raises OSError.

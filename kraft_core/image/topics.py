@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_core.image import configs
-from kraft_core.image.change import Change, RefusedError
+from kraft_core.image.change import Change, RecordRefusedError
 from kraft_core.image.tables import PARTITIONS, TOPICS, Tables
 
 
@@ -27,7 +27,7 @@ def remove(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     topic_id = value["topicId"]
     topic: Topic | None = tables.get(TOPICS, (topic_id,))
     if topic is None:
-        raise RefusedError(f"no topic has id {topic_id}")
+        raise RecordRefusedError(f"no topic has id {topic_id}")
     yield from _without_partitions(tables, topic_id)
     yield from configs.without_topic(tables, topic.name)
     yield Change(TOPICS, (topic_id,), None)

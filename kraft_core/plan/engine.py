@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from kraft_core.plan.standing import Member, Quorum, Standing
+from kraft_core.plan.standing import CapturedQuorum, Member, Standing
 from kraft_core.protocol import messages
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.messages import Message, Request
+from kraft_core.protocol.messages import RaftMessage, Request
 from kraft_core.protocol.replica import (
     Candidate,
     FetchTimes,
@@ -45,13 +45,13 @@ _ROUNDS = 4
 class World:
     """One way the quorum can be, given the captures: the leader, and which replicas fetch from it."""
 
-    quorum: Quorum
+    quorum: CapturedQuorum
     leader: Replica
     fetching: frozenset[ReplicaKey]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QuorumAnswer:
     """What Kafka answers a request; `world` is the quorum after it."""
 
     error: ErrorCode
@@ -63,7 +63,7 @@ class Answer:
         return self.error is not ErrorCode.NONE
 
 
-def worlds(quorum: Quorum) -> tuple[World, World] | None:
+def worlds(quorum: CapturedQuorum) -> tuple[World, World] | None:
     """The quorum at its least and at its most; None where its leader or voters are not in sight."""
     voters = quorum.voters
     if quorum.leader is None or voters is None or quorum.kraft_version is None or quorum.epoch_start is None:
@@ -78,7 +78,9 @@ def worlds(quorum: Quorum) -> tuple[World, World] | None:
     )
 
 
-def _leader(quorum: Quorum, key: ReplicaKey, fetching: frozenset[ReplicaKey], *, told: bool) -> Replica:
+def _leader(
+    quorum: CapturedQuorum, key: ReplicaKey, fetching: frozenset[ReplicaKey], *, told: bool
+) -> Replica:
     """The leader, its followers' log ends as captured. told: voters have told it their directory ids."""
     assert quorum.voters is not None
     assert quorum.epoch_start is not None
@@ -108,7 +110,7 @@ def _leader(quorum: Quorum, key: ReplicaKey, fetching: frozenset[ReplicaKey], *,
     return _replica(quorum, key, quorum.log_end, quorum.log_epochs, watermark, state)
 
 
-def _fetched_end(quorum: Quorum, member: Member, fetching: frozenset[ReplicaKey]) -> int | None:
+def _fetched_end(quorum: CapturedQuorum, member: Member, fetching: frozenset[ReplicaKey]) -> int | None:
     """A captured log of the leader's own epoch was fetched from it; one not captured is as assumed."""
     if member.standing is Standing.NOT_KNOWN:
         return quorum.log_end if member.key in fetching else None
@@ -119,7 +121,7 @@ def _fetched_end(quorum: Quorum, member: Member, fetching: frozenset[ReplicaKey]
     return min(member.end_offset, quorum.log_end) if in_epoch == quorum.epoch else None
 
 
-def _proven_watermark(quorum: Quorum) -> int | None:
+def _proven_watermark(quorum: CapturedQuorum) -> int | None:
     """What files prove that this leader reached; None while nothing of its own epoch is proven committed."""
     assert quorum.epoch_start is not None
     bounds = [
@@ -130,7 +132,7 @@ def _proven_watermark(quorum: Quorum) -> int | None:
     return max(bounds, default=None)
 
 
-def _told_voters(quorum: Quorum, *, told: bool) -> VoterSet:
+def _told_voters(quorum: CapturedQuorum, *, told: bool) -> VoterSet:
     """With kraft.version 0: the static set with what its voters told the leader, kept in memory alone.
 
     A voter tells its directory id within three fetch timeouts, if its software knows the request; that it
@@ -152,7 +154,7 @@ def _told_voters(quorum: Quorum, *, told: bool) -> VoterSet:
 
 
 def _replica(
-    quorum: Quorum,
+    quorum: CapturedQuorum,
     key: ReplicaKey,
     log_end: int,
     epochs: EpochCache,
@@ -173,7 +175,7 @@ def _replica(
     return Replica(quorum.cluster_id, key, endpoints, store, state, now=quorum.as_of)
 
 
-def _controls(quorum: Quorum, log_end: int, epochs: EpochCache) -> Controls:
+def _controls(quorum: CapturedQuorum, log_end: int, epochs: EpochCache) -> Controls:
     """What the log puts in force at its end; an empty log knows nothing."""
     if epochs.last_epoch is None:
         return Controls(VoterHistory())
@@ -188,21 +190,21 @@ def _controls(quorum: Quorum, log_end: int, epochs: EpochCache) -> Controls:
     return Controls(history, OffsetHistory().add(-1, version or 0))
 
 
-def ask(world: World, request: Request) -> Answer:
+def ask(world: World, request: Request) -> QuorumAnswer:
     """What the leader answers. One that is to add a voter hears at once that it speaks kraft.version 0 and 1.
 
     The request is accepted where nothing is answered yet: then the VotersRecord waits for its commit.
     """
     leader = world.leader
-    done = step(leader, Received(Message(ADMIN, leader.key.id, 0, request)))
+    done = step(leader, Received(RaftMessage(ADMIN, leader.key.id, 0, request)))
     for message in done.messages:
         if isinstance(message.body, messages.ApiVersionsRequest):
             reply = messages.ApiVersionsResponse(ErrorCode.NONE, 0, 1)
-            back = Message(message.destination, leader.key.id, message.correlation_id, reply)
+            back = RaftMessage(message.destination, leader.key.id, message.correlation_id, reply)
             done = step(done.replica, Received(back))
             break
     error, text = _answered(done)
-    return Answer(error, text, replace(world, leader=done.replica))
+    return QuorumAnswer(error, text, replace(world, leader=done.replica))
 
 
 def _answered(done: Step) -> tuple[ErrorCode, str | None]:
@@ -228,7 +230,7 @@ def fetch_all(world: World, without: ReplicaKey | None = None) -> World:
         request = messages.FetchRequest(
             leader.cluster_id, key, leader.epoch, end.end_offset, end.leader_epoch, max_wait=0
         )
-        leader = step(leader, Received(Message(key.id, leader.key.id, 0, request))).replica
+        leader = step(leader, Received(RaftMessage(key.id, leader.key.id, 0, request))).replica
     return replace(world, leader=leader)
 
 
@@ -292,7 +294,7 @@ def _elected(world: World, nominee: ReplicaKey) -> Replica | None:
     return None
 
 
-def _exchange(replicas: dict[int, Replica], nominee: int, under_way: list[Message]) -> None:
+def _exchange(replicas: dict[int, Replica], nominee: int, under_way: list[RaftMessage]) -> None:
     """Deliver the nominee's requests and their answers; what goes to a node that is gone stays unanswered."""
     while under_way:
         message = under_way.pop(0)

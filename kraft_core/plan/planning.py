@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 from kraft_core.plan.actions import Action
 from kraft_core.plan.risks import Risk, risks
-from kraft_core.plan.standing import Quorum
-from kraft_core.plan.steps import Step, steps
+from kraft_core.plan.standing import CapturedQuorum
+from kraft_core.plan.steps import PlanStep, steps
 from kraft_core.plan.verdicts import Judged, judge
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    quorum: Quorum
+    quorum: CapturedQuorum
     action: Action
     judged: Judged
     risks: tuple[Risk, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
 
 
-def plan(quorum: Quorum, action: Action) -> Plan:
+def plan(quorum: CapturedQuorum, action: Action) -> Plan:
     """What would happen, what to mind and what to do."""
     judged = judge(quorum, action)
     return Plan(quorum, action, judged, risks(quorum, action, judged), steps(quorum, action, judged.verdict))

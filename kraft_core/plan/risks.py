@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kraft_core.evidence.set_history import set_nodes
 from kraft_core.plan.actions import Action, Remove, Replace
-from kraft_core.plan.standing import Quorum, Standing
+from kraft_core.plan.standing import CapturedQuorum, Standing
 from kraft_core.plan.steps import listener
 from kraft_core.plan.verdicts import Judged, directory_of, lagging
 from kraft_core.raft.voters import Endpoint, ReplicaKey
@@ -19,13 +19,13 @@ class Risk:
     sentence: str
 
 
-def risks(quorum: Quorum, action: Action, judged: Judged) -> tuple[Risk, ...]:
+def risks(quorum: CapturedQuorum, action: Action, judged: Judged) -> tuple[Risk, ...]:
     """Every risk found, those of the quorum first."""
     found = [*_of_quorum(quorum, judged), *_of_voters(quorum), *_of_action(quorum, action, judged)]
     return tuple(found)
 
 
-def _of_quorum(quorum: Quorum, judged: Judged) -> Iterator[Risk]:
+def _of_quorum(quorum: CapturedQuorum, judged: Judged) -> Iterator[Risk]:
     if quorum.known.in_force.is_unlawful(quorum.epoch):
         words = f"epoch {quorum.epoch} was won by a voter set that its log does not have in force"
         yield Risk("stale_voter_set", words)
@@ -40,7 +40,7 @@ def _of_quorum(quorum: Quorum, judged: Judged) -> Iterator[Risk]:
     yield from _uncommitted_change(quorum)
 
 
-def _uncommitted_change(quorum: Quorum) -> Iterator[Risk]:
+def _uncommitted_change(quorum: CapturedQuorum) -> Iterator[Risk]:
     voters = quorum.voters
     if voters is None or voters.source != "record":
         return
@@ -52,7 +52,7 @@ def _uncommitted_change(quorum: Quorum) -> Iterator[Risk]:
         yield Risk("uncommitted_change", words)
 
 
-def _of_voters(quorum: Quorum) -> Iterator[Risk]:
+def _of_voters(quorum: CapturedQuorum) -> Iterator[Risk]:
     for member in lagging(quorum):
         yield Risk("voter_not_keeping_up", f"voter {member.key.id} {member.words}")
     for member in quorum.members:
@@ -67,7 +67,7 @@ def _of_voters(quorum: Quorum) -> Iterator[Risk]:
     yield from _moved(quorum)
 
 
-def _moved(quorum: Quorum) -> Iterator[Risk]:
+def _moved(quorum: CapturedQuorum) -> Iterator[Risk]:
     """A voter whose controller registered another address than its entry has."""
     for voter in quorum.voters.voters if quorum.voters else ():
         registered = quorum.registration(voter.key.id)
@@ -85,7 +85,7 @@ def _moved_words(key: ReplicaKey, entry: Endpoint, other: Endpoint) -> str:
     return f"the {what} of voter {key.id} changed: entry {listener(entry)}, running at {listener(other)}"
 
 
-def _of_action(quorum: Quorum, action: Action, judged: Judged) -> Iterator[Risk]:
+def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterator[Risk]:
     if isinstance(action, Remove):
         yield from _rejoining(quorum, action)
     if isinstance(action, Remove | Replace) and quorum.leader and quorum.leader.id == action.node_id:
@@ -106,7 +106,7 @@ def _of_action(quorum: Quorum, action: Action, judged: Judged) -> Iterator[Risk]
         yield Risk("even_voters", words)
 
 
-def _rejoining(quorum: Quorum, action: Remove) -> Iterator[Risk]:
+def _rejoining(quorum: CapturedQuorum, action: Remove) -> Iterator[Risk]:
     """With auto-join a running controller that is no voter adds itself."""
     key = ReplicaKey(action.node_id, directory_of(quorum, action.node_id, action.directory_id, voter=True))
     member = quorum.member(key)

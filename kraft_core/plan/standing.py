@@ -15,13 +15,13 @@ from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.states import SetInForce
 from kraft_core.plan.registrations import Registration, Registrations
-from kraft_core.protocol.replica import Settings
+from kraft_core.protocol.replica import ReplicaConfig
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter
 
 # A capture this far from the leader's (ms) says where a replica was, not where it is.
 SAME_MOMENT_MS = 60_000
-FETCH_TIMEOUT_MS = Settings().fetch_timeout
+FETCH_TIMEOUT_MS = ReplicaConfig().fetch_timeout
 
 
 class Standing(Enum):
@@ -48,7 +48,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Quorum:
+class CapturedQuorum:
     """What the captures show of a quorum at `as_of` (ms): its last epoch and the log of that epoch's leader.
 
     leader: None where the last epoch seen has no leader yet. log_end: of the longest captured log of its
@@ -98,7 +98,7 @@ class Quorum:
         return self.registrations.newest.get(node_id)
 
 
-def quorum_of(known: Conclusions, registrations: Registrations) -> Quorum | None:
+def quorum_of(known: Conclusions, registrations: Registrations) -> CapturedQuorum | None:
     """The quorum as captured, None where no captured log holds a batch."""
     newest = [captures[-1] for captures in known.holdings.captures.values()]
     holders = [capture for capture in newest if capture.runs]
@@ -115,7 +115,7 @@ def quorum_of(known: Conclusions, registrations: Registrations) -> Quorum | None
     captured = next((capture for capture in newest if capture.replica == leader), None)
     election = known.elections.get(epoch)
     as_of = (captured or source).captured_at
-    quorum = Quorum(
+    quorum = CapturedQuorum(
         known,
         registrations,
         as_of,
@@ -160,7 +160,7 @@ def epochs_of(capture: Capture) -> EpochCache:
     return epochs
 
 
-def _with_members(quorum: Quorum, newest: Iterable[Capture], source: Capture) -> Quorum:
+def _with_members(quorum: CapturedQuorum, newest: Iterable[Capture], source: Capture) -> CapturedQuorum:
     captured = {capture.replica: capture for capture in newest}
     entries = list(quorum.voters.voters) if quorum.voters else []
     keys = set(captured)
@@ -187,7 +187,7 @@ def _without_replaced(members: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _member(
-    quorum: Quorum, key: ReplicaKey, is_voter: bool, capture: Capture | None, source: Capture
+    quorum: CapturedQuorum, key: ReplicaKey, is_voter: bool, capture: Capture | None, source: Capture
 ) -> Member:
     if capture is None:
         return Member(key, is_voter, Standing.NOT_KNOWN, None, None, None, None, "not captured")
@@ -206,7 +206,7 @@ def _lag_ms(capture: Capture, source: Capture) -> int:
     return max(0, until - capture.runs[-1].last_appended_at)
 
 
-def _standing(quorum: Quorum, capture: Capture, lag: int | None, lag_ms: int) -> tuple[Standing, str]:
+def _standing(quorum: CapturedQuorum, capture: Capture, lag: int | None, lag_ms: int) -> tuple[Standing, str]:
     if capture.replica == quorum.leader:
         return Standing.LEADER, f"leads epoch {quorum.epoch}"
     apart = capture.captured_at - quorum.as_of
@@ -232,7 +232,7 @@ def _records(count: int) -> str:
     return "record" if count == 1 else f"{count} records"
 
 
-def _has_diverged(quorum: Quorum, capture: Capture) -> bool:
+def _has_diverged(quorum: CapturedQuorum, capture: Capture) -> bool:
     """Whether its last batch lies above where the leader's log left that epoch."""
     if not capture.runs:
         return False

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.standing import Quorum, Standing
+from kraft_core.plan.standing import CapturedQuorum, Standing
 from kraft_core.plan.verdicts import Verdict, directory_of, fresh_directory, lagging
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.raft.voters import Endpoint
@@ -20,7 +20,7 @@ QUORUM_TOOL = "bin/kafka-metadata-quorum.sh"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """What to do, with which command (None: by hand), and what to see before going on."""
 
     what: str
@@ -28,7 +28,7 @@ class Step:
     expect: str | None = None
 
 
-def steps(quorum: Quorum, action: Action, verdict: Verdict) -> tuple[Step, ...]:
+def steps(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> tuple[PlanStep, ...]:
     """What is left to do of an action, as of the captures; where Kafka refuses, what to do first."""
     if verdict.name == "refused":
         return tuple(_first(quorum, action, verdict))
@@ -47,36 +47,36 @@ def steps(quorum: Quorum, action: Action, verdict: Verdict) -> tuple[Step, ...]:
             return (_look(quorum, "--status", "a leader, and HighWatermark rising", *action.node_ids),)
 
 
-def _add(quorum: Quorum, node_id: int, directory_id: str | None) -> Iterator[Step]:
+def _add(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> Iterator[PlanStep]:
     if not any(not member.is_voter for member in quorum.members_of(node_id)):
         yield from _format_and_start(quorum, node_id)
     yield _caught_up(quorum, node_id, directory_id)
     yield from _addition(quorum, node_id)
 
 
-def _first(quorum: Quorum, action: Action, verdict: Verdict) -> Iterator[Step]:
+def _first(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> Iterator[PlanStep]:
     """What a refusal asks for; nothing where the action itself is wrong."""
     if verdict.error is ErrorCode.REQUEST_TIMED_OUT:
         behind = ", ".join(str(member.key.id) for member in lagging(quorum))
         who = f"bring back {behind}, so that" if behind else "wait until"
-        yield Step(f"{who} what is under way commits; then plan again")
+        yield PlanStep(f"{who} what is under way commits; then plan again")
         yield _look(quorum, "--replication", "Lag 0 for a majority of the voters")
     elif verdict.error is ErrorCode.INVALID_REQUEST and isinstance(action, Update) and quorum.leader:
         names = ",".join(end.name for end in quorum.endpoints_of(quorum.leader.id)[:1])
-        yield Step(f"keep listener {names}, by which the leader reaches its voters, beside the new one")
+        yield PlanStep(f"keep listener {names}, by which the leader reaches its voters, beside the new one")
     elif verdict.error is ErrorCode.DUPLICATE_VOTER and isinstance(action, Add):
-        yield Step("to give this voter another disk", f"kraftlake plan replace {action.node_id} ...")
+        yield PlanStep("to give this voter another disk", f"kraftlake plan replace {action.node_id} ...")
     elif verdict.error is ErrorCode.UNSUPPORTED_VERSION:
-        yield Step("finalize kraft.version 1 first", "kraftlake plan upgrade-kraft-version ...")
+        yield PlanStep("finalize kraft.version 1 first", "kraftlake plan upgrade-kraft-version ...")
 
 
-def _caught_up(quorum: Quorum, node_id: int, directory_id: str | None) -> Step:
+def _caught_up(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> PlanStep:
     directory = directory_id or fresh_directory(quorum, node_id) or "its new directory"
     return _look(quorum, "--replication", f"{node_id} with {directory} is an Observer with Lag 0", node_id)
 
 
-def _addition(quorum: Quorum, node_id: int) -> Iterator[Step]:
-    yield Step(
+def _addition(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
+    yield PlanStep(
         f"make {node_id} a voter",
         f"{QUORUM_TOOL} --command-config {config(node_id)} {_boot(quorum, node_id)} add-controller",
         f"Added controller {node_id}",
@@ -84,28 +84,28 @@ def _addition(quorum: Quorum, node_id: int) -> Iterator[Step]:
     yield _look(quorum, "--status", f"CurrentVoters lists {node_id}", node_id)
 
 
-def _format_and_start(quorum: Quorum, node_id: int) -> Iterator[Step]:
-    yield Step(
+def _format_and_start(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
+    yield PlanStep(
         f"format the empty disk of {node_id}, as an observer",
         f"bin/kafka-storage.sh format --cluster-id {quorum.cluster_id} --config {config(node_id)} "
         "--no-initial-controllers",
     )
-    yield Step(f"start {node_id}", f"bin/kafka-server-start.sh -daemon {config(node_id)}")
+    yield PlanStep(f"start {node_id}", f"bin/kafka-server-start.sh -daemon {config(node_id)}")
 
 
-def _remove(quorum: Quorum, node_id: int, directory_id: str | None) -> Iterator[Step]:
-    yield Step(
+def _remove(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> Iterator[PlanStep]:
+    yield PlanStep(
         f"set controller.quorum.auto.join.enable=false on {node_id}, if it is true, and restart it",
         expect="else it adds itself again",
     )
     yield _removal(quorum, node_id, directory_id)
     yield _look(quorum, "--status", f"CurrentVoters lists {node_id} no more", node_id)
-    yield Step(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
+    yield PlanStep(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
 
 
-def _removal(quorum: Quorum, node_id: int, directory_id: str | None) -> Step:
+def _removal(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> PlanStep:
     directory = directory_of(quorum, node_id, directory_id, voter=True) or "DIRECTORY_ID"
-    return Step(
+    return PlanStep(
         f"take {node_id} with directory {directory} out of the voters",
         f"{QUORUM_TOOL} {_boot(quorum, node_id)} remove-controller --controller-id {node_id} "
         f"--controller-directory-id {directory}",
@@ -113,11 +113,11 @@ def _removal(quorum: Quorum, node_id: int, directory_id: str | None) -> Step:
     )
 
 
-def _replace(quorum: Quorum, action: Replace) -> Iterator[Step]:
+def _replace(quorum: CapturedQuorum, action: Replace) -> Iterator[PlanStep]:
     node_id, successor = action.node_id, action.successor
     if successor is None:
         if fresh_directory(quorum, node_id) is None:
-            yield Step(f"stop {node_id} and give it an empty disk")
+            yield PlanStep(f"stop {node_id} and give it an empty disk")
             yield from _format_and_start(quorum, node_id)
         yield _caught_up(quorum, node_id, None)
         yield _removal(quorum, node_id, None)
@@ -128,7 +128,7 @@ def _replace(quorum: Quorum, action: Replace) -> Iterator[Step]:
     yield _look(quorum, "--status", f"CurrentVoters lists {successor}, and {node_id} no more", node_id)
 
 
-def _update(quorum: Quorum, action: Update) -> Iterator[Step]:
+def _update(quorum: CapturedQuorum, action: Update) -> Iterator[PlanStep]:
     """A listener of another name is added everywhere before it becomes the first (KIP-853)."""
     node_id = action.node_id
     known = {end.name for end in quorum.endpoints_of(node_id)}
@@ -137,12 +137,12 @@ def _update(quorum: Quorum, action: Update) -> Iterator[Step]:
     if fresh and known:
         yield from _listener_change(quorum, fresh[0], sorted(known))
         return
-    yield Step(f"on {node_id}, set advertised.listeners={listeners} in {config(node_id)}")
+    yield PlanStep(f"on {node_id}, set advertised.listeners={listeners} in {config(node_id)}")
     yield from _restart(quorum, node_id)
     yield _look(quorum, "--status", f"CurrentVoters has {listeners} for {node_id}", node_id)
 
 
-def _listener_change(quorum: Quorum, fresh: Endpoint, known: list[str]) -> Iterator[Step]:
+def _listener_change(quorum: CapturedQuorum, fresh: Endpoint, known: list[str]) -> Iterator[PlanStep]:
     names = [*known, fresh.name]
     everyone = [voter.key.id for voter in quorum.voters.voters] if quorum.voters else []
     rounds = (
@@ -151,33 +151,33 @@ def _listener_change(quorum: Quorum, fresh: Endpoint, known: list[str]) -> Itera
     )
     for what in rounds:
         for node_id in everyone:
-            yield Step(f"on {node_id}, {what}")
+            yield PlanStep(f"on {node_id}, {what}")
             yield from _restart(quorum, node_id)
-    yield Step(
+    yield PlanStep(
         f"on each broker, controller.listener.names={fresh.name}, and its port in "
         "controller.quorum.bootstrap.servers; restart one by one"
     )
     for node_id in everyone:
-        yield Step(f"on {node_id}, remove {','.join(known)}; controller.listener.names={fresh.name}")
+        yield PlanStep(f"on {node_id}, remove {','.join(known)}; controller.listener.names={fresh.name}")
         yield from _restart(quorum, node_id)
     yield _look(quorum, "--status", f"CurrentVoters has {fresh.name} for every voter")
 
 
-def _restart(quorum: Quorum, node_id: int) -> Iterator[Step]:
-    yield Step(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
-    yield Step(f"start {node_id}", f"bin/kafka-server-start.sh -daemon {config(node_id)}")
+def _restart(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
+    yield PlanStep(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
+    yield PlanStep(f"start {node_id}", f"bin/kafka-server-start.sh -daemon {config(node_id)}")
     yield _look(quorum, "--replication", f"{node_id} is a Follower with Lag 0 before the next one", node_id)
 
 
-def _upgrade(quorum: Quorum, level: int) -> Iterator[Step]:
+def _upgrade(quorum: CapturedQuorum, level: int) -> Iterator[PlanStep]:
     features = f"bin/kafka-features.sh {_boot(quorum)}"
-    yield Step("see that all controllers support it", f"{features} describe")
-    yield Step(f"finalize {level}", f"{features} upgrade --feature kraft.version={level}")
+    yield PlanStep("see that all controllers support it", f"{features} describe")
+    yield PlanStep(f"finalize {level}", f"{features} upgrade --feature kraft.version={level}")
     yield _look(quorum, "--status", "CurrentVoters shows directory ids")
 
 
-def _look(quorum: Quorum, what: str, expect: str, *without: int) -> Step:
-    return Step("look", f"{QUORUM_TOOL} {_boot(quorum, *without)} describe {what}", expect)
+def _look(quorum: CapturedQuorum, what: str, expect: str, *without: int) -> PlanStep:
+    return PlanStep("look", f"{QUORUM_TOOL} {_boot(quorum, *without)} describe {what}", expect)
 
 
 def config(node_id: int) -> str:
@@ -189,7 +189,7 @@ def listener(end: Endpoint) -> str:
     return f"{end.name}://{end.host}:{end.port}"
 
 
-def _boot(quorum: Quorum, *without: int) -> str:
+def _boot(quorum: CapturedQuorum, *without: int) -> str:
     """The voters that keep up, but those that the action is about."""
     fine = (Standing.LEADER, Standing.KEEPS_UP)
     ids = [m.key.id for m in quorum.members if m.is_voter and m.standing in fine and m.key.id not in without]

@@ -13,8 +13,8 @@ from typing import Literal
 
 from kraft_core.plan import engine
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.engine import Answer, World
-from kraft_core.plan.standing import Member, Quorum, Standing
+from kraft_core.plan.engine import QuorumAnswer, World
+from kraft_core.plan.standing import CapturedQuorum, Member, Standing
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     AddVoterRequest,
@@ -102,7 +102,7 @@ class _Part:
     is_awaited: bool = False
 
 
-def judge(quorum: Quorum, action: Action) -> Judged:
+def judge(quorum: CapturedQuorum, action: Action) -> Judged:
     """The verdict on an action, from every world that the captures allow."""
     both = engine.worlds(quorum)
     obstacle = _obstacle(quorum, action)
@@ -129,7 +129,7 @@ def _watermark(world: World) -> int | None:
     return world.leader.log.known_high_watermark
 
 
-def _obstacle(quorum: Quorum, action: Action) -> Verdict | None:
+def _obstacle(quorum: CapturedQuorum, action: Action) -> Verdict | None:
     """Why the engine's answer would not be this quorum's: a stale voter set, or older software."""
     if quorum.known.in_force.is_unlawful(quorum.epoch):
         reason = (
@@ -148,7 +148,7 @@ def _obstacle(quorum: Quorum, action: Action) -> Verdict | None:
     return None
 
 
-def _not_in_sight(quorum: Quorum) -> str:
+def _not_in_sight(quorum: CapturedQuorum) -> str:
     if quorum.leader is None:
         return f"nobody is known to lead epoch {quorum.epoch}: an election was under way at the captures"
     if quorum.voters is None or quorum.kraft_version is None:
@@ -156,7 +156,7 @@ def _not_in_sight(quorum: Quorum) -> str:
     return f"no captured log holds a record of epoch {quorum.epoch}, which {quorum.leader.id} leads"
 
 
-def _of_unseen_leader(quorum: Quorum, verdict: Verdict) -> Verdict:
+def _of_unseen_leader(quorum: CapturedQuorum, verdict: Verdict) -> Verdict:
     """The leader itself decides, and its log may hold more, VotersRecords too."""
     leader = quorum.leader.id if quorum.leader else "?"
     end = quorum.log_end
@@ -184,7 +184,7 @@ def side(world: World) -> Side:
     )
 
 
-def _parts(quorum: Quorum, action: Action) -> Sequence[_Part]:
+def _parts(quorum: CapturedQuorum, action: Action) -> Sequence[_Part]:
     match action:
         case Add():
             return [_adding(quorum, action.node_id, action.directory_id)]
@@ -211,7 +211,7 @@ def _parts(quorum: Quorum, action: Action) -> Sequence[_Part]:
             return [_Part(what, lambda _: UpdateFeaturesRequest(level))]
 
 
-def fresh_directory(quorum: Quorum, node_id: int) -> str | None:
+def fresh_directory(quorum: CapturedQuorum, node_id: int) -> str | None:
     """The directory id of the node's new disk, if one was captured that is no voter's."""
     found = [
         member.key.directory_id
@@ -221,7 +221,9 @@ def fresh_directory(quorum: Quorum, node_id: int) -> str | None:
     return found[-1] if found else None
 
 
-def directory_of(quorum: Quorum, node_id: int, directory_id: str | None, *, voter: bool) -> str | None:
+def directory_of(
+    quorum: CapturedQuorum, node_id: int, directory_id: str | None, *, voter: bool
+) -> str | None:
     """The directory id that an operator means, where none is given."""
     if directory_id is not None:
         return directory_id
@@ -232,7 +234,7 @@ def directory_of(quorum: Quorum, node_id: int, directory_id: str | None, *, vote
     return fresh_directory(quorum, node_id) or (max(captured)[1] if captured else None)
 
 
-def _adding(quorum: Quorum, node_id: int, directory_id: str | None) -> _Part:
+def _adding(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> _Part:
     directory = directory_of(quorum, node_id, directory_id, voter=False)
     key = ReplicaKey(node_id, directory or _unknown_directory(node_id))
     endpoints = quorum.endpoints_of(node_id)
@@ -252,7 +254,7 @@ def _named(key: ReplicaKey) -> str:
     return f"{key.id}@{key.directory_id}"
 
 
-def _removing(quorum: Quorum, node_id: int, directory_id: str | None) -> _Part:
+def _removing(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> _Part:
     directory = directory_of(quorum, node_id, directory_id, voter=True)
     key = ReplicaKey(node_id, directory or _unknown_directory(node_id))
     return _Part(
@@ -261,7 +263,7 @@ def _removing(quorum: Quorum, node_id: int, directory_id: str | None) -> _Part:
     )
 
 
-def _updating(quorum: Quorum, node_id: int, endpoints: tuple[Endpoint, ...]) -> _Part:
+def _updating(quorum: CapturedQuorum, node_id: int, endpoints: tuple[Endpoint, ...]) -> _Part:
     entry = quorum.voter_of(node_id)
     directory = directory_of(quorum, node_id, None, voter=True)
     key = ReplicaKey(node_id, directory or _unknown_directory(node_id))
@@ -306,13 +308,13 @@ def _joined(part: _Part, key: ReplicaKey, here: tuple[World, ...]) -> tuple[Worl
     return (here[0], *(engine.joining(world, key, fetches=may_keep_up) for world in here[1:]))
 
 
-def _refusal(part: _Part, answer: Answer) -> Verdict:
+def _refusal(part: _Part, answer: QuorumAnswer) -> Verdict:
     name = answer.error.name
     text = answer.text or ""
     return Verdict("refused", f"Kafka refuses to {part.what}: {name}: {text}", answer.error, text)
 
 
-def _undecided(quorum: Quorum, part: _Part, refused: Answer) -> str:
+def _undecided(quorum: CapturedQuorum, part: _Part, refused: QuorumAnswer) -> str:
     unknown = [f"{m.key.id} {m.words}" for m in quorum.members if m.standing is Standing.NOT_KNOWN]
     if part.caught_up is not None:
         member = quorum.member(part.caught_up)
@@ -370,7 +372,7 @@ def _left(world: World, lost: tuple[int, ...]) -> frozenset[ReplicaKey]:
     return frozenset(key for key in world.fetching if key.id not in lost)
 
 
-def lagging(quorum: Quorum) -> tuple[Member, ...]:
+def lagging(quorum: CapturedQuorum) -> tuple[Member, ...]:
     """The voters that do not keep up, or of which that is not known."""
     fine = (Standing.LEADER, Standing.KEEPS_UP)
     return tuple(member for member in quorum.members if member.is_voter and member.standing not in fine)

@@ -22,13 +22,15 @@ from kraft_core.protocol.messages import (
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    Message,
+    RaftMessage,
 )
 from kraft_core.protocol.replica import Leader, Replica, Resigned, Step, respond, send
 from kraft_core.raft.voters import ReplicaKey
 
 
-def handle_begin_quorum_epoch(replica: Replica, message: Message, request: BeginQuorumEpochRequest) -> Step:
+def handle_begin_quorum_epoch(
+    replica: Replica, message: RaftMessage, request: BeginQuorumEpochRequest
+) -> Step:
     """Follow the new leader, even if the request meant another directory of this id."""
     if not has_cluster_id(replica, request.cluster_id):
         return respond(replica, message, BeginQuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -54,7 +56,7 @@ def announce(replica: Replica, state: Leader) -> Step:
 
 
 def handle_begin_quorum_epoch_response(
-    replica: Replica, message: Message, response: BeginQuorumEpochResponse
+    replica: Replica, message: RaftMessage, response: BeginQuorumEpochResponse
 ) -> Step:
     if response.leader is None:
         return Step(replica)
@@ -64,7 +66,7 @@ def handle_begin_quorum_epoch_response(
     return Step(acknowledged(step.replica, message.source), step.operations, step.messages)
 
 
-def handle_end_quorum_epoch(replica: Replica, message: Message, request: EndQuorumEpochRequest) -> Step:
+def handle_end_quorum_epoch(replica: Replica, message: RaftMessage, request: EndQuorumEpochRequest) -> Step:
     """A follower of that leader stands at once or later, by its place among the successors."""
     if not has_cluster_id(replica, request.cluster_id):
         return respond(replica, message, EndQuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -104,7 +106,7 @@ def bid_farewell(replica: Replica, state: Resigned) -> Step:
 
 
 def handle_end_quorum_epoch_response(
-    replica: Replica, message: Message, response: EndQuorumEpochResponse
+    replica: Replica, message: RaftMessage, response: EndQuorumEpochResponse
 ) -> Step:
     if response.leader is None:
         return Step(replica)

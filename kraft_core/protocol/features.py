@@ -14,7 +14,7 @@ from kraft_core.protocol.leading import append, leader_of
 from kraft_core.protocol.messages import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
-    Message,
+    RaftMessage,
     ReplicaStatus,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
@@ -28,7 +28,7 @@ from kraft_core.raft.watermark import ReplicaProgress
 _FEATURE = "kraft.version"
 
 
-def handle_describe_quorum(replica: Replica, message: Message, _: DescribeQuorumRequest) -> Step:
+def handle_describe_quorum(replica: Replica, message: RaftMessage, _: DescribeQuorumRequest) -> Step:
     """What the leader knows of voters and observers; of others, only their last fetch offsets."""
     state = replica.state
     if not isinstance(state, Leader):
@@ -64,7 +64,7 @@ def _status(replica: Replica, state: Leader, entry: ReplicaProgress) -> ReplicaS
     return ReplicaStatus(entry.key, end_offset, times.last_fetch_at, times.last_caught_up_at)
 
 
-def handle_update_features(replica: Replica, message: Message, request: UpdateFeaturesRequest) -> Step:
+def handle_update_features(replica: Replica, message: RaftMessage, request: UpdateFeaturesRequest) -> Step:
     """Raise kraft.version to 1; the same level again is no change, a lower one is refused."""
     error, text = _upgrade_error(replica, request.kraft_version)
     step = Step(replica)

@@ -18,7 +18,7 @@ from kraft_core.protocol.checks import (
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
 from kraft_core.protocol.fetch_validation import fetch_error, fetch_response, fetch_validity, is_worth_sending
 from kraft_core.protocol.leading import fetched, leader_of
-from kraft_core.protocol.messages import FetchRequest, FetchResponse, Message
+from kraft_core.protocol.messages import FetchRequest, FetchResponse, RaftMessage
 from kraft_core.protocol.replica import (
     Follower,
     ParkedFetch,
@@ -35,7 +35,7 @@ from kraft_core.raft.log import Validity
 from kraft_core.raft.replay import AppendAsFollower, TruncateToDivergence, UpdateHighWatermark
 
 
-def handle_fetch(replica: Replica, message: Message, request: FetchRequest) -> Step:
+def handle_fetch(replica: Replica, message: RaftMessage, request: FetchRequest) -> Step:
     """Answer at once with an error, records, a divergence, a snapshot id or a higher watermark; else park."""
     if not has_cluster_id(replica, request.cluster_id):
         return respond(replica, message, FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -61,7 +61,7 @@ def _is_malformed(request: FetchRequest) -> bool:
     )
 
 
-def _park(replica: Replica, message: Message, request: FetchRequest, empty: FetchResponse) -> Step:
+def _park(replica: Replica, message: RaftMessage, request: FetchRequest, empty: FetchResponse) -> Step:
     state = leader_of(replica)
     deadline = replica.now + request.max_wait
     parked = ParkedFetch(message.source, message.correlation_id, request, empty, deadline)
@@ -84,7 +84,7 @@ def fetch(replica: Replica, destination: int) -> Step:
     return send(replica, destination, request)
 
 
-def handle_fetch_response(replica: Replica, _: Message, response: FetchResponse) -> Step:
+def handle_fetch_response(replica: Replica, _: RaftMessage, response: FetchResponse) -> Step:
     """Follow whom it names; then truncate, turn to a snapshot, or append and learn the watermark."""
     if response.leader is None:
         return Step(replica)

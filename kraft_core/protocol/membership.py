@@ -21,7 +21,7 @@ from kraft_core.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     Endpoints,
-    Message,
+    RaftMessage,
     RemoveVoterRequest,
     RemoveVoterResponse,
     UpdateVoterRequest,
@@ -45,7 +45,7 @@ TIMED_OUT = "The request timed out."
 _WAITING = "Request timed out waiting for"
 
 
-def handle_add_voter(replica: Replica, message: Message, request: AddVoterRequest) -> Step:
+def handle_add_voter(replica: Replica, message: RaftMessage, request: AddVoterRequest) -> Step:
     """Check, then ask the new voter for its kraft.versions; the answer decides."""
     error, text = _cluster_or_leader_error(replica, request.cluster_id)
     if error is ErrorCode.NONE:
@@ -119,13 +119,15 @@ def _voter_keys(replica: Replica) -> str:
     return kafka_text.replica_keys(voter.key for voter in replica.voters)
 
 
-def handle_api_versions(replica: Replica, message: Message, _: ApiVersionsRequest) -> Step:
+def handle_api_versions(replica: Replica, message: RaftMessage, _: ApiVersionsRequest) -> Step:
     """Any replica tells its kraft.versions."""
     low, high = replica.min_supported_version, replica.max_supported_version
     return respond(replica, message, ApiVersionsResponse(ErrorCode.NONE, low, high))
 
 
-def handle_api_versions_response(replica: Replica, message: Message, response: ApiVersionsResponse) -> Step:
+def handle_api_versions_response(
+    replica: Replica, message: RaftMessage, response: ApiVersionsResponse
+) -> Step:
     """The new voter's versions: append the set with it, if it speaks this one and keeps up."""
     pending = _expected_add(replica, message.source)
     if pending is None:
@@ -182,7 +184,7 @@ def _append_voters(replica: Replica, voters: VoterSet) -> Step:
     return append(replica, (control_batch(replica, [voters]),))
 
 
-def handle_remove_voter(replica: Replica, message: Message, request: RemoveVoterRequest) -> Step:
+def handle_remove_voter(replica: Replica, message: RaftMessage, request: RemoveVoterRequest) -> Step:
     """Append the set without it; the answer comes with the commit. The leader may remove itself."""
     error, text = _cluster_or_leader_error(replica, request.cluster_id)
     if error is ErrorCode.NONE and not _is_valid(request.voter):
@@ -216,7 +218,7 @@ def expire_change(replica: Replica) -> Step:
     return answer(freed, pending.requester, pending.correlation_id, response)
 
 
-def handle_update_voter(replica: Replica, message: Message, request: UpdateVoterRequest) -> Step:
+def handle_update_voter(replica: Replica, message: RaftMessage, request: UpdateVoterRequest) -> Step:
     """A voter's endpoints or versions changed: append the set with them, and answer."""
     error = ErrorCode.INCONSISTENT_CLUSTER_ID
     if has_cluster_id(replica, request.cluster_id):
@@ -260,7 +262,7 @@ def _store_update(replica: Replica, request: UpdateVoterRequest) -> Step:
     return Step(replace(replica, state=replace(state, volatile_voters=volatile)))
 
 
-def handle_update_voter_response(replica: Replica, _: Message, response: UpdateVoterResponse) -> Step:
+def handle_update_voter_response(replica: Replica, _: RaftMessage, response: UpdateVoterResponse) -> Step:
     """The leader knows this voter now; a refusal is tried again a period later."""
     if response.leader is None:
         return Step(replica)
@@ -273,6 +275,8 @@ def handle_update_voter_response(replica: Replica, _: Message, response: UpdateV
     return Step(updated, step.operations, step.messages).then(succeeded)
 
 
-def handle_change_response(replica: Replica, _: Message, __: AddVoterResponse | RemoveVoterResponse) -> Step:
+def handle_change_response(
+    replica: Replica, _: RaftMessage, __: AddVoterResponse | RemoveVoterResponse
+) -> Step:
     """The answer to a replica that joins by itself: it looks again a period later."""
     return Step(put_off_update(replica))

@@ -264,7 +264,7 @@ Response = (
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RaftMessage:
     """A request or response under way. `correlation_id` is the requester's and comes back in the response."""
 
     source: int

@@ -16,7 +16,7 @@ from kraft_core.protocol.messages import (
     Endpoints,
     FetchRequest,
     FetchResponse,
-    Message,
+    RaftMessage,
     Request,
     Response,
 )
@@ -34,7 +34,7 @@ NO_VOTERS = VoterSet(())
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReplicaConfig:
     """Kafka's controller.quorum.* settings, in ticks; the defaults are Kafka's milliseconds.
 
     `caught_up_for`: a replica that fetched within it can be added; `max_fetch_bytes` bounds a Fetch answer.
@@ -228,7 +228,7 @@ class Replica:
     endpoints: Endpoints
     store: EmulatedReplica
     state: State
-    settings: Settings = Settings()
+    settings: ReplicaConfig = ReplicaConfig()
     min_supported_version: int = 0
     max_supported_version: int = 1
     can_become_voter: bool = True
@@ -325,7 +325,7 @@ class Step:
 
     replica: Replica
     operations: tuple[Operation, ...] = ()
-    messages: tuple[Message, ...] = ()
+    messages: tuple[RaftMessage, ...] = ()
 
     def then(
         self, handler: Callable[Concatenate[Replica, P], Step], *args: P.args, **kwargs: P.kwargs
@@ -344,13 +344,13 @@ def operate(replica: Replica, operation: Operation) -> Step:
     return Step(replace(replica, store=store, flushed_offset=flushed), (operation,))
 
 
-def respond(replica: Replica, request: Message, body: Response) -> Step:
+def respond(replica: Replica, request: RaftMessage, body: Response) -> Step:
     """The response to a request just received."""
     return answer(replica, request.source, request.correlation_id, body)
 
 
 def answer(replica: Replica, requester: int, correlation_id: int, body: Response) -> Step:
-    return Step(replica, messages=(Message(replica.key.id, requester, correlation_id, body),))
+    return Step(replica, messages=(RaftMessage(replica.key.id, requester, correlation_id, body),))
 
 
 def send(replica: Replica, destination: int, body: Request) -> Step:
@@ -360,7 +360,7 @@ def send(replica: Replica, destination: int, body: Request) -> Step:
     correlation_id = replica.next_correlation_id
     sent = Sent(destination, correlation_id, body, replica.now + replica.settings.request_timeout)
     after = replace(replica, next_correlation_id=correlation_id + 1, sent=(*replica.sent, sent))
-    return Step(after, messages=(Message(replica.key.id, destination, correlation_id, body),))
+    return Step(after, messages=(RaftMessage(replica.key.id, destination, correlation_id, body),))
 
 
 def with_state(replica: Replica, state: State) -> Replica:

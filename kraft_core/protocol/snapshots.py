@@ -13,7 +13,7 @@ from kraft_core.protocol.errors import ErrorCode, ProtocolFault
 from kraft_core.protocol.fetch_validation import BOOTSTRAP_SNAPSHOT
 from kraft_core.protocol.fetching import learn_high_watermark, succeeded
 from kraft_core.protocol.leading import attended
-from kraft_core.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse, Message
+from kraft_core.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse, RaftMessage
 from kraft_core.protocol.replica import Follower, Replica, Step, operate, respond, send
 from kraft_core.raft.emulation import snapshot_kafka_would_write
 from kraft_core.raft.log import Snapshot
@@ -22,7 +22,7 @@ from kraft_core.raft.replay import CreateSnapshot, DeleteBefore, InstallSnapshot
 SNAPSHOT_BYTES = 400
 
 
-def handle_fetch_snapshot(replica: Replica, message: Message, request: FetchSnapshotRequest) -> Step:
+def handle_fetch_snapshot(replica: Replica, message: RaftMessage, request: FetchSnapshotRequest) -> Step:
     """A slice of a snapshot that this leader holds; the bootstrap checkpoint is never handed out."""
     if not has_cluster_id(replica, request.cluster_id):
         return respond(replica, message, FetchSnapshotResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -63,7 +63,7 @@ def fetch_snapshot(replica: Replica, state: Follower) -> Step:
     return send(replica, state.leader_id, request)
 
 
-def handle_fetch_snapshot_response(replica: Replica, _: Message, response: FetchSnapshotResponse) -> Step:
+def handle_fetch_snapshot_response(replica: Replica, _: RaftMessage, response: FetchSnapshotResponse) -> Step:
     """Take the slice. With the last one the log begins anew behind the snapshot."""
     if response.leader is None:
         return Step(replica)

@@ -11,7 +11,7 @@ from typing import Any
 
 from kraft_core.protocol import epochs, features, fetching, membership, messages, snapshots, voting
 from kraft_core.protocol.leading import append
-from kraft_core.protocol.messages import Message
+from kraft_core.protocol.messages import RaftMessage
 from kraft_core.protocol.records import data_batch
 from kraft_core.protocol.replica import Leader, Replica, Step
 from kraft_core.protocol.timers import poll, resign_if_asked, shut_down
@@ -28,7 +28,7 @@ class Tick:
 class Received:
     """A message has arrived. A response to no open request is dropped."""
 
-    message: Message
+    message: RaftMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ShutDown:
 
 Event = Tick | Received | AppendRecords | TakeSnapshot | ShutDown
 
-Handler = Callable[[Replica, Message, Any], Step]
+Handler = Callable[[Replica, RaftMessage, Any], Step]
 
 # Where every request and response is handled, one place each.
 HANDLERS: dict[type[Any], Handler] = {
@@ -112,7 +112,7 @@ def _handle(replica: Replica, event: Event) -> Step:
             return shut_down(replica)
 
 
-def _receive(replica: Replica, message: Message) -> Step:
+def _receive(replica: Replica, message: RaftMessage) -> Step:
     handler = HANDLERS[type(message.body)]
     if not isinstance(message.body, RESPONSES):
         return handler(replica, message, message.body)

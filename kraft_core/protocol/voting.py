@@ -17,7 +17,7 @@ from kraft_core.protocol.checks import (
 )
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.leading import become_leader
-from kraft_core.protocol.messages import Message, VoteRequest, VoteResponse
+from kraft_core.protocol.messages import RaftMessage, VoteRequest, VoteResponse
 from kraft_core.protocol.replica import (
     Candidate,
     Follower,
@@ -40,7 +40,7 @@ from kraft_core.protocol.transitions import (
 from kraft_core.raft.voters import ReplicaKey
 
 
-def handle_vote(replica: Replica, message: Message, request: VoteRequest) -> Step:
+def handle_vote(replica: Replica, message: RaftMessage, request: VoteRequest) -> Step:
     """Answer a nominee. A vote is durable before the answer leaves."""
     if not has_cluster_id(replica, request.cluster_id):
         return respond(replica, message, VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -58,7 +58,7 @@ def handle_vote(replica: Replica, message: Message, request: VoteRequest) -> Ste
     return _answer(step, message, ErrorCode.NONE, granted=granted)
 
 
-def _answer(step: Step, message: Message, error: ErrorCode, *, granted: bool) -> Step:
+def _answer(step: Step, message: RaftMessage, error: ErrorCode, *, granted: bool) -> Step:
     return step.then(respond, message, VoteResponse(error, step.replica.leader, granted))
 
 
@@ -98,7 +98,7 @@ def _votes(state: Unattached | Prospective, candidate: ReplicaKey, up_to_date: b
     return state.leader_id is None and up_to_date
 
 
-def handle_vote_response(replica: Replica, message: Message, response: VoteResponse) -> Step:
+def handle_vote_response(replica: Replica, message: RaftMessage, response: VoteResponse) -> Step:
     """Count an answer. A Kafka without pre-vote (UNSUPPORTED_VERSION) makes a prospective replica stand."""
     if response.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.state, Prospective):
         return _stand(replica)

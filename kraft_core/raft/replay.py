@@ -14,7 +14,7 @@ from kraft_core.raft.epochs import EpochCache, EpochEnd
 from kraft_core.raft.log import ReplicaLog, Segment, Snapshot, Validity
 
 
-class RefusedError(ValueError):
+class OperationRefusedError(ValueError):
     """The log does not allow the operation; `reason` is one of the words below."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -157,13 +157,17 @@ def _append_as_follower(log: ReplicaLog, operation: AppendAsFollower) -> Replica
             break
         taken.append(batch)
     if not taken:
-        raise RefusedError(NEWER_EPOCH, f"the first batch is newer than epoch {operation.leader_epoch}")
+        raise OperationRefusedError(
+            NEWER_EPOCH, f"the first batch is newer than epoch {operation.leader_epoch}"
+        )
     return _append(log, tuple(taken))
 
 
 def _append(log: ReplicaLog, batches: tuple[Batch, ...]) -> ReplicaLog:
     if batches[0].base_offset < log.end_offset:
-        raise RefusedError(BELOW_LOG_END, f"batch at {batches[0].base_offset}, log end {log.end_offset}")
+        raise OperationRefusedError(
+            BELOW_LOG_END, f"batch at {batches[0].base_offset}, log end {log.end_offset}"
+        )
     epochs = log.epochs
     for batch in batches:
         epochs = epochs.assign(batch.leader_epoch, batch.base_offset)
@@ -186,7 +190,9 @@ def _grown(log: ReplicaLog, size_bytes: int) -> tuple[Segment, ...]:
 
 def _truncate(log: ReplicaLog, end_offset: int) -> ReplicaLog:
     if end_offset < log.high_watermark:
-        raise RefusedError(BELOW_HIGH_WATERMARK, f"{end_offset}, high watermark {log.high_watermark}")
+        raise OperationRefusedError(
+            BELOW_HIGH_WATERMARK, f"{end_offset}, high watermark {log.high_watermark}"
+        )
     if end_offset >= log.end_offset:
         # An epoch that the replica was to lead may stand at the log end without a record.
         return replace(log, epochs=log.epochs.truncate(end_offset))
@@ -210,12 +216,12 @@ def _create_snapshot(log: ReplicaLog, wanted: Snapshot) -> ReplicaLog:
     if wanted.end_offset < log.start_offset:
         return log  # a later snapshot has made it needless
     if wanted.end_offset > log.high_watermark:
-        raise RefusedError(ABOVE_HIGH_WATERMARK, f"{wanted.id}, high watermark {log.high_watermark}")
+        raise OperationRefusedError(ABOVE_HIGH_WATERMARK, f"{wanted.id}, high watermark {log.high_watermark}")
     if log.validate(wanted.end_offset, wanted.leader_epoch)[0] is not Validity.VALID:
-        raise RefusedError(NOT_IN_LOG, f"{wanted.id}")
+        raise OperationRefusedError(NOT_IN_LOG, f"{wanted.id}")
     batch = log.batches.holding(wanted.end_offset) if wanted.end_offset < log.high_watermark else None
     if batch and batch.base_offset != wanted.end_offset:
-        raise RefusedError(NOT_ON_BATCH_BOUNDARY, f"{wanted.id}, batch at {batch.base_offset}")
+        raise OperationRefusedError(NOT_ON_BATCH_BOUNDARY, f"{wanted.id}, batch at {batch.base_offset}")
     return _with_snapshot(log, wanted)
 
 
@@ -260,7 +266,7 @@ def _delete_before(log: ReplicaLog, end: EpochEnd) -> ReplicaLog:
     ):
         return log
     if end.end_offset > log.high_watermark:
-        raise RefusedError(ABOVE_HIGH_WATERMARK, f"{end}, high watermark {log.high_watermark}")
+        raise OperationRefusedError(ABOVE_HIGH_WATERMARK, f"{end}, high watermark {log.high_watermark}")
     segments = log.segments[sum(later.base_offset <= end.end_offset for later in log.segments[1:]) :]
     return replace(
         log,

@@ -19,7 +19,7 @@ from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class BrokenRule:
     """The first broken rule of a run (0: a process ended), and where."""
 
     step: int
@@ -50,12 +50,12 @@ class Judge:
 
     def judge(
         self, number: int, node: int, before: Replica, outcome: Step, replicas: Mapping[int, Replica]
-    ) -> Failure | None:
+    ) -> BrokenRule | None:
         """The first rule that this step broke, if any."""
         for violation in self._violations(before, outcome, replicas):
             if violation.rule not in self.tolerated:
                 detail = f"offset {violation.offset} epoch {violation.leader_epoch}: {violation.detail}"
-                return Failure(number, node, violation.rule, detail)
+                return BrokenRule(number, node, violation.rule, detail)
         return None
 
     def _violations(

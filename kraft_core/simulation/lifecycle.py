@@ -14,8 +14,8 @@ from kraft_core.protocol.replica import (
     Follower,
     Leader,
     Replica,
+    ReplicaConfig,
     Resigned,
-    Settings,
     State,
     Step,
     Unattached,
@@ -48,7 +48,7 @@ def first_start(
     key: ReplicaKey,
     endpoints: Endpoints,
     store: EmulatedReplica,
-    settings: Settings,
+    settings: ReplicaConfig,
     *,
     seed: int,
 ) -> Replica:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft_core.simulation.simulation import Result, Run, simulate
+from kraft_core.simulation.simulation import Result, SimulatedRun, simulate
 
 
-def shrink(run: Run, *, tolerated: frozenset[int] = frozenset()) -> Run:
+def shrink(run: SimulatedRun, *, tolerated: frozenset[int] = frozenset()) -> SimulatedRun:
     """Leave out ever smaller parts, as long as the rule that `run` breaks is still broken.
 
     Raises ValueError if it breaks none.
@@ -23,7 +23,7 @@ def shrink(run: Run, *, tolerated: frozenset[int] = frozenset()) -> Run:
         run, part = smaller, max(1, part // 2)
 
 
-def _without_parts(run: Run, part: int, rule: int, tolerated: frozenset[int]) -> Run:
+def _without_parts(run: SimulatedRun, part: int, rule: int, tolerated: frozenset[int]) -> SimulatedRun:
     start = 0
     while start < len(run.actions):
         shorter = replace(run, actions=run.actions[:start] + run.actions[start + part :])
@@ -35,7 +35,7 @@ def _without_parts(run: Run, part: int, rule: int, tolerated: frozenset[int]) ->
     return run
 
 
-def report(run: Run, result: Result) -> str:
+def report(run: SimulatedRun, result: Result) -> str:
     """The run and what happened in it, for people to read."""
     lines = [f"{run.setup}", f"{result.steps} steps, {result.failure or 'no rule broken'}", *result.history]
     return "\n".join(lines)

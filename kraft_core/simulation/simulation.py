@@ -19,12 +19,12 @@ from kraft_core.protocol.errors import ProtocolFault, UnknownEndpoints
 from kraft_core.protocol.messages import (
     AddVoterRequest,
     Endpoints,
-    Message,
+    RaftMessage,
     RemoveVoterRequest,
     Request,
     UpdateFeaturesRequest,
 )
-from kraft_core.protocol.replica import Leader, Replica, Settings, Step
+from kraft_core.protocol.replica import Leader, Replica, ReplicaConfig, Step
 from kraft_core.protocol.step import (
     AppendRecords,
     Event,
@@ -35,16 +35,16 @@ from kraft_core.protocol.step import (
     step,
 )
 from kraft_core.raft.emulation import ControlReaderError
-from kraft_core.raft.replay import RefusedError
+from kraft_core.raft.replay import OperationRefusedError
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraft_core.simulation.judge import Failure, Judge
+from kraft_core.simulation.judge import BrokenRule, Judge
 from kraft_core.simulation.lifecycle import first_start, formatted_store, restart
 
 CLUSTER_ID = "c2ltdWxhdGVkLXF1b3J1bQ"
 ADMIN = -1
 POLL_EVERY = 10
 HISTORY_LINES = 400
-SETTINGS = Settings(
+SETTINGS = ReplicaConfig(
     election_timeout=100,
     fetch_timeout=200,
     request_timeout=100,
@@ -83,13 +83,13 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class SnapshotLog:
     node: int
     delete_older: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class NetworkPartition:
     """The nodes whose bit is set hear only each other, and so do the others."""
 
     mask: int
@@ -151,8 +151,8 @@ class Upgrade:
 Action = (
     Elapse
     | Write
-    | Snapshot
-    | Partition
+    | SnapshotLog
+    | NetworkPartition
     | Loss
     | Crash
     | Start
@@ -165,7 +165,7 @@ Action = (
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SimulatedRun:
     """A seeded quorum and what happens to it."""
 
     setup: Setup
@@ -177,12 +177,12 @@ class Result:
     """`steps` counts calls of the step function; `failure` is None where no rule was broken."""
 
     steps: int
-    failure: Failure | None
+    failure: BrokenRule | None
     history: tuple[str, ...]
-    quorum: Quorum
+    quorum: SimulatedQuorum
 
 
-class Quorum:
+class SimulatedQuorum:
     """The replicas of a run and what is under way between them. Changes with every action."""
 
     def __init__(self, setup: Setup, *, tolerated: frozenset[int] = frozenset()) -> None:
@@ -194,9 +194,9 @@ class Quorum:
         self.partition = 0
         self.loss = Loss(0, 0)
         self.down: set[int] = set()
-        self.network: list[tuple[int, int, Message]] = []
+        self.network: list[tuple[int, int, RaftMessage]] = []
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
-        self.failure: Failure | None = None
+        self.failure: BrokenRule | None = None
         self.appended_at: dict[tuple[int, int], int] = {}
         self.snapshotted_at: dict[tuple[int, int], int] = {}
         self.replicas = {node: self._formatted(node, 0) for node in range(1, self.size + 1)}
@@ -249,9 +249,9 @@ class Quorum:
                 self._elapse(action.ticks)
             case Write():
                 self._write(action.batches)
-            case Snapshot():
+            case SnapshotLog():
                 self._event(self._node(action.node), TakeSnapshot(action.delete_older))
-            case Partition():
+            case NetworkPartition():
                 self.partition = action.mask
             case Loss():
                 self.loss = action
@@ -289,7 +289,7 @@ class Quorum:
                 self._deliver(heappop(self.network)[2])
         self.now = end
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, message: RaftMessage) -> None:
         if self._are_apart(message.source, message.destination):
             return
         self._event(message.destination, Received(message))
@@ -314,7 +314,7 @@ class Quorum:
             self._note(f"{self.now:>6} {node} DIED {error}")
             self.down.add(node)
             return
-        except (ProtocolFault, RefusedError, ControlReaderError) as error:
+        except (ProtocolFault, OperationRefusedError, ControlReaderError) as error:
             self._note(f"{self.now:>6} {node} {event}")
             self._died(node, str(error))
             return
@@ -339,11 +339,11 @@ class Quorum:
         """The process ends. In a quorum without the stale voter set that must not happen."""
         self._note(f"{self.now:>6} {node} DIED {why}")
         self.down.add(node)
-        failure = Failure(self.steps, node, 0, why)
+        failure = BrokenRule(self.steps, node, 0, why)
         if 0 not in self.judge.tolerated:
             self.failure = failure
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: RaftMessage) -> None:
         if message.destination == ADMIN:
             return
         for copy in range(2):
@@ -427,7 +427,7 @@ class Quorum:
         leader = self.leader()
         if leader:
             self.counter += 1
-            self._event(leader.key.id, Received(Message(ADMIN, leader.key.id, self.counter, request)))
+            self._event(leader.key.id, Received(RaftMessage(ADMIN, leader.key.id, self.counter, request)))
 
     def _describe(self, node: int, before: Replica, outcome: Step, event: Event | str) -> None:
         """A line where something but a timer changed."""
@@ -451,9 +451,9 @@ def _endpoints(node: int, moved: int) -> Endpoints:
     return (Endpoint("CONTROLLER", f"host-{node}", 9000 + node + moved),)
 
 
-def simulate(run: Run, *, tolerated: frozenset[int] = frozenset()) -> Result:
+def simulate(run: SimulatedRun, *, tolerated: frozenset[int] = frozenset()) -> Result:
     """Take the run to its end, or to the first broken rule that is not `tolerated`."""
-    quorum = Quorum(run.setup, tolerated=tolerated)
+    quorum = SimulatedQuorum(run.setup, tolerated=tolerated)
     for action in run.actions:
         quorum.act(action)
         if quorum.failure:
@@ -461,12 +461,19 @@ def simulate(run: Run, *, tolerated: frozenset[int] = frozenset()) -> Result:
     return Result(quorum.steps, quorum.failure, tuple(quorum.history), quorum)
 
 
-def random_run(setup: Setup, action_count: int) -> Run:
+def random_run(setup: Setup, action_count: int) -> SimulatedRun:
     """Trouble for a quorum: mostly time and writes, now and then everything else, and peace at the end."""
     source = random.Random(setup.seed)
     trouble = (_random_action(source) for _ in range(action_count))
-    peace = [Partition(0), Loss(0, 0), *(Start(0) for _ in range(16)), Elapse(1000), Write(1), Elapse(500)]
-    return Run(setup, (Elapse(400), *_interleaved(source, trouble), *peace))
+    peace = [
+        NetworkPartition(0),
+        Loss(0, 0),
+        *(Start(0) for _ in range(16)),
+        Elapse(1000),
+        Write(1),
+        Elapse(500),
+    ]
+    return SimulatedRun(setup, (Elapse(400), *_interleaved(source, trouble), *peace))
 
 
 def _interleaved(source: random.Random, actions: Iterable[Action]) -> Iterable[Action]:
@@ -483,7 +490,7 @@ def _random_action(source: random.Random) -> Action:
     if odds < 46:
         return Write(source.randrange(1, 4))
     if odds < 54:
-        return Partition(source.choice((0, 0, 0, source.randrange(1 << 10))))
+        return NetworkPartition(source.choice((0, 0, 0, source.randrange(1 << 10))))
     if odds < 58:
         return Loss(source.choice((0, 0, 5, 20)), source.choice((0, 5, 20)))
     if odds < 64:
@@ -499,5 +506,5 @@ def _random_action(source: random.Random) -> Action:
     if odds < 93:
         return RemoveVoter(node)
     if odds < 98:
-        return Snapshot(node, delete_older=source.random() < 0.5)
+        return SnapshotLog(node, delete_older=source.random() < 0.5)
     return Upgrade()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from kraft_core.simulation.simulation import Quorum, Run, Setup, random_run
+from kraft_core.simulation.simulation import Setup, SimulatedQuorum, SimulatedRun, random_run
 from tests.bench.frame import Bench, Row
 
 VOTERS = (1, 3, 5, 7)
@@ -38,11 +38,11 @@ def rows(bench: Bench) -> Iterator[Row]:
     )
 
 
-def taken(runs: list[Run], *, judged: bool) -> tuple[int, float]:
+def taken(runs: list[SimulatedRun], *, judged: bool) -> tuple[int, float]:
     """Steps and processor seconds of some runs: no other process on the machine counts."""
     steps, began = 0, time.process_time()
     for run in runs:
-        quorum = Quorum(run.setup)
+        quorum = SimulatedQuorum(run.setup)
         if not judged:
             quorum.judge = Unjudged()  # type: ignore[assignment]
         for action in run.actions:

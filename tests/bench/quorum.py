@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.captures.ingesting import Ingested
-from jobs.captures.reading import Run
+from jobs.captures.reading import WritingRun
 from jobs.cli import main
 from jobs.derivation.derive_tables import derive
 from jobs.runtime.progress import Progress
@@ -65,7 +65,7 @@ def judge(bench: Bench, path: Path) -> None:
     """Derive and judge every cluster of a lake."""
     lake = existing_lake(bench.spark, path)
     clusters = sorted({row["cluster_id"] for row in rows_with(path, CAPTURES, ["cluster_id"])})
-    failed = derive(lake, clusters, Ingested(), Run("bench", datetime.now(UTC)), Progress())
+    failed = derive(lake, clusters, Ingested(), WritingRun("bench", datetime.now(UTC)), Progress())
     errors = rows_with(path, FINDINGS, ["cluster_id", "sentence"], severity=["error"])
     if failed or errors:
         raise RuntimeError(f"sound clusters failed: {failed} {errors[:3]}")

@@ -97,7 +97,7 @@ class SimulatedQuorum:
         operation = _operation(line)
         try:
             after = emulate(before, operation)
-        except replay.RefusedError as refused:
+        except replay.OperationRefusedError as refused:
             self.tally.compare(place, "refused", str(refused), None)
             return
         if isinstance(operation, replay.Restart):

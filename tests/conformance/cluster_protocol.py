@@ -17,7 +17,7 @@ from kraft_core.protocol import messages
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.fetch_validation import fetch_response
 from kraft_core.protocol.leading import fetched
-from kraft_core.protocol.messages import CurrentLeader, Endpoints, Message, Request, Response
+from kraft_core.protocol.messages import CurrentLeader, Endpoints, RaftMessage, Request, Response
 from kraft_core.protocol.replica import (
     Candidate,
     FetchTimes,
@@ -25,9 +25,9 @@ from kraft_core.protocol.replica import (
     Leader,
     Prospective,
     Replica,
+    ReplicaConfig,
     Resigned,
     Sent,
-    Settings,
     Step,
 )
 from kraft_core.protocol.step import AppendRecords, Event, Received, TakeSnapshot, Tick, step
@@ -57,7 +57,7 @@ ADMIN = -1
 STRANGER = ReplicaKey(1000, "AAAAAAAAAAAAAAAAAAAD6A")
 FAR = 1 << 40
 # No leader gives up by itself here: when it did is in the record.
-SETTINGS = Settings(caught_up_for=FAR)
+SETTINGS = ReplicaConfig(caught_up_for=FAR)
 ROUNDS = 12
 
 CHOSEN = "taken from the record: "
@@ -188,7 +188,7 @@ class ProtocolFollower:
         return self.replicas[node]
 
     def _receive(self, node: str, replica: Replica, source: int, body: Request) -> Replica:
-        return self._take(node, replica, Received(Message(source, replica.key.id, 0, body)))
+        return self._take(node, replica, Received(RaftMessage(source, replica.key.id, 0, body)))
 
     def _answered(self, node: str, replica: Replica, source: int, asked: Request, body: Response) -> Replica:
         """The response to a request that the replica has sent."""
@@ -196,7 +196,7 @@ class ProtocolFollower:
         waiting = replace(
             replica, next_correlation_id=number + 1, sent=(Sent(source, number, asked, FAR * FAR),)
         )
-        return self._take(node, waiting, Received(Message(source, replica.key.id, number, body)))
+        return self._take(node, waiting, Received(RaftMessage(source, replica.key.id, number, body)))
 
     def _endpoints(self, node_id: int) -> Endpoints:
         return (Endpoint("LISTENER", f"h{node_id}", self.ports.get(node_id, 9093)),)

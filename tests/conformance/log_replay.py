@@ -84,7 +84,7 @@ def _apply(replica: EmulatedReplica, line: Line) -> tuple[EmulatedReplica, str |
         return ended.replica, "IllegalArgumentException"
     except BrokenLogError:
         return replica, BROKEN
-    except replay.RefusedError as refused:
+    except replay.OperationRefusedError as refused:
         if refused.reason == replay.ABOVE_HIGH_WATERMARK:
             deletes = isinstance(operation, replay.DeleteBefore)
             return replica, "OffsetOutOfRangeException" if deletes else "IllegalArgumentException"

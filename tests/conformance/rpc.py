@@ -12,7 +12,7 @@ from typing import Any
 
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
 from kraft_core.protocol.membership import TIMED_OUT
-from kraft_core.protocol.messages import FetchResponse, Message, Response
+from kraft_core.protocol.messages import FetchResponse, RaftMessage, Response
 from kraft_core.protocol.replica import Leader, Replica
 from kraft_core.protocol.step import RESPONSES, Received, step
 from tests.conformance.rpc_json import Json, json_of, request_of
@@ -78,7 +78,7 @@ def _compare_line(tally: Tally, receivers: Receivers, line: Line) -> None:
 def outcomes_of(receivers: Receivers, line: Line) -> list[Outcome]:
     """What each completion of the receiver answers, each kind once."""
     source = ADMIN if line["from"] == "admin" else int(line["from"][1:])
-    message = Message(source, line["to"], 0, request_of(line["api"], line["req"]))
+    message = RaftMessage(source, line["to"], 0, request_of(line["api"], line["req"]))
     outcomes: list[Outcome] = []
     for replica in receivers.completions(line):
         outcome = _outcome(replica, message)
@@ -87,7 +87,7 @@ def outcomes_of(receivers: Receivers, line: Line) -> list[Outcome]:
     return outcomes
 
 
-def _outcome(replica: Replica, message: Message) -> Outcome:
+def _outcome(replica: Replica, message: RaftMessage) -> Outcome:
     try:
         after = step(replica, Received(message))
     except ProtocolFault as fault:

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from dashboards.report import aggregates
 from dashboards.report.bounds import bounds_of, steps_of
-from dashboards.report.lanes import UNKNOWN_DIRECTORY, Lanes, Replica, lanes_of
+from dashboards.report.lanes import UNKNOWN_DIRECTORY, LaneReplica, Lanes, lanes_of
 from dashboards.report.queries import few
 from tests.dashboards.test_aggregates import bounds_at, proofs, storm
 from tests.dashboards.worlds import DIRECTORIES, at, capture, change, epoch, finding, told, voter_set
@@ -57,12 +57,12 @@ def test_a_replaced_disk_is_another_lane_and_leads_there() -> None:
         }
     )  # fmt: skip
     by_replica = {lane.replica: lane for lane in found.lanes}
-    old, fresh = by_replica[Replica(2, DIRECTORIES[2])], by_replica[Replica(2, new)]
+    old, fresh = by_replica[LaneReplica(2, DIRECTORIES[2])], by_replica[LaneReplica(2, new)]
     assert [(v.start, v.end) for v in old.voting] == [(at(0), at(40))]
     assert [(v.start, v.end) for v in fresh.voting] == [(at(50), at(80))]
     assert [led.first_epoch for led in old.led] == [1]
     assert [led.first_epoch for led in fresh.led] == [2]
-    assert [(v.start, v.end) for v in by_replica[Replica(1, DIRECTORIES[1])].voting] == [(at(0), at(80))]
+    assert [(v.start, v.end) for v in by_replica[LaneReplica(1, DIRECTORIES[1])].voting] == [(at(0), at(80))]
 
 
 def test_a_static_voter_is_the_lane_of_its_only_directory() -> None:
@@ -72,9 +72,9 @@ def test_a_static_voter_is_the_lane_of_its_only_directory() -> None:
     found = lanes({"sets": [static, voter_set(620, 9, (1, 2), "committed", in_force_from=at(10))],
                    "captures": [capture(1, at(30), 700), capture(4, at(30), 700)]})  # fmt: skip
     assert [(lane.replica, lane.was_voter) for lane in found.lanes] == [
-        (Replica(1, DIRECTORIES[1]), True),
-        (Replica(2, DIRECTORIES[2]), True),
-        (Replica(4, DIRECTORIES[4]), False),
+        (LaneReplica(1, DIRECTORIES[1]), True),
+        (LaneReplica(2, DIRECTORIES[2]), True),
+        (LaneReplica(4, DIRECTORIES[4]), False),
     ]
     assert [(v.start, v.end) for v in found.lanes[0].voting] == [(at(0), at(30))]
 

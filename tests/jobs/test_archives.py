@@ -14,18 +14,18 @@ import pytest
 from jobs.captures import archives
 from jobs.captures.archives import ArchiveError, unpack
 from jobs.captures.inputs import opened_inputs
-from jobs.captures.planning import Plan, Selection, plan
+from jobs.captures.planning import ReadPlan, Selection, plan
 from jobs.runtime.outcome import ExitCode, Failure
 
 FORMATS = {"tar.gz": "gztar", "tgz": "gztar", "tar": "tar", "zip": "zip"}
 
 
-def planned(*captures: Path | str) -> Plan:
+def planned(*captures: Path | str) -> ReadPlan:
     with opened_inputs([str(c) for c in captures], None) as inputs:
         return plan(Selection(tuple(inputs.roots)), inputs.left_out)
 
 
-def identities(found: Plan) -> list[tuple[str, int, str, int]]:
+def identities(found: ReadPlan) -> list[tuple[str, int, str, int]]:
     return [
         (c.capture_id, c.captured_at, c.captured_at_source, sum(f.size_bytes for f in c.files))
         for c in found.captures

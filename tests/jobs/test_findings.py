@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.runtime.fail_on import Verdict, verdict
+from jobs.runtime.fail_on import ErrorCheck, verdict
 from tests.jobs.lakes import opened
 from transforms.lake.arrow_rows import to_frame
 from transforms.lake.delta_rs import append_row, rows_with
@@ -144,7 +144,7 @@ def test_an_error_fails_a_job_once(lake: Path) -> None:
 
 def test_of_no_cluster_there_is_nothing(lake: Path) -> None:
     assert rows_with(lake, FINDINGS, cluster_id=[]) == []
-    assert verdict(lake, [], "open") == Verdict(False, ())
+    assert verdict(lake, [], "open") == ErrorCheck(False, ())
 
 
 def test_a_run_that_is_never_to_fail_reports_nothing(lake: Path) -> None:

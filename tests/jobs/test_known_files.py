@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from jobs.captures.captured import segment_rows
-from jobs.captures.input_files import Segment, checkpoints_of, segments_of
+from jobs.captures.input_files import CopiedSegment, checkpoints_of, segments_of
 from jobs.captures.known_files import known_checkpoints, with_known
 from jobs.captures.planning import Selection, plan
-from jobs.captures.reading import Reading, Run
+from jobs.captures.reading import Reading, WritingRun
 from jobs.runtime.progress import Progress
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import LOG_DIR_NAME
@@ -28,7 +28,7 @@ from transforms.lake.tables import CAPTURES
 NODE = "dynamic-membership/node-2"
 
 
-def segments(*paths: Path) -> list[Segment]:
+def segments(*paths: Path) -> list[CopiedSegment]:
     return segments_of(plan(Selection(paths)).captures)
 
 
@@ -43,7 +43,7 @@ def copy(golden: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(golden / NODE, tmp_path / "node-2"))
 
 
-def newest(lake: Any, copy: Path) -> Segment:
+def newest(lake: Any, copy: Path) -> CopiedSegment:
     return max(with_known(lake.path, segments(copy)), key=lambda s: s.file.base_offset)
 
 
@@ -122,7 +122,7 @@ def test_where_only_the_vote_is_new_no_file_is_opened(lake: Any, copy: Path) -> 
     before = versions(lake)
     (capture,) = plan(Selection((copy,))).captures
     assert capture.capture_id != known["capture_id"]
-    read = Reading(lake, Run("a run", datetime.now(UTC)), Progress(), [capture]).read()
+    read = Reading(lake, WritingRun("a run", datetime.now(UTC)), Progress(), [capture]).read()
     assert (read.counts["files"], read.counts["bytes"]) == (0, 0)
     (row,) = read.captures
     of_log = (
@@ -141,7 +141,7 @@ def test_where_only_the_vote_is_new_no_file_is_opened(lake: Any, copy: Path) -> 
 
 def test_a_verifying_run_opens_everything(lake: Any, golden: Path) -> None:
     planned = plan(Selection((golden / NODE,)))
-    of_run: Any = (lake, Run("a run", datetime.now(UTC)), Progress(), planned.captures)
+    of_run: Any = (lake, WritingRun("a run", datetime.now(UTC)), Progress(), planned.captures)
     assert Reading(*of_run).files == []
     every = {f.path for c in planned.captures for f in (*c.directory.segments, *c.directory.checkpoints)}
     assert every < set(Reading(*of_run, verify=True).files)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.time_travel.source import Source
+from jobs.time_travel.source import MetadataSource
 from jobs.time_travel.sources import open_captured, open_lake
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
@@ -19,7 +19,7 @@ DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
 
 
 @pytest.fixture(scope="module")
-def sources(lake: Any, golden: Path) -> tuple[Source, Source]:
+def sources(lake: Any, golden: Path) -> tuple[MetadataSource, MetadataSource]:
     """The cluster in the lake, and a replica that holds all of its log."""
     return open_lake(lake.path, DYNAMIC), open_captured(golden / "dynamic-membership/node-3")
 
@@ -33,7 +33,7 @@ def shown(image: Image) -> dict[str, list[str]]:
 
 # Before all, in the bootstrap transaction, within the life, at checkpoints, at the end.
 @pytest.mark.parametrize("offset", [-1, 0, 5, 8, 110, 453, 964, 983, 1894, 1955, 2400, 3000, 3691, 3697])
-def test_an_image_is_that_of_the_replica(sources: tuple[Source, Source], offset: int) -> None:
+def test_an_image_is_that_of_the_replica(sources: tuple[MetadataSource, MetadataSource], offset: int) -> None:
     of_lake, of_replica = (source.image_at(offset) for source in sources)
     assert shown(of_lake) == shown(of_replica)
     if not of_replica.in_transaction:
@@ -41,7 +41,7 @@ def test_an_image_is_that_of_the_replica(sources: tuple[Source, Source], offset:
         assert of_lake.timestamp == of_replica.timestamp
 
 
-def test_times_lead_to_the_same_offsets(sources: tuple[Source, Source]) -> None:
+def test_times_lead_to_the_same_offsets(sources: tuple[MetadataSource, MetadataSource]) -> None:
     of_lake, of_replica = sources
     for time in (1795254000000, 1795254079300, 1795254089300, 1795254150000, 1795254249000):
         assert of_lake.offset_at(time) == of_replica.offset_at(time)
@@ -52,8 +52,10 @@ def test_times_lead_to_the_same_offsets(sources: tuple[Source, Source]) -> None:
 @pytest.mark.parametrize(
     "path", [("image", "topics", "byName", "t-assign"), ("image", "acls"), ("image", "features")]
 )
-def test_the_log_of_a_path_is_the_same(sources: tuple[Source, Source], path: tuple[str, ...]) -> None:
-    def told(source: Source) -> list[Any]:
+def test_the_log_of_a_path_is_the_same(
+    sources: tuple[MetadataSource, MetadataSource], path: tuple[str, ...]
+) -> None:
+    def told(source: MetadataSource) -> list[Any]:
         events = source.events([path], source.last_offset)
         return sorted(
             (e.offset, e.leader_epoch, e.record_type, e.path, repr(e.before), repr(e.after)) for e in events
@@ -62,7 +64,7 @@ def test_the_log_of_a_path_is_the_same(sources: tuple[Source, Source], path: tup
     assert told(sources[0]) == told(sources[1]) != []
 
 
-def test_voters_and_epochs(sources: tuple[Source, Source]) -> None:
+def test_voters_and_epochs(sources: tuple[MetadataSource, MetadataSource]) -> None:
     of_lake, of_replica = sources
     # Only the first voter was formatted with the bootstrap set.
     told = [(one.offset, one.leader_epoch, one.ids) for one in of_lake.voter_sets() if one.offset >= 0]

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from jobs.runtime.lease import Lease, begun, is_gone, now, process_name, take_lease
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Progress
-from jobs.runtime.run_record import Record
+from jobs.runtime.run_record import RunRecord
 from transforms.lake.delta_rs import append_row, dataset
 from transforms.lake.tables import RUNS
 
@@ -36,7 +36,7 @@ def folder(lake: Any, tmp_path: Path) -> Path:
 
 def take(folder: Path, wait_s: float = 0, process: str = ELSEWHERE, seconds: float = 60) -> Lease:
     give_up = time.monotonic() + wait_s
-    return take_lease(folder, Record("run", Progress()), process, give_up, lambda _: None, seconds)
+    return take_lease(folder, RunRecord("run", Progress()), process, give_up, lambda _: None, seconds)
 
 
 def runs(folder: Path) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def runs(folder: Path) -> dict[str, Any]:
 
 
 def test_a_second_run_is_told_who_writes(folder: Path) -> None:
-    record = Record("run", Progress())
+    record = RunRecord("run", Progress())
     lease = take_lease(folder, record, ELSEWHERE, 0, lambda _: None)
     with pytest.raises(Failure) as refused:
         take(folder)
@@ -69,7 +69,7 @@ def test_a_waiting_run_goes_on_when_the_other_ends(folder: Path) -> None:
     said: list[str] = []
     threading.Timer(1.5, lease.end, (0,)).start()
     began = time.monotonic()
-    take_lease(folder, Record("run", Progress()), ELSEWHERE, began + 30, said.append).end(0)
+    take_lease(folder, RunRecord("run", Progress()), ELSEWHERE, began + 30, said.append).end(0)
     assert 1.4 < time.monotonic() - began < 10
     assert len(said) == 1
     assert "until" in said[0]
@@ -92,7 +92,7 @@ def test_of_many_at_once_one_wins(folder: Path) -> None:
 def test_a_lease_expires(folder: Path) -> None:
     """A holder of another machine that is heard of no more."""
     until = now() + timedelta(seconds=2)
-    dead = begun(Record("run", Progress()), {"host": "h", "process": ELSEWHERE, "until": until})
+    dead = begun(RunRecord("run", Progress()), {"host": "h", "process": ELSEWHERE, "until": until})
     append_row(folder, RUNS, dead)
     with pytest.raises(Failure):
         take(folder)
@@ -105,7 +105,7 @@ def test_a_killed_holder_of_this_machine_does_not_block(folder: Path) -> None:
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     name = process_name(sleeper.pid)
     held = begun(
-        Record("run", Progress()), {"host": "h", "process": name, "until": now() + timedelta(hours=1)}
+        RunRecord("run", Progress()), {"host": "h", "process": name, "until": now() + timedelta(hours=1)}
     )
     append_row(folder, RUNS, held)
     with pytest.raises(Failure):
@@ -129,7 +129,7 @@ def test_a_long_run_renews_its_lease(folder: Path) -> None:
     for _ in range(7):
         time.sleep(1)
         lease.check()
-        append_row(folder, RUNS, Record("run", Progress()).row(0))  # runs with nothing new go on beside it
+        append_row(folder, RUNS, RunRecord("run", Progress()).row(0))  # runs with nothing new go on beside it
     with pytest.raises(Failure):
         take(folder)
     lease.end(0)

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.cli import main
 from jobs.metrics import HELP, lines
-from jobs.quorum.quorum_samples import Cluster, Sample, _of_voters, lag_ms
+from jobs.quorum.quorum_samples import ClusterRows, Sample, _of_voters, lag_ms
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, RUNS
 
@@ -89,7 +89,7 @@ def test_no_sample_where_nothing_is_proven() -> None:
 
     def samples(status: str) -> dict[str, float]:
         rows = {"voter_sets": [newest | {"commit_status": status}]}
-        return {sample.name: sample.value for sample in _of_voters(Cluster("c", rows))}
+        return {sample.name: sample.value for sample in _of_voters(ClusterRows("c", rows))}
 
     assert samples("uncommitted")["kraftlake_uncommitted_voter_change"] == 1
     assert samples("committed")["kraftlake_uncommitted_voter_change"] == 0

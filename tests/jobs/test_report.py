@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dashboards.report.history_queries import thin_spans
-from dashboards.report.queries import Tables, plain
+from dashboards.report.queries import LakeTables, plain
 from jobs.cli import main
 from transforms.lake.arrow_rows import to_rows
 
@@ -143,7 +143,7 @@ def test_partitions_under_min_isr_equal_the_view(lake: Any, ask: Any) -> None:
     names = ("cluster_id", "topic_name", "partition_id", "from_offset", "to_offset", "from_at", "to_at",
              "under_ms", "isr", "min_isr", "commit_status")  # fmt: skip
     found = [tuple(plain(row[n]) for n in names) for row in ask("SELECT * FROM under_min_isr")]
-    spans = [tuple(span[n] for n in names) for span in thin_spans(Tables(lake.path))]
+    spans = [tuple(span[n] for n in names) for span in thin_spans(LakeTables(lake.path))]
     assert sorted(spans, key=repr) == sorted(found, key=repr)
     assert spans
 

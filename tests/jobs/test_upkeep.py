@@ -14,7 +14,7 @@ import pytest
 from jobs.maintenance.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_plain
 from jobs.retention import expired
 from jobs.runtime.progress import Progress
-from jobs.runtime.run_record import Record
+from jobs.runtime.run_record import RunRecord
 from transforms.lake import storage
 from transforms.lake.delta_rs import append_row, count_rows, old_files, rows_with, small_files
 from transforms.lake.tables import CAPTURES, RUNS
@@ -27,7 +27,7 @@ def test_runs_without_news_do_not_pile_up_files(lake: Any, tmp_path: Path) -> No
     shutil.copytree(lake.path / "runs", tmp_path / "runs")
     begun = count_rows(tmp_path, RUNS, job=["run"])
     for night in range(MOST_SMALL_FILES + 5):
-        append_row(tmp_path, RUNS, Record("run", Progress()).row(0))
+        append_row(tmp_path, RUNS, RunRecord("run", Progress()).row(0))
         compact_plain(tmp_path)
         assert count_rows(tmp_path, RUNS, job=["run"]) == begun + night + 1
         assert small_files(tmp_path, RUNS, SMALL_BYTES) <= MOST_SMALL_FILES

@@ -20,7 +20,7 @@ from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.voters import VoterSet
 from kraft_core.simulation.directories import START_TIME, write_directory
-from kraft_core.simulation.simulation import Action, Elapse, Quorum, Setup, random_run
+from kraft_core.simulation.simulation import Action, Elapse, Setup, SimulatedQuorum, random_run
 from tests.jobs.lakes import run
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import exists, rows_with
@@ -39,7 +39,7 @@ SETUPS = (
 MOMENTS = 10
 
 
-class Controllers(Quorum):
+class Controllers(SimulatedQuorum):
     """A quorum whose controllers write as Kafka's do: once something of their epoch is committed."""
 
     def may_write(self, replica: Replica) -> bool:
@@ -54,7 +54,7 @@ class Truth:
     """
 
     cluster_id: str
-    quorum: Quorum
+    quorum: SimulatedQuorum
     times: list[int] = field(default_factory=list)
     committed_ends: list[int] = field(default_factory=list)
     held: dict[tuple[int, str], set[tuple[int, int, int]]] = field(default_factory=dict)

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kraft_core.columnar.schema import message_columns, message_fields
-from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
+from kraft_core.evidence.facts import (
+    Capture,
+    CapturedControlRecord,
+    ClusterFacts,
+    EpochRange,
+    FeatureLevel,
+    SnapshotFacts,
+)
 from kraft_core.messages.schema import Field
 from transforms.lake.arrow_rows import milliseconds
 
@@ -61,9 +68,9 @@ def is_tail_damaged(row: Mapping[str, Any]) -> bool:
     )
 
 
-def run(row: Mapping[str, Any], begins_epoch: bool) -> Run:
+def run(row: Mapping[str, Any], begins_epoch: bool) -> EpochRange:
     """A run; what its first batches say of the epoch counts only if it begins with the LEADER_CHANGE."""
-    return Run(
+    return EpochRange(
         leader_epoch=row["leader_epoch"],
         first_offset=row["first_offset"],
         end_offset=row["end_offset"],
@@ -76,7 +83,7 @@ def run(row: Mapping[str, Any], begins_epoch: bool) -> Run:
     )
 
 
-def control_records(rows: Iterable[Mapping[str, Any]]) -> list[ControlRecord]:
+def control_records(rows: Iterable[Mapping[str, Any]]) -> list[CapturedControlRecord]:
     """Control records; a batch of them ends after the last one it holds."""
     rows = list(rows)
     ends: dict[tuple[int, int, int], int] = {}
@@ -89,9 +96,9 @@ def control_records(rows: Iterable[Mapping[str, Any]]) -> list[ControlRecord]:
     ]
 
 
-def control_record(row: Mapping[str, Any], batch_end_offset: int) -> ControlRecord:
+def control_record(row: Mapping[str, Any], batch_end_offset: int) -> CapturedControlRecord:
     column, facts = CONTROL_FIELDS[row["type"]]
-    return ControlRecord(
+    return CapturedControlRecord(
         offset=row["offset"],
         leader_epoch=row["leader_epoch"],
         batch_base_offset=row["batch_base_offset"],

@@ -26,7 +26,7 @@ from transforms.histories.history_events import (
 )
 from transforms.histories.history_line import LOADS, frame_of, line_records, load, with_load_envelope
 from transforms.histories.history_versions import in_order, vanished, versions
-from transforms.histories.replay_plan import Replay
+from transforms.histories.replay_plan import ReplayPlan
 from transforms.lake.tables import BROKERS, CONFIGS, TOPICS, Table
 
 REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
@@ -73,7 +73,7 @@ def histories(
     records: DataFrame,
     snapshot_records: DataFrame,
     kept: Mapping[str, DataFrame],
-    replays: Sequence[Replay],
+    replays: Sequence[ReplayPlan],
 ) -> Histories:
     """The histories of the replayed clusters.
 
@@ -93,7 +93,7 @@ def histories(
     return Histories(frozenset(kinds), found)
 
 
-def jumps(replays: Sequence[Replay], snapshot_records: DataFrame) -> DataFrame | None:
+def jumps(replays: Sequence[ReplayPlan], snapshot_records: DataFrame) -> DataFrame | None:
     """The snapshots that take the place of a state known before, as envelopes; None where there are none."""
     spark = snapshot_records.sparkSession
     rows = [load(replay, c) for replay in replays for c in replay.checkpoints if c is not replay.steps[0]]

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transforms.histories.history_events import ENVELOPE
-from transforms.histories.replay_plan import Replay
+from transforms.histories.replay_plan import ReplayPlan
 from transforms.lake.arrow_rows import moment
 
 Row = dict[str, Any]
@@ -51,7 +51,7 @@ INTERVALS = pa.schema(
 def line_records(
     records: DataFrame,
     snapshot_records: DataFrame,
-    replays: Sequence[Replay],
+    replays: Sequence[ReplayPlan],
     types: Iterable[str],
     columns: Sequence[str],
 ) -> DataFrame:
@@ -70,7 +70,7 @@ def line_records(
     )
 
 
-def log_records(spark: SparkSession, records: DataFrame, replays: Sequence[Replay]) -> DataFrame:
+def log_records(spark: SparkSession, records: DataFrame, replays: Sequence[ReplayPlan]) -> DataFrame:
     stretches = [
         {
             "cluster_id": replay.cluster_id,
@@ -100,7 +100,7 @@ def log_records(spark: SparkSession, records: DataFrame, replays: Sequence[Repla
     )
 
 
-def load(replay: Replay, checkpoint: Any) -> Row:
+def load(replay: ReplayPlan, checkpoint: Any) -> Row:
     return {
         "cluster_id": replay.cluster_id,
         "end_offset": checkpoint.end_offset,
@@ -111,14 +111,14 @@ def load(replay: Replay, checkpoint: Any) -> Row:
 
 
 def loaded_records(
-    spark: SparkSession, snapshot_records: DataFrame, replays: Sequence[Replay], loads: list[Row]
+    spark: SparkSession, snapshot_records: DataFrame, replays: Sequence[ReplayPlan], loads: list[Row]
 ) -> DataFrame:
     keys = ["cluster_id", "end_offset", "leader_epoch", "content_digest"]
     held = snapshot_records.join(F.broadcast(frame_of(spark, loads, LOADS)), keys)
     return with_load_envelope(spark, held, replays).withColumn("record_type", F.col("type"))
 
 
-def with_load_envelope(spark: SparkSession, held: DataFrame, replays: Sequence[Replay]) -> DataFrame:
+def with_load_envelope(spark: SparkSession, held: DataFrame, replays: Sequence[ReplayPlan]) -> DataFrame:
     """Rows with the columns of LOADS: ENVELOPE of what they tell, but for the CRC and the record's type."""
     placed = held.withColumn("seq", F.col("end_offset") - 1).withColumn("at", F.col("load_at"))
     return (
@@ -134,7 +134,9 @@ def with_load_envelope(spark: SparkSession, held: DataFrame, replays: Sequence[R
     )
 
 
-def with_floors(spark: SparkSession, frame: DataFrame, offset: str, replays: Sequence[Replay]) -> DataFrame:
+def with_floors(
+    spark: SparkSession, frame: DataFrame, offset: str, replays: Sequence[ReplayPlan]
+) -> DataFrame:
     """Column `at` raised to what earlier batches reached, where clocks lag behind."""
     floors = [
         {
@@ -152,7 +154,7 @@ def with_floors(spark: SparkSession, frame: DataFrame, offset: str, replays: Seq
     return within(spark, frame, offset, floors, ["floor_at"]).withColumn("at", raised).drop("floor_at")
 
 
-def in_transactions(spark: SparkSession, frame: DataFrame, replays: Sequence[Replay]) -> DataFrame:
+def in_transactions(spark: SparkSession, frame: DataFrame, replays: Sequence[ReplayPlan]) -> DataFrame:
     """Columns visible_offset and effective_at; what is in an aborted or open transaction is left out."""
     spans = [
         {

@@ -128,7 +128,7 @@ def partition_versions(told: pa.Table, lives: Sequence[Life], clears: pa.Table, 
     lengths = {name: Lengths.of(told[name]) for name in LISTS}
     rows = np.arange(len(told))
     while True:
-        state = State.after(told, things, rows)
+        state = PartitionStates.after(told, things, rows)
         out = state.first_of_each_thing(misplaced(state, lengths) | without_effect(told, state, lengths))
         if not out.any() and len(state.rows) == len(rows):
             break
@@ -145,7 +145,7 @@ def cleared(
     told: pa.Table, things: Any, lives: Sequence[Life], clears: pa.Table
 ) -> Iterator[tuple[pa.Table, Any]]:
     """For each record that clears ELRs an event of every partition that its topics have by then."""
-    known = Known.of(told, things)
+    known = KnownPartitions.of(told, things)
     of_name: dict[str, list[int]] = defaultdict(list)
     for place, life in enumerate(lives):
         of_name[life.name].append(place)
@@ -162,7 +162,7 @@ def vanished(
     told: pa.Table, things: Any, lives: Sequence[Life], loads: pa.Table
 ) -> Iterator[tuple[pa.Table, Any]]:
     """For each snapshot that is loaded an end of every partition known by then that it does not hold."""
-    known = Known.of(told, things)
+    known = KnownPartitions.of(told, things)
     loaded, seqs = is_loaded(told), numbers(told, "seq")
     goes_on_until = np.array([each.end_offset or NEVER for each in lives], dtype=np.int64)
     for load in loads.to_pylist():
@@ -193,14 +193,14 @@ def event_of_each(things: Any, envelope: dict[str, Any], says: str, lives: Seque
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPartitions:
     """The partitions that are told of, sorted, and the place in the log where each is told of first."""
 
     things: Any
     first: Any
 
     @classmethod
-    def of(cls, told: pa.Table, things: Any) -> Known:
+    def of(cls, told: pa.Table, things: Any) -> KnownPartitions:
         order = np.lexsort((numbers(told, "seq"), things))
         found, places = np.unique(things[order], return_index=True)
         return cls(found, numbers(told, "seq")[order][places])
@@ -266,7 +266,7 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PartitionStates:
     """What stands after each event: `rows` are places in the sorted events, those of what is no partition
     left out; the other arrays go along with it.
 
@@ -283,7 +283,7 @@ class State:
     changes: Any
 
     @classmethod
-    def after(cls, told: pa.Table, things: Any, rows: Any) -> State:
+    def after(cls, told: pa.Table, things: Any, rows: Any) -> PartitionStates:
         whole = pc.equal(told["says"], WHOLE).to_numpy()[rows]
         gone = pc.equal(told["says"], GONE).to_numpy()[rows]
         place = np.arange(len(rows))
@@ -309,9 +309,9 @@ class State:
             changes=(changes - changes[base])[told_of],
         )
 
-    def at(self, chosen: Any) -> State:
+    def at(self, chosen: Any) -> PartitionStates:
         """Some of the rows of it."""
-        return State(
+        return PartitionStates(
             self.rows[chosen],
             self.things[chosen],
             self.present[chosen],
@@ -343,14 +343,14 @@ def last_where(flags: Any) -> Any:
     return np.maximum.accumulate(places) if len(flags) else places
 
 
-def misplaced(state: State, lengths: Mapping[str, Lengths]) -> Any:
+def misplaced(state: PartitionStates, lengths: Mapping[str, Lengths]) -> Any:
     """Where a record leaves other than one directory a replica, which Kafka refuses."""
     replicas = lengths["replicas"].all[state.sources["replicas"]]
     placed, directories = state.sources["directories"], lengths["directories"]
     return state.present & (directories.assigned[placed] > 0) & (directories.all[placed] != replicas)
 
 
-def without_effect(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> Any:
+def without_effect(told: pa.Table, state: PartitionStates, lengths: Mapping[str, Lengths]) -> Any:
     """Where ELRs are cleared of a partition that has none."""
     clears = pc.equal(told["says"], CLEARED).to_numpy()[state.rows]
     had = np.zeros(len(clears), dtype=bool)
@@ -359,7 +359,7 @@ def without_effect(told: pa.Table, state: State, lengths: Mapping[str, Lengths])
     return clears & ~had
 
 
-def repeated(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> Any:
+def repeated(told: pa.Table, state: PartitionStates, lengths: Mapping[str, Lengths]) -> Any:
     """Where a snapshot tells what stood already, or lacks what was not there."""
     after = np.flatnonzero(is_loaded(told)[state.rows])
     after = after[after > 0]
@@ -379,7 +379,7 @@ def comparable(column: pa.Array) -> pa.Array:
     return column
 
 
-def values(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> dict[str, pa.Array]:
+def values(told: pa.Table, state: PartitionStates, lengths: Mapping[str, Lengths]) -> dict[str, pa.Array]:
     """What the records say of the partitions, in the columns of PARTITIONS."""
     found = {name: taken(told[name], state.sources[name]) for name in (*NUMBER_LISTS, *SCALARS)}
     found["directories"] = placed_directories(told, state, lengths)
@@ -390,7 +390,7 @@ def values(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> dict
 
 
 def as_table(
-    told: pa.Table, state: State, life: Any, lives: Sequence[Life], lengths: Mapping[str, Lengths]
+    told: pa.Table, state: PartitionStates, life: Any, lives: Sequence[Life], lengths: Mapping[str, Lengths]
 ) -> pa.Table:
     """The rows of the state as versions, each ended by the next one or with its topic."""
     # What ends it: the next row, or else, behind all rows, the end of its topic.
@@ -438,7 +438,7 @@ def taken(column: pa.ChunkedArray, rows: Any) -> pa.Array:
     return found.take(pa.array(rows))
 
 
-def placed_directories(told: pa.Table, state: State, lengths: Mapping[str, Lengths]) -> pa.Array:
+def placed_directories(told: pa.Table, state: PartitionStates, lengths: Mapping[str, Lengths]) -> pa.Array:
     """The directories; where none was assigned yet, so many times Kafka's word for that."""
     rows = state.sources["directories"]
     replicas = lengths["replicas"].all[state.sources["replicas"]]

@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 
 from kraft_core.image import names
 from kraft_core.image.history import SNAPSHOT
-from kraft_core.image.replay_path import COMMITTED, Checkpoint
+from kraft_core.image.replay_path import COMMITTED, PathCheckpoint
 from transforms.histories.history_events import KEPT
 from transforms.histories.history_line import MOMENT
 from transforms.histories.partition_columns import (
@@ -35,7 +35,7 @@ from transforms.histories.partition_columns import (
     numbers,
     partition_versions,
 )
-from transforms.histories.replay_plan import Replay
+from transforms.histories.replay_plan import ReplayPlan
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import arrow_schema, moment
 from transforms.lake.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
@@ -51,7 +51,7 @@ CLEARS = WAS_READ & (ds.field("type") == "CLEAR_ELR_RECORD")
 READ = ("leader_epoch", "batch_crc", "appended_at", "type", "partition", "partition_change")
 
 
-def partition_rows(lake: Path, replays: Sequence[Replay]) -> pa.RecordBatchReader:
+def partition_rows(lake: Path, replays: Sequence[ReplayPlan]) -> pa.RecordBatchReader:
     """Rows of PARTITIONS that end at the lowest start of the replays or later, or not at all.
 
     The topics of the lake must be those of the replays already.
@@ -65,7 +65,7 @@ def partition_rows(lake: Path, replays: Sequence[Replay]) -> pa.RecordBatchReade
     return pa.RecordBatchReader.from_batches(schema, found)
 
 
-def rows_made(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
+def rows_made(held: Held, replays: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
     """The rows that the replays tell."""
     with ExitStack() as stack:
         lives, clears = topic_lives(held, replays), cleared(held, replays)
@@ -78,7 +78,7 @@ def rows_made(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
                 yield found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
 
 
-def rows_before(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
+def rows_before(held: Held, replays: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
     """Rows that end at the lowest start or later, but before the replay of their own cluster starts."""
     lowest = min(replay.start for replay in replays)
     later = {replay.cluster_id: replay for replay in replays if replay.start > lowest}
@@ -87,7 +87,7 @@ def rows_before(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
         yield rows.filter(pc.less(rows["valid_to_offset"], replay.start))
 
 
-def spread(held: Held, replays: Sequence[Replay], stack: ExitStack) -> Iterator[pa.Table]:
+def spread(held: Held, replays: Sequence[ReplayPlan], stack: ExitStack) -> Iterator[pa.Table]:
     """The events in tables of about TOGETHER rows, all of a topic in one."""
     count = -(-count_events(held, replays) // TOGETHER)
     if count <= 1:
@@ -118,7 +118,7 @@ def bucket_of(told: pa.Table, count: int) -> Any:
     return numbers[topics.indices.to_numpy()]
 
 
-def count_events(held: Held, replays: Sequence[Replay]) -> int:
+def count_events(held: Held, replays: Sequence[ReplayPlan]) -> int:
     """About how many there are."""
     of_them = delta_rs.among({"cluster_id": [replay.cluster_id for replay in replays]})
     sources = (
@@ -129,23 +129,23 @@ def count_events(held: Held, replays: Sequence[Replay]) -> int:
     return sum(held[table].count_rows(filter=where & of_them) for table, where in sources if table in held)
 
 
-def rows_of_log(replays: Sequence[Replay]) -> ds.Expression:
+def rows_of_log(replays: Sequence[ReplayPlan]) -> ds.Expression:
     return PARTITION_RECORDS & (ds.field("offset") >= min(replay.start for replay in replays))
 
 
-def rows_of_loads(replays: Sequence[Replay]) -> ds.Expression:
+def rows_of_loads(replays: Sequence[ReplayPlan]) -> ds.Expression:
     loads = [c.content_digest for replay in replays for c in replay.checkpoints]
     return PARTITION_RECORDS & (ds.field("content_digest").isin(loads) if loads else ds.scalar(False))
 
 
-def standing_rows(replays: Sequence[Replay]) -> ds.Expression:
+def standing_rows(replays: Sequence[ReplayPlan]) -> ds.Expression:
     """Versions that may stand where a replay starts."""
     going_on = [replay.start for replay in replays if replay.start > 0]
     end = ds.field("valid_to_offset")
     return end.is_null() | (end >= min(going_on)) if going_on else ds.scalar(False)
 
 
-def all_events(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
+def all_events(held: Held, replays: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
     """Tables of SPREAD: versions that go on, what checkpoints hold, what the log tells."""
     by_cluster = {replay.cluster_id: replay for replay in replays}
     for rows, replay in scanned(held, PARTITIONS, PARTITIONS.names, standing_rows(replays), by_cluster):
@@ -162,8 +162,8 @@ def all_events(held: Held, replays: Sequence[Replay]) -> Iterator[pa.Table]:
 
 
 def scanned(
-    held: Held, table: Table, columns: Sequence[str], where: ds.Expression, replays: Mapping[str, Replay]
-) -> Iterator[tuple[pa.Table, Replay]]:
+    held: Held, table: Table, columns: Sequence[str], where: ds.Expression, replays: Mapping[str, ReplayPlan]
+) -> Iterator[tuple[pa.Table, ReplayPlan]]:
     """The rows of a table for which a condition holds, in pieces of one cluster each."""
     if table not in held or not replays:
         return
@@ -177,12 +177,12 @@ def scanned(
             yield rows.filter(pc.equal(rows["cluster_id"], cluster)), replays[cluster]
 
 
-def spread_events(told: pa.Table, replay: Replay) -> pa.Table:
+def spread_events(told: pa.Table, replay: ReplayPlan) -> pa.Table:
     cluster = pa.array([replay.cluster_id] * len(told), pa.string())
     return told.append_column("cluster_id", cluster).select(SPREAD.names)
 
 
-def standing_events(rows: pa.Table, replay: Replay) -> pa.Table:
+def standing_events(rows: pa.Table, replay: ReplayPlan) -> pa.Table:
     """Those of the versions that stand where the replay starts, as registrations."""
     began = pc.less(rows["valid_from_offset"], replay.start)
     goes_on = pc.fill_null(pc.greater_equal(rows["valid_to_offset"], replay.start), True)
@@ -200,7 +200,7 @@ def standing_events(rows: pa.Table, replay: Replay) -> pa.Table:
     return pa.table(told, EVENTS.names).cast(EVENTS)
 
 
-def topic_lives(held: Held, replays: Sequence[Replay]) -> dict[str, list[Life]]:
+def topic_lives(held: Held, replays: Sequence[ReplayPlan]) -> dict[str, list[Life]]:
     """By cluster, the lives of topics that end at the lowest start of the replays or later, or not at all."""
     end = ds.field("valid_to_offset")
     late = end.is_null() | (end >= min(replay.start for replay in replays))
@@ -223,7 +223,7 @@ def life_of(row: dict[str, Any]) -> Life:
     )
 
 
-def cleared(held: Held, replays: Sequence[Replay]) -> dict[str, pa.Table]:
+def cleared(held: Held, replays: Sequence[ReplayPlan]) -> dict[str, pa.Table]:
     """By cluster, the records that clear ELRs: ENVELOPE and topic_name."""
     by_cluster = {replay.cluster_id: replay for replay in replays}
     columns = ["offset", "leader_epoch", "batch_crc", "appended_at", "type", "clear_elr"]
@@ -237,14 +237,14 @@ def cleared(held: Held, replays: Sequence[Replay]) -> dict[str, pa.Table]:
     return {cluster: pa.concat_tables(tables) for cluster, tables in found.items()}
 
 
-def loaded(replay: Replay) -> pa.Table:
+def loaded(replay: ReplayPlan) -> pa.Table:
     """The checkpoints that take the place of a state known before: ENVELOPE."""
     jumps = [c for c in replay.checkpoints if c is not replay.steps[0]]
     snapshot = pa.table({"type": pa.array([SNAPSHOT])})
     return pa.concat_tables([ENVELOPE.empty_table(), *(loaded_envelope(snapshot, replay, c) for c in jumps)])
 
 
-def loaded_envelope(rows: pa.Table, replay: Replay, checkpoint: Checkpoint) -> pa.Table:
+def loaded_envelope(rows: pa.Table, replay: ReplayPlan, checkpoint: PathCheckpoint) -> pa.Table:
     """When what a checkpoint holds takes effect: at the last offset that it stands for."""
     count, seq = len(rows), checkpoint.first_offset
     at = moment(checkpoint.timestamp)
@@ -267,7 +267,7 @@ def loaded_envelope(rows: pa.Table, replay: Replay, checkpoint: Checkpoint) -> p
     return pa.table(columns, schema=ENVELOPE)
 
 
-def on_line(rows: pa.Table, replay: Replay) -> tuple[pa.Table, pa.Table]:
+def on_line(rows: pa.Table, replay: ReplayPlan) -> tuple[pa.Table, pa.Table]:
     """The rows that are replayed, and when each of them takes effect."""
     offset, epoch = numbers(rows, "offset"), numbers(rows, "leader_epoch")
     stretches = replay.stretches

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraft_core.image.replay_path import COMMITTED, Checkpoint, Step, Stretch, first_difference, line
+from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, Step, first_difference, line
 from transforms.lake.arrow_rows import milliseconds, moment
 from transforms.lake.delta_rs import among, exists, rows_with
 from transforms.lake.delta_rs import opened as opened_table
@@ -62,7 +62,7 @@ class Transaction:
 
 
 @dataclass(slots=True)
-class Replay:
+class ReplayPlan:
     """A cluster's line, and `start`: the offset from which its histories are to be made anew.
 
     rewrites: whether there may be versions from `start` on, which are to go.
@@ -76,26 +76,26 @@ class Replay:
     transactions: list[Transaction] = field(default_factory=list)
 
     @property
-    def stretches(self) -> list[Stretch]:
+    def stretches(self) -> list[ReplayRange]:
         """Those of the records to be replayed."""
-        stretches = [s for s in self.steps if isinstance(s, Stretch) and s.end_offset > self.start]
+        stretches = [s for s in self.steps if isinstance(s, ReplayRange) and s.end_offset > self.start]
         return [
-            Stretch(max(s.first_offset, self.start), s.end_offset, s.leader_epoch, s.commit_status)
+            ReplayRange(max(s.first_offset, self.start), s.end_offset, s.leader_epoch, s.commit_status)
             for s in stretches
         ]
 
     @property
-    def checkpoints(self) -> list[Checkpoint]:
+    def checkpoints(self) -> list[PathCheckpoint]:
         """Those to be loaded."""
-        return [s for s in self.steps if isinstance(s, Checkpoint) and s.first_offset >= self.start]
+        return [s for s in self.steps if isinstance(s, PathCheckpoint) and s.first_offset >= self.start]
 
 
-def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[Replay]:
+def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[ReplayPlan]:
     """What is to be replayed for each of the clusters; those whose line is as it was are left out.
 
     whole: from the beginning, whatever was replayed before.
     """
-    lines = {cluster: Replay(cluster, steps) for cluster, steps in current_lines(lake, clusters).items()}
+    lines = {cluster: ReplayPlan(cluster, steps) for cluster, steps in current_lines(lake, clusters).items()}
     if not whole:
         for cluster, before in known_lines(lake, clusters).items():
             start = first_difference(before, lines[cluster].steps)
@@ -111,7 +111,7 @@ def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[Replay]:
     return list(lines.values())
 
 
-def replaced_by(replays: Iterable[Replay], of_them: str) -> str:
+def replaced_by(replays: Iterable[ReplayPlan], of_them: str) -> str:
     """The condition (SQL) of versions that may be other ones after the replays; `of_them` says whose.
 
     It is one for all clusters, since long conditions take long: some versions that end before the replay of
@@ -123,17 +123,17 @@ def replaced_by(replays: Iterable[Replay], of_them: str) -> str:
 
 def current_lines(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:
     """The line of each cluster by the conclusions and checkpoints of the lake."""
-    ranges: dict[str, list[Stretch]] = {cluster: [] for cluster in clusters}
+    ranges: dict[str, list[ReplayRange]] = {cluster: [] for cluster in clusters}
     columns = ["cluster_id", "first_offset", "end_offset", "leader_epoch", "commit_status"]
     for r in rows_with(lake, LOG_RANGES, columns, cluster_id=clusters):
-        stretch = Stretch(r["first_offset"], r["end_offset"], r["leader_epoch"], r["commit_status"])
+        stretch = ReplayRange(r["first_offset"], r["end_offset"], r["leader_epoch"], r["commit_status"])
         ranges[r["cluster_id"]].append(stretch)
-    checkpoints: dict[str, list[Checkpoint]] = {cluster: [] for cluster in clusters}
+    checkpoints: dict[str, list[PathCheckpoint]] = {cluster: [] for cluster in clusters}
     columns = ["cluster_id", "end_offset", "leader_epoch", "content_digest", "last_contained_log_at"]
     for s in rows_with(lake, SNAPSHOTS, [*columns, "complete"], cluster_id=clusters, kind=["snapshot"]):
         if s["complete"]:
             at = milliseconds(s["last_contained_log_at"])
-            checkpoint = Checkpoint(s["end_offset"], s["leader_epoch"], s["content_digest"], at)
+            checkpoint = PathCheckpoint(s["end_offset"], s["leader_epoch"], s["content_digest"], at)
             checkpoints[s["cluster_id"]].append(checkpoint)
     return {cluster: line(ranges[cluster], checkpoints[cluster]) for cluster in clusters}
 
@@ -148,7 +148,7 @@ def known_lines(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:
 
 def step_row(cluster_id: str, number: int, step: Step) -> Row:
     """A step as a row of `replays`."""
-    snapshot = isinstance(step, Checkpoint)
+    snapshot = isinstance(step, PathCheckpoint)
     return {
         "cluster_id": cluster_id,
         "step": number,
@@ -163,12 +163,12 @@ def step_row(cluster_id: str, number: int, step: Step) -> Row:
 
 def step_of(row: Row) -> Step:
     if row["content_digest"] is None:
-        return Stretch(row["first_offset"], row["end_offset"], row["leader_epoch"], row["commit_status"])
+        return ReplayRange(row["first_offset"], row["end_offset"], row["leader_epoch"], row["commit_status"])
     at = milliseconds(row["last_contained_log_at"])
-    return Checkpoint(row["end_offset"], row["leader_epoch"], row["content_digest"], at)
+    return PathCheckpoint(row["end_offset"], row["leader_epoch"], row["content_digest"], at)
 
 
-def in_groups(items: list[Replay], size: int) -> Iterator[list[Replay]]:
+def in_groups(items: list[ReplayPlan], size: int) -> Iterator[list[ReplayPlan]]:
     for first in range(0, len(items), size):
         yield items[first : first + size]
 
@@ -205,7 +205,7 @@ class Clock:
         return int(self.at[count - 1]) if count else None
 
 
-def clocks(lake: Path, replays: Iterable[Replay]) -> dict[str, Clock]:
+def clocks(lake: Path, replays: Iterable[ReplayPlan]) -> dict[str, Clock]:
     """The clock of each cluster by its batches."""
     by_cluster = {replay.cluster_id: replay for replay in replays}
     columns = ["cluster_id", "base_offset", "last_offset", "leader_epoch", "appended_at"]
@@ -248,9 +248,9 @@ def joined(pieces: Sequence[Times]) -> Times:
     return first[new], end[new], at[new]
 
 
-def on_line(replay: Replay, first: Any, end: Any, epoch: Any) -> Any:
+def on_line(replay: ReplayPlan, first: Any, end: Any, epoch: Any) -> Any:
     """Which batches lie on the line, by their first and end offsets and epochs (numpy arrays)."""
-    stretches = [s for s in replay.steps if isinstance(s, Stretch)]
+    stretches = [s for s in replay.steps if isinstance(s, ReplayRange)]
     if not stretches:
         return np.zeros(len(first), dtype=bool)
     starts = np.array([s.first_offset for s in stretches])
@@ -262,15 +262,17 @@ def on_line(replay: Replay, first: Any, end: Any, epoch: Any) -> Any:
     return (place >= 0) & (first < ends[place]) & (epoch == epochs[place])
 
 
-def clock(replay: Replay, pieces: Sequence[Times]) -> Clock:
+def clock(replay: ReplayPlan, pieces: Sequence[Times]) -> Clock:
     """The clock from batches on the line, in any order."""
-    loads = [(s.first_offset, s.end_offset, s.timestamp) for s in replay.steps if isinstance(s, Checkpoint)]
+    loads = [
+        (s.first_offset, s.end_offset, s.timestamp) for s in replay.steps if isinstance(s, PathCheckpoint)
+    ]
     timed = np.array([load for load in loads if load[2] is not None], dtype=np.int64).reshape(-1, 3)
     first, end, at = joined([*pieces, (timed[:, 0], timed[:, 1], timed[:, 2])])
     return Clock(first, end, at, np.maximum.accumulate(at))
 
 
-def add_transactions(lake: Path, replays: Iterable[Replay]) -> None:
+def add_transactions(lake: Path, replays: Iterable[ReplayPlan]) -> None:
     """Metadata transactions along the line (KIP-868). One that is open at `start` moves it to its begin."""
     by_cluster = {replay.cluster_id: replay for replay in replays}
     columns = ["cluster_id", "offset", "leader_epoch", "appended_at", "type"]
@@ -286,10 +288,10 @@ def add_transactions(lake: Path, replays: Iterable[Replay]) -> None:
         replay.start = min([replay.start, *crossing])
 
 
-def transactions(replay: Replay, markers: Iterable[Row]) -> list[Transaction]:
+def transactions(replay: ReplayPlan, markers: Iterable[Row]) -> list[Transaction]:
     """The transactions by their markers, rows of records. A jump over a gap drops an open one."""
-    stretches = [s for s in replay.steps if isinstance(s, Stretch)]
-    loads = [(s.first_offset, None, "") for s in replay.steps if isinstance(s, Checkpoint)]
+    stretches = [s for s in replay.steps if isinstance(s, ReplayRange)]
+    loads = [(s.first_offset, None, "") for s in replay.steps if isinstance(s, PathCheckpoint)]
     on_line = [(m["offset"], m, s.commit_status) for m in markers for s in stretches if holds(s, m)]
     found: list[Transaction] = []
     begun: tuple[Row, str] | None = None
@@ -306,7 +308,7 @@ def transactions(replay: Replay, markers: Iterable[Row]) -> list[Transaction]:
     return found
 
 
-def holds(stretch: Stretch, record: Row) -> bool:
+def holds(stretch: ReplayRange, record: Row) -> bool:
     inside = stretch.first_offset <= record["offset"] < stretch.end_offset
     return inside and stretch.leader_epoch == record["leader_epoch"]
 
@@ -326,7 +328,7 @@ def opened(begin: Row, status: str, last_offset: int) -> Transaction:
     )
 
 
-def closed(replay: Replay, begin: Row, end: Row, status: str) -> Transaction:
+def closed(replay: ReplayPlan, begin: Row, end: Row, status: str) -> Transaction:
     at = milliseconds(end["appended_at"]) or 0
     effective = max([at, *(f.at for f in replay.floors if f.first_offset <= end["offset"] < f.end_offset)])
     return Transaction(

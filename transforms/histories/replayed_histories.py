@@ -19,14 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from kraft_core.image.from_columns import MESSAGES, Record, fields_of
+from kraft_core.image.from_columns import MESSAGES, StoredRecord, fields_of
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.history import SNAPSHOT, History, Version, rows
 from kraft_core.image.image import Image
-from kraft_core.image.replay_path import COMMITTED, Stretch
+from kraft_core.image.replay_path import COMMITTED, ReplayRange
 from kraft_core.image.tables import ZK_MIGRATION
 from transforms.histories.partition_columns import CHANGE, REGISTRATION
-from transforms.histories.replay_plan import MARKERS, Replay, replaced_by
+from transforms.histories.replay_plan import MARKERS, ReplayPlan, replaced_by
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import milliseconds, moment
 from transforms.lake.tables import (
@@ -46,7 +46,7 @@ TIMES = ("valid_from_at", "valid_to_at", "appended_at")
 
 
 # A record with the digest of its checkpoint; None: it is one of the log.
-Placed = tuple[str | None, Record]
+Placed = tuple[str | None, StoredRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Material:
 
 
 def replayed_histories(
-    lake: Path, replays: Sequence[Replay], tables: Sequence[Table], most: int
+    lake: Path, replays: Sequence[ReplayPlan], tables: Sequence[Table], most: int
 ) -> list[Rewritten] | None:
     """What the replays change of some histories; None where it is not for the core to say.
 
@@ -84,7 +84,9 @@ def replayed_histories(
     return [each for table in tables for each in rewritten(table, replays, given, told)]
 
 
-def material(lake: Path, replays: Sequence[Replay], tables: Sequence[Table], most: int) -> Material | None:
+def material(
+    lake: Path, replays: Sequence[ReplayPlan], tables: Sequence[Table], most: int
+) -> Material | None:
     """What is replayed of these kinds; None where it is too much, or not for the core to say."""
     types = [type_ for type_ in MESSAGES if PARTITIONS in tables or type_ not in PARTITION_TYPES]
     standing: dict[str, list[Row]] = {}
@@ -103,7 +105,9 @@ def material(lake: Path, replays: Sequence[Replay], tables: Sequence[Table], mos
     return None if loaded is None else Material(standing, records, loaded)
 
 
-def log_records(lake: Path, replays: Sequence[Replay], types: Sequence[str], most: int) -> pa.Table | None:
+def log_records(
+    lake: Path, replays: Sequence[ReplayPlan], types: Sequence[str], most: int
+) -> pa.Table | None:
     """The records of the log of these types that may matter; None if they are more."""
     read = ds.field("unread_reason").is_null() & ds.field("type").isin([*types, *MARKERS])
     late = ds.field("offset") >= min(replay.start for replay in replays)
@@ -112,7 +116,7 @@ def log_records(lake: Path, replays: Sequence[Replay], types: Sequence[str], mos
 
 
 def snapshot_records(
-    lake: Path, replays: Sequence[Replay], types: Sequence[str], most: int
+    lake: Path, replays: Sequence[ReplayPlan], types: Sequence[str], most: int
 ) -> pa.Table | None:
     """Those of the checkpoints that are loaded, `offset` being their place; None if they are more."""
     digests = [c.content_digest for replay in replays for c in replay.checkpoints]
@@ -133,7 +137,7 @@ def matching(
     columns: Sequence[str],
     where: ds.Expression,
     most: int,
-    replays: Sequence[Replay],
+    replays: Sequence[ReplayPlan],
 ) -> pa.Table | None:
     """The rows of the replayed clusters of which a condition holds; None if they are more than `most`."""
     clusters = [replay.cluster_id for replay in replays]
@@ -168,14 +172,14 @@ def grouped(records: pa.Table) -> defaultdict[str, list[Placed]]:
                 if any(f.digested and f.name not in value for f in message.fields):
                     continue
             at = milliseconds(row["appended_at"])
-            record = Record(row["offset"], row["leader_epoch"], -1 if at is None else at, type_, value)
+            record = StoredRecord(row["offset"], row["leader_epoch"], -1 if at is None else at, type_, value)
             found[row["cluster_id"]].append((row.get("content_digest"), record))
     for of_cluster in found.values():
         of_cluster.sort(key=lambda each: each[1].offset)
     return found
 
 
-def all_retold(replays: Sequence[Replay], given: Material) -> dict[str, dict[str, list[Row]]]:
+def all_retold(replays: Sequence[ReplayPlan], given: Material) -> dict[str, dict[str, list[Row]]]:
     """By cluster and history, the rows that end where the replay starts or later, or not at all."""
     records, loaded = grouped(given.records), grouped(given.loaded)
     return {
@@ -187,7 +191,7 @@ def all_retold(replays: Sequence[Replay], given: Material) -> dict[str, dict[str
 
 
 def retold(
-    replay: Replay, before: Mapping[str, list[Row]], records: Sequence[Placed], held: Sequence[Placed]
+    replay: ReplayPlan, before: Mapping[str, list[Row]], records: Sequence[Placed], held: Sequence[Placed]
 ) -> dict[str, list[Row]]:
     told = History()
     tables = [table for table in HISTORIES if table.name in before]
@@ -209,7 +213,7 @@ def retold(
     }
 
 
-def is_replaced(row: Row, replay: Replay) -> bool:
+def is_replaced(row: Row, replay: ReplayPlan) -> bool:
     """Whether the replay of its cluster tells of that version."""
     end = row["valid_to_offset"]
     return row["cluster_id"] == replay.cluster_id and (end is None or end >= replay.start)
@@ -233,11 +237,13 @@ def version_of(table: Table, row: Row) -> Version:
     )
 
 
-def steps_of(replay: Replay, records: Sequence[Placed], held: Sequence[Placed]) -> Iterator[Record | Image]:
+def steps_of(
+    replay: ReplayPlan, records: Sequence[Placed], held: Sequence[Placed]
+) -> Iterator[StoredRecord | Image]:
     """What is replayed, in its order."""
     offsets = [record.offset for _, record in records]
     for step in replay.steps:
-        if isinstance(step, Stretch):
+        if isinstance(step, ReplayRange):
             first = bisect_left(offsets, max(step.first_offset, replay.start))
             end = bisect_left(offsets, step.end_offset)
             yield from (r for _, r in records[first:end] if r.leader_epoch == step.leader_epoch)
@@ -247,14 +253,14 @@ def steps_of(replay: Replay, records: Sequence[Placed], held: Sequence[Placed]) 
             yield Image.of_snapshot(inside, step.end_offset, step.leader_epoch, at)
 
 
-def floor_at(replay: Replay, offset: int) -> int:
+def floor_at(replay: ReplayPlan, offset: int) -> int:
     """The time (ms) that batches below an offset had reached, where its own lags behind; else -1."""
     place = bisect_right(replay.floors, offset, key=lambda floor: floor.first_offset) - 1
     floor = replay.floors[place] if place >= 0 else None
     return floor.at if floor is not None and offset < floor.end_offset else -1
 
 
-def lake_row(table: Table, row: Row, replay: Replay) -> Row:
+def lake_row(table: Table, row: Row, replay: ReplayPlan) -> Row:
     """A row of the core as the table has it."""
     end = row["valid_to_offset"]
     known = row["known_from_offset"] is not None
@@ -270,9 +276,9 @@ def lake_row(table: Table, row: Row, replay: Replay) -> Row:
     return {name: told[name] for name in table.names}
 
 
-def status_at(replay: Replay, offset: int) -> str | None:
+def status_at(replay: ReplayPlan, offset: int) -> str | None:
     """The commit status of a record of the line."""
-    stretches = (s for s in replay.steps if isinstance(s, Stretch))
+    stretches = (s for s in replay.steps if isinstance(s, ReplayRange))
     return next((s.commit_status for s in stretches if s.first_offset <= offset < s.end_offset), None)
 
 
@@ -287,7 +293,7 @@ def entity_name(parts: Sequence[Row]) -> str:
 
 
 def rewritten(
-    table: Table, replays: Sequence[Replay], given: Material, told: Mapping[str, Mapping[str, list[Row]]]
+    table: Table, replays: Sequence[ReplayPlan], given: Material, told: Mapping[str, Mapping[str, list[Row]]]
 ) -> Iterator[Rewritten]:
     """The rows of a history that are to be written anew, if anything of it changed."""
     by_cluster: defaultdict[str, list[Row]] = defaultdict(list)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from transforms.ingest.epoch_ranges import KEPT, Piece, join_pieces
+from transforms.ingest.epoch_ranges import KEPT, FileEpochRange, join_pieces
 from transforms.ingest.order_faults import MOST_KEPT, order_faults
 
 Row = dict[str, Any]
 
 
 def capture_row(
-    capture: Mapping[str, Any], pieces: Iterable[Piece], damage: list[Row], checkpoints: list[Row]
+    capture: Mapping[str, Any], pieces: Iterable[FileEpochRange], damage: list[Row], checkpoints: list[Row]
 ) -> Row:
     """The row of a captured directory.
 
@@ -39,7 +39,7 @@ def capture_row(
     }
 
 
-def run_column(run: Piece) -> Row:
+def run_column(run: FileEpochRange) -> Row:
     """A run as captures.runs holds it."""
     row = {name: getattr(run, name) for name in KEPT if name not in ("batches", "size_bytes")}
     return row | {"digest": f"{run.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"}

@@ -38,7 +38,7 @@ def one_copy(batches: DataFrame) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file of which batches from position `start` on are decoded; their addresses count from `address`."""
 
     address: int
@@ -48,7 +48,11 @@ class Source:
 
 
 def decode_batches(
-    chosen: DataFrame, sources: Sequence[Source], size_bytes: int, cores: int, write: Callable[[Task], Task]
+    chosen: DataFrame,
+    sources: Sequence[SourceFile],
+    size_bytes: int,
+    cores: int,
+    write: Callable[[Task], Task],
 ) -> DataFrame:
     """The records of the chosen batches, in what `write` makes of rows of DECODED: rows of FILES.
 
@@ -67,7 +71,7 @@ def decode_batches(
     )
 
 
-def decoder(sources: Sequence[Source]) -> Task:
+def decoder(sources: Sequence[SourceFile]) -> Task:
     """A function for mapInArrow: (address, size_bytes) of batches in this order to rows of DECODED."""
 
     def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,8 +86,8 @@ def decoder(sources: Sequence[Source]) -> Task:
 
 
 def by_file(
-    batches: Iterator[pa.RecordBatch], sources: Sequence[Source]
-) -> Iterator[tuple[Source, Positions, Positions]]:
+    batches: Iterator[pa.RecordBatch], sources: Sequence[SourceFile]
+) -> Iterator[tuple[SourceFile, Positions, Positions]]:
     """Each file with the positions (start, end) of all its batches in the task."""
     held = [[column.to_numpy() for column in batch.columns] for batch in batches]
     if not held:

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FileEpochRange:
     """A stretch of one epoch; field meanings as in captures.runs. `digest` is a 64-bit signed number.
 
     first_batch, last_batch: hashes that tell its first and last batch from others, kept in no table.
@@ -43,7 +43,7 @@ class Piece:
 
 # Stretches that agree in these hold the same batches.
 SAME = itemgetter("first_offset", "end_offset", "leader_epoch", "digest", "batches", "size_bytes")
-KEPT = tuple(name for name in Piece.__slots__ if name not in ("first_batch", "last_batch"))
+KEPT = tuple(name for name in FileEpochRange.__slots__ if name not in ("first_batch", "last_batch"))
 
 
 def run_pieces(headers: DataFrame) -> DataFrame:
@@ -97,9 +97,9 @@ def of_distinct_files(pieces: Iterable[Row], log_of: Callable[[int], Hashable]) 
     return list(chain.from_iterable(first.values()))
 
 
-def join_pieces(pieces: Iterable[Piece]) -> list[Piece]:
+def join_pieces(pieces: Iterable[FileEpochRange]) -> list[FileEpochRange]:
     """The runs of one captured log: pieces that follow each other in one epoch become one."""
-    runs: list[Piece] = []
+    runs: list[FileEpochRange] = []
     for piece in sorted(set(pieces), key=lambda p: (p.first_offset, p.leader_epoch, p.end_offset, p.digest)):
         last = runs[-1] if runs else None
         if last and last.leader_epoch == piece.leader_epoch and last.end_offset == piece.first_offset:
@@ -109,7 +109,7 @@ def join_pieces(pieces: Iterable[Piece]) -> list[Piece]:
     return runs
 
 
-def joined(first: Piece, second: Piece) -> Piece:
+def joined(first: FileEpochRange, second: FileEpochRange) -> FileEpochRange:
     """Two pieces of one epoch that follow each other, as one."""
     has_data = first.first_data_end_offset is not None
     return replace(

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from transforms.ingest.epoch_ranges import Piece
+from transforms.ingest.epoch_ranges import FileEpochRange
 
 Row = dict[str, Any]
 # What is kept of one capture: the first so many.
 MOST_KEPT = 1000
 
 
-def order_faults(start: int, pieces: Iterable[Piece], damage: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+def order_faults(
+    start: int, pieces: Iterable[FileEpochRange], damage: Iterable[Mapping[str, Any]]
+) -> Iterator[Row]:
     """Rows of captures.order_faults, from the stretches in the order of files and places in them.
 
     start: the offset that the first batch should have. A gap right after damage is none: the damage stands
@@ -38,7 +40,7 @@ def order_faults(start: int, pieces: Iterable[Piece], damage: Iterable[Mapping[s
         highest_epoch = max(highest_epoch, piece.leader_epoch)
 
 
-def is_same_batch(last: Piece, piece: Piece) -> bool:
+def is_same_batch(last: FileEpochRange, piece: FileEpochRange) -> bool:
     """Whether a stretch begins with the batch that the one before ends with.
 
     Of stretches that were read by earlier runs the end is known, not the batch.
@@ -48,7 +50,7 @@ def is_same_batch(last: Piece, piece: Piece) -> bool:
     return last.last_batch == piece.first_batch
 
 
-def fault(piece: Piece, kind: str, expected: int) -> Row:
+def fault(piece: FileEpochRange, kind: str, expected: int) -> Row:
     return {
         "offset": piece.first_offset,
         "leader_epoch": piece.leader_epoch,

@@ -78,7 +78,7 @@ def scan_file(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         scan_headers,
     )  # loads the compiled kernel: not where files are planned
 
-    follow = Follower(file["first_offset"])
+    follow = RangeNumbering(file["first_offset"])
     try:
         for headers in scan_headers(file["path"], file["start"], next_offset=file["first_offset"]):
             yield numbered(file, follow.batch(headers))
@@ -99,7 +99,7 @@ def unreadable(file: dict[str, Any], error: OSError) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=HEADERS)
 
 
-class Follower:
+class RangeNumbering:
     """Numbers the stretches of a file and finds which offsets each damage lost.
 
     Damage ends a record batch until the next good batch tells where the loss ended: it is held back.

@@ -8,8 +8,8 @@ from typing import Any
 from kraft_core.findings.facts import (
     BatchConflict,
     BatchCopy,
+    LogOrderFault,
     Observation,
-    OrderFault,
     RuleFacts,
     SnapshotDeviation,
     UnreadableBytes,
@@ -27,7 +27,7 @@ def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
     return RuleFacts(
         batch_conflicts=tuple(batch_conflicts(row["batch_conflicts"])),
         order_faults=tuple(
-            OrderFault(capture["capture_id"], **fault)
+            LogOrderFault(capture["capture_id"], **fault)
             for capture in row["captures"]
             for fault in capture["order_faults"] or ()
         ),

@@ -24,8 +24,8 @@ from pyspark.sql.types import StructType
 
 from kraft_core.findings.deviations import unlawful
 from kraft_core.findings.facts import SnapshotDeviation
-from kraft_core.findings.snapshot_replays import CheckpointKey, Replay
-from kraft_core.image.from_columns import MESSAGES, Record, fields_of
+from kraft_core.findings.snapshot_replays import CheckpointKey, SnapshotReplay
+from kraft_core.image.from_columns import MESSAGES, StoredRecord, fields_of
 from kraft_core.image.image import Image
 from kraft_core.image.snapshot_check import deviations
 from transforms.histories.replay_plan import MARKERS
@@ -84,7 +84,7 @@ def deviation_schema() -> StructType:
 
 
 def checked_snapshots(
-    records: DataFrame, snapshot_records: DataFrame, todo: Sequence[tuple[str, Replay]], tasks: int
+    records: DataFrame, snapshot_records: DataFrame, todo: Sequence[tuple[str, SnapshotReplay]], tasks: int
 ) -> DataFrame:
     """One row of CHECKED a comparison of the replays, each with its cluster; `replay` is its place in todo.
 
@@ -111,7 +111,9 @@ def checked_snapshots(
     )
 
 
-def log_records(spark: SparkSession, records: DataFrame, todo: Sequence[tuple[str, Replay]]) -> DataFrame:
+def log_records(
+    spark: SparkSession, records: DataFrame, todo: Sequence[tuple[str, SnapshotReplay]]
+) -> DataFrame:
     """The records to be replayed, and all that could not be read."""
     parts = [
         {
@@ -144,7 +146,7 @@ def log_records(spark: SparkSession, records: DataFrame, todo: Sequence[tuple[st
 
 
 def checkpoint_records(
-    spark: SparkSession, snapshot_records: DataFrame, todo: Sequence[tuple[str, Replay]]
+    spark: SparkSession, snapshot_records: DataFrame, todo: Sequence[tuple[str, SnapshotReplay]]
 ) -> DataFrame:
     """All records of the checkpoints that replays start from or come to, their header too."""
     wanted = [
@@ -214,7 +216,7 @@ def image_of(checkpoint: CheckpointKey, rows: Iterable[Row]) -> Image | None:
     """The image of a checkpoint; None where a record of it cannot be read."""
     unread: list[int] = []
 
-    def readable() -> Iterator[Record]:
+    def readable() -> Iterator[StoredRecord]:
         for row in rows:
             if row["is_unread"]:
                 unread.append(row["place"])
@@ -244,7 +246,7 @@ def compared(replayed: Image | None, image: Image | None, checkpoint: Checkpoint
 DEVIATION = tuple(name for name in SnapshotDeviation.__slots__ if name not in KEY)
 
 
-def told(row: Row) -> Record:
+def told(row: Row) -> StoredRecord:
     """A record from its row."""
     message = MESSAGES.get(row["type"])
     value: Mapping[str, Any] = {}
@@ -252,7 +254,7 @@ def told(row: Row) -> Record:
         # Columns that are null are not in the text.
         columns = json.loads(row["value"], object_hook=partial(defaultdict, none))
         value = fields_of(message, columns[message.column], row["redacted"])
-    return Record(row["place"], row["leader_epoch"], -1, row["type"], value)
+    return StoredRecord(row["place"], row["leader_epoch"], -1, row["type"], value)
 
 
 def none() -> None:

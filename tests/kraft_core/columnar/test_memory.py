@@ -54,7 +54,7 @@ def test_earlier_record_batches_stay_as_they_were(tmp_path):
 
 
 def test_memory_is_used_again_when_nobody_holds_it():
-    kept = buffer_pool.Pieces()
+    kept = buffer_pool.BufferPool()
     piece = kept.take(5000)
     address, held = piece.address, piece.buffer(8, 100)
     del piece
@@ -66,7 +66,7 @@ def test_memory_is_used_again_when_nobody_holds_it():
 
 
 def test_not_all_memory_is_kept():
-    kept = buffer_pool.Pieces()
+    kept = buffer_pool.BufferPool()
     taken = [kept.take(1 << 24) for _ in range(8)]
     assert held_bytes(kept) == 0
     taken.clear()
@@ -75,7 +75,7 @@ def test_not_all_memory_is_kept():
     assert held_bytes(kept) == 4096
 
 
-def held_bytes(kept: buffer_pool.Pieces) -> int:
+def held_bytes(kept: buffer_pool.BufferPool) -> int:
     return sum(len(memory) for free in kept._free.values() for memory in free)
 
 

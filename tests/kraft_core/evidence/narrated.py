@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraft_core.evidence.derive import derive
-from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
+from kraft_core.evidence.facts import (
+    Capture,
+    CapturedControlRecord,
+    ClusterFacts,
+    EpochRange,
+    FeatureLevel,
+    SnapshotFacts,
+)
 from kraft_core.evidence.rows import ClusterEvidence
 from kraft_core.messages.uuid_text import ZERO_UUID
 
@@ -34,7 +41,7 @@ def voters(names: str) -> list[dict[str, Any]]:
 class Story:
     """A cluster's life, told by the records its leaders wrote and the captures taken of it."""
 
-    control_records: list[ControlRecord] = field(default_factory=list)
+    control_records: list[CapturedControlRecord] = field(default_factory=list)
     captures: list[Capture] = field(default_factory=list)
     snapshots: list[SnapshotFacts] = field(default_factory=list)
     feature_levels: list[FeatureLevel] = field(default_factory=list)
@@ -52,11 +59,13 @@ class Story:
             "voters": [{"voterId": int(i)} for i in ids.split()],
             "grantingVoters": [{"voterId": int(i)} for i in (granted or ids).split()],
         }
-        self.control_records.append(ControlRecord(at, epoch, at, end, epoch, 10 * at, "LeaderChange", value))
+        self.control_records.append(
+            CapturedControlRecord(at, epoch, at, end, epoch, 10 * at, "LeaderChange", value)
+        )
         if sets:
             version = {"kRaftVersion": 1}
             self.control_records.append(
-                ControlRecord(at + 1, epoch, at, end, epoch, 10 * at, "KRaftVersion", version)
+                CapturedControlRecord(at + 1, epoch, at, end, epoch, 10 * at, "KRaftVersion", version)
             )
             self.voters(epoch, at + 2, sets, batch=(at, end), crc=epoch)
         return self
@@ -73,14 +82,16 @@ class Story:
         base, end = batch or (at, at + 1)
         crc = 1000 * epoch + at if crc is None else crc
         value = {"voters": voters(names)}
-        self.control_records.append(ControlRecord(at, epoch, base, end, crc, 10 * at, "KRaftVoters", value))
+        self.control_records.append(
+            CapturedControlRecord(at, epoch, base, end, crc, 10 * at, "KRaftVoters", value)
+        )
         return self
 
     def upgrade(self, epoch: int, at: int, names: str) -> Story:
         """kraft.version 0 -> 1: KRAFT_VERSION and KRAFT_VOTERS in one batch."""
         batch = (at, at + 2)
         self.control_records.append(
-            ControlRecord(at, epoch, *batch, 1, 10 * at, "KRaftVersion", {"kRaftVersion": 1})
+            CapturedControlRecord(at, epoch, *batch, 1, 10 * at, "KRaftVersion", {"kRaftVersion": 1})
         )
         return self.voters(epoch, at + 1, names, batch, crc=1)
 
@@ -116,13 +127,13 @@ class Story:
         )
         return self
 
-    def _run(self, text: str, digests: str) -> Run:
+    def _run(self, text: str, digests: str) -> EpochRange:
         epoch, first, end = map(int, text.replace(":", "-").split("-"))
         known = self.first_batches.get(epoch)
         begins = known is not None and known[0] == first
         data = self.first_data.get(epoch) if begins else None
         has_data = data is not None and data[0] <= end
-        return Run(
+        return EpochRange(
             epoch,
             first,
             end,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, Run, SnapshotFacts
+from kraft_core.evidence.facts import Capture, CapturedControlRecord, ClusterFacts, EpochRange, SnapshotFacts
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.record import Record, read_batch
 from kraft_core.format.segment import scan
@@ -79,14 +79,14 @@ class Node:
         )
         return ClusterFacts("recorded", (capture,), tuple(self._control_records()), snapshots)
 
-    def _runs(self) -> Iterator[Run]:
+    def _runs(self) -> Iterator[EpochRange]:
         first = 0
         for nth, (header, _) in enumerate(self.log, start=1):
             if nth < len(self.log) and self.log[nth][0].leader_epoch == header.leader_epoch:
                 continue
             headers = [entry[0] for entry in self.log[first:nth]]
             begins = any(record.type == "LeaderChange" for record in self.log[first][1])
-            yield Run(
+            yield EpochRange(
                 header.leader_epoch,
                 headers[0].base_offset,
                 header.next_offset,
@@ -97,7 +97,7 @@ class Node:
             )
             first = nth
 
-    def _control_records(self) -> Iterator[ControlRecord]:
+    def _control_records(self) -> Iterator[CapturedControlRecord]:
         for header, records in self.log:
             for record in records:
                 if (
@@ -106,7 +106,7 @@ class Node:
                 ):
                     bounds = (header.base_offset, header.next_offset, header.crc)
                     place = (record.offset, record.leader_epoch)
-                    yield ControlRecord(*place, *bounds, record.timestamp, record.type, record.value)
+                    yield CapturedControlRecord(*place, *bounds, record.timestamp, record.type, record.value)
 
     def _snapshot(self, end: int, epoch: int, content: bytes, at: int) -> SnapshotFacts:
         snapshot = read_snapshot(content)

@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
+from kraft_core.evidence.facts import (
+    Capture,
+    CapturedControlRecord,
+    ClusterFacts,
+    EpochRange,
+    FeatureLevel,
+    SnapshotFacts,
+)
 from kraft_core.messages.uuid_text import ZERO_UUID
 
 ReplicaName = tuple[int, str]
@@ -26,7 +33,7 @@ class Batch:
     end: int
     epoch: int
     at: int
-    records: tuple[ControlRecord, ...] = field(default=(), compare=False)
+    records: tuple[CapturedControlRecord, ...] = field(default=(), compare=False)
     metadata_version: int | None = None
 
 
@@ -188,7 +195,7 @@ class Quorum:
 
     def _version_and_voters(
         self, leader: Replica, offset: int, base: int, end: int, voters: VoterIds
-    ) -> list[ControlRecord]:
+    ) -> list[CapturedControlRecord]:
         return [
             self._record(leader, offset, base, end, "KRaftVersion", {"kRaftVersion": 1}),
             self._record(leader, offset + 1, base, end, "KRaftVoters", voters_record(voters)),
@@ -196,8 +203,8 @@ class Quorum:
 
     def _record(
         self, leader: Replica, offset: int, base: int, end: int, kind: Any, value: dict[str, Any]
-    ) -> ControlRecord:
-        return ControlRecord(
+    ) -> CapturedControlRecord:
+        return CapturedControlRecord(
             offset, leader.epoch, base, end, hash((base, leader.epoch)), self.now, kind, value
         )
 
@@ -399,9 +406,9 @@ class Quorum:
         )
 
 
-def runs_of(log: list[Batch]) -> tuple[Run, ...]:
+def runs_of(log: list[Batch]) -> tuple[EpochRange, ...]:
     """The runs of a log, as a scan of its batches finds them."""
-    runs: list[Run] = []
+    runs: list[EpochRange] = []
     start = 0
     for nth, batch in enumerate(log):
         if nth + 1 < len(log) and log[nth + 1].epoch == batch.epoch:
@@ -410,7 +417,7 @@ def runs_of(log: list[Batch]) -> tuple[Run, ...]:
         begins = any(record.type == "LeaderChange" for record in run[0].records)
         data = next((b for b in run if not b.records), None) if begins else None
         runs.append(
-            Run(
+            EpochRange(
                 batch.epoch,
                 run[0].base,
                 batch.end,
@@ -440,5 +447,5 @@ def voters_record(voters: VoterIds) -> dict[str, Any]:
     }
 
 
-def names(record: ControlRecord) -> VoterIds:
+def names(record: CapturedControlRecord) -> VoterIds:
     return tuple((voter["voterId"], voter["voterDirectoryId"]) for voter in record.value["voters"])

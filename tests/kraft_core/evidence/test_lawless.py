@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft_core.evidence.derive import derive
-from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, FeatureLevel, Run, SnapshotFacts
+from kraft_core.evidence.facts import (
+    Capture,
+    CapturedControlRecord,
+    ClusterFacts,
+    EpochRange,
+    FeatureLevel,
+    SnapshotFacts,
+)
 from tests.kraft_core.evidence.narrated import directory, voters
 from tests.kraft_core.evidence.test_simulated import check_keys
 
@@ -18,11 +25,11 @@ NAMES = st.lists(NODES, max_size=4).map(" ".join)
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Run:
+def runs(draw: st.DrawFn) -> EpochRange:
     first = draw(NUMBERS)
     end = first + draw(st.integers(min_value=1, max_value=6))
     data = draw(st.none() | NUMBERS)
-    return Run(
+    return EpochRange(
         draw(NUMBERS),
         first,
         end,
@@ -58,7 +65,7 @@ def captures(draw: st.DrawFn) -> Capture:
 
 
 @st.composite
-def control_records(draw: st.DrawFn) -> ControlRecord:
+def control_records(draw: st.DrawFn) -> CapturedControlRecord:
     base, crc = draw(NUMBERS), draw(st.integers(0, 2**32 - 1))
     offset = base + draw(st.integers(min_value=0, max_value=2))
     kind = draw(st.sampled_from(["LeaderChange", "KRaftVersion", "KRaftVoters"]))
@@ -68,7 +75,7 @@ def control_records(draw: st.DrawFn) -> ControlRecord:
         "KRaftVersion": {"kRaftVersion": draw(st.integers(0, 2))},
         "KRaftVoters": {"voters": voters(draw(NAMES))},
     }[kind]
-    return ControlRecord(
+    return CapturedControlRecord(
         offset,
         draw(NUMBERS),
         base,

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kraft_core.evidence.derive import derive
-from kraft_core.evidence.facts import Capture, ClusterFacts, ControlRecord, Run
+from kraft_core.evidence.facts import Capture, CapturedControlRecord, ClusterFacts, EpochRange
 from tests.kraft_core.evidence.narrated import directory, voters
 
 PER_EPOCH = 10
@@ -17,19 +17,21 @@ def long_life(epochs: int, replicas: int, moments: int) -> ClusterFacts:
     """A cluster that elects anew every ten offsets, captured whole at some moments."""
     ids = [{"voterId": node} for node in range(1, replicas + 1)]
     names = " ".join(str(node) for node in range(1, replicas + 1))
-    runs: list[Run] = []
-    records: list[ControlRecord] = []
+    runs: list[EpochRange] = []
+    records: list[CapturedControlRecord] = []
     for epoch in range(1, epochs + 1):
         first = (epoch - 1) * PER_EPOCH
         end = first + (3 if epoch == 1 else 1)
         at = 100 * epoch
-        runs.append(Run(epoch, first, first + PER_EPOCH, str(epoch), at, at + 90, end, end + 1, at + 10))
+        runs.append(
+            EpochRange(epoch, first, first + PER_EPOCH, str(epoch), at, at + 90, end, end + 1, at + 10)
+        )
         elected = {"leaderId": 1 + epoch % replicas, "voters": ids, "grantingVoters": ids}
-        records.append(ControlRecord(first, epoch, first, end, epoch, at, "LeaderChange", elected))
+        records.append(CapturedControlRecord(first, epoch, first, end, epoch, at, "LeaderChange", elected))
         if epoch == 1:
             version, sets = {"kRaftVersion": 1}, {"voters": voters(names)}
-            records.append(ControlRecord(1, 1, 0, 3, 1, at, "KRaftVersion", version))
-            records.append(ControlRecord(2, 1, 0, 3, 1, at, "KRaftVoters", sets))
+            records.append(CapturedControlRecord(1, 1, 0, 3, 1, at, "KRaftVersion", version))
+            records.append(CapturedControlRecord(2, 1, 0, 3, 1, at, "KRaftVoters", sets))
     captures: list[Capture] = []
     for moment in range(1, moments + 1):
         seen = runs[: epochs * moment // moments]

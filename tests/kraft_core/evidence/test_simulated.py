@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.evidence.commit import Verdict
+from kraft_core.evidence.commit import CommitVerdict
 from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.derive import derive
 from kraft_core.evidence.facts import ClusterFacts
@@ -80,11 +80,11 @@ class Life:
         return self.settled.epoch_at(batch.base) == batch.epoch
 
 
-def verdicts(known: Conclusions, batches: list[Batch]) -> dict[Batch, Verdict]:
+def verdicts(known: Conclusions, batches: list[Batch]) -> dict[Batch, CommitVerdict]:
     return {batch: known.commit.of_batch(batch.epoch, batch.base, batch.end) for batch in batches}
 
 
-def check_verdict(life: Life, batch: Batch, verdict: Verdict) -> None:
+def check_verdict(life: Life, batch: Batch, verdict: CommitVerdict) -> None:
     survived = life.survived(batch)
     if verdict.status == "committed":
         assert survived is not False, (batch, verdict)
@@ -107,7 +107,7 @@ def check_bounds(life: Life, facts: ClusterFacts) -> None:
 
 def check_life(seed: int) -> None:
     life = Life(seed)
-    before: dict[Batch, Verdict] = {}
+    before: dict[Batch, CommitVerdict] = {}
     for chosen in life.subsets():
         facts = union(life.captures[nth] for nth in chosen)
         held = sorted({batch for nth in chosen for batch in life.held[nth]}, key=lambda b: (b.base, b.epoch))

@@ -10,8 +10,8 @@ from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.facts import (
     BatchConflict,
     BatchCopy,
+    LogOrderFault,
     Observation,
-    OrderFault,
     RuleFacts,
     UnreadableBytes,
 )
@@ -70,7 +70,7 @@ def test_a_hole_is_an_error_unless_damage_or_another_copy_explains_it() -> None:
 
 def test_what_the_scan_saw_of_the_order_is_told_once() -> None:
     story = three().capture("1", 1000, "1:0-20 1:30-50", 1)
-    gap = OrderFault(story.captures[0].capture_id, 30, 1, "gap", 20)
+    gap = LogOrderFault(story.captures[0].capture_id, 30, 1, "gap", 20)
     assert [(f.name, f.first_offset) for f in found(story, RuleFacts(order_faults=(gap,)))] == [
         ("batches_follow_each_other", 20)
     ]

@@ -14,8 +14,8 @@ from kraft_core.findings.explain import explain
 from kraft_core.findings.facts import (
     BatchConflict,
     BatchCopy,
+    LogOrderFault,
     Observation,
-    OrderFault,
     RuleFacts,
     SnapshotDeviation,
     UnreadableBytes,
@@ -107,7 +107,7 @@ def everything(draw: st.DrawFn) -> tuple[ClusterFacts, RuleFacts]:
     kinds = st.sampled_from(["gap", "overlap", "duplicate", "epoch_regression"])
     return facts, RuleFacts(
         tuple(draw(st.lists(CONFLICTS, max_size=3))),
-        tuple(draw(st.lists(st.builds(OrderFault, names, NUMBERS, NUMBERS, kinds, NUMBERS), max_size=3))),
+        tuple(draw(st.lists(st.builds(LogOrderFault, names, NUMBERS, NUMBERS, kinds, NUMBERS), max_size=3))),
         tuple(
             draw(
                 st.lists(

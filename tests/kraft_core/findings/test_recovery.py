@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.findings.recovery import Candidate, RecoveryAdvice, recovery_advice
+from kraft_core.findings.recovery import RecoveryAdvice, RecoveryCandidate, recovery_advice
 from tests.kraft_core.evidence.narrated import Story
 from tests.kraft_core.findings.golden import EVERY, known
 
@@ -29,7 +29,7 @@ EXPECTED: dict[str, tuple[bool, tuple[int, ...], tuple[int, ...], tuple[int, int
 }
 
 
-def logs(candidates: tuple[Candidate, ...]) -> set[tuple[int, int]]:
+def logs(candidates: tuple[RecoveryCandidate, ...]) -> set[tuple[int, int]]:
     return {(c.last_leader_epoch, c.log_end_offset) for c in candidates}
 
 
@@ -43,7 +43,7 @@ def test_best_claim(name: str) -> None:
     assert logs(advice.best) == ({log} if log else set())
 
 
-def chosen(advice: RecoveryAdvice, node_id: int) -> Candidate:
+def chosen(advice: RecoveryAdvice, node_id: int) -> RecoveryCandidate:
     (found,) = (c for c in (*advice.best, *advice.others) if c.node_id == node_id)
     return found
 

@@ -6,7 +6,7 @@ import pytest
 
 from kraft_core.format.controller_dir import (
     FileFault,
-    Refusal,
+    UnsearchedPath,
     find_controller_dirs,
     find_log_files,
     parse_segment_name,
@@ -212,9 +212,9 @@ def test_what_cannot_be_searched(tmp_path):
     found = find_controller_dirs([tmp_path / "nowhere", file, tmp_path / "tree"])
     assert found.directories == ()
     assert found.refused == (
-        Refusal(tmp_path / "nowhere", "No such file or directory"),
-        Refusal(file, "no directory"),
-        Refusal(old, "a metadata log of Kafka 2.8, whose format no later Kafka reads"),
+        UnsearchedPath(tmp_path / "nowhere", "No such file or directory"),
+        UnsearchedPath(file, "no directory"),
+        UnsearchedPath(old, "a metadata log of Kafka 2.8, whose format no later Kafka reads"),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.format.record import Record, read_log
 from kraft_core.image.image import Image
-from kraft_core.image.replica import Replica
+from kraft_core.image.replica import CapturedReplica
 from tests.kraft_core.image.kafka_shell import (
     CHECKPOINT_OFFSET,
     DEFAULT_QUOTAS,
@@ -39,7 +39,7 @@ def replayed(*logs: Path) -> Image:
 
 
 def checkpoint(path: str) -> Image:
-    return Replica.of_file(GOLDEN / path).image_at()
+    return CapturedReplica.of_file(GOLDEN / path).image_at()
 
 
 LOGS = {

@@ -15,7 +15,7 @@ from kraft_core.image import tables
 from kraft_core.image.differences import differences
 from kraft_core.image.history import History
 from kraft_core.image.image import Image
-from kraft_core.image.replica import OutOfReachError, Replica
+from kraft_core.image.replica import CapturedReplica, OutOfReachError
 from kraft_core.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from kraft_core.messages.metadata import METADATA_RECORDS
 from tests.kraft_core.image.worlds import Row, replay
@@ -64,9 +64,9 @@ class Files:
         )
         return path
 
-    def replica(self) -> Replica:
+    def replica(self) -> CapturedReplica:
         (directory,) = find_controller_dirs([self.folder.parent]).directories
-        return Replica.of_directory(directory)
+        return CapturedReplica.of_directory(directory)
 
 
 @pytest.fixture
@@ -211,13 +211,16 @@ def test_an_empty_directory_and_an_empty_file_hold_nothing(files, tmp_path):
     assert files.replica().is_empty
     other = tmp_path / "some.file"
     other.touch()
-    assert Replica.of_file(other).is_empty
+    assert CapturedReplica.of_file(other).is_empty
 
 
 def test_single_files(files):
     segment, checkpoint = files.segment(LOG[:3]), files.checkpoint(3, 300)
-    assert level(Replica.of_file(segment).image_at()) == 3
-    assert (Replica.of_file(checkpoint).image_at().offset, level(Replica.of_file(checkpoint).image_at())) == (
+    assert level(CapturedReplica.of_file(segment).image_at()) == 3
+    assert (
+        CapturedReplica.of_file(checkpoint).image_at().offset,
+        level(CapturedReplica.of_file(checkpoint).image_at()),
+    ) == (
         2,
         3,
     )
@@ -227,7 +230,7 @@ def test_single_files(files):
 def test_golden_at_every_fiftieth_offset(node):
     """From the nearest checkpoint or along the steps from the oldest: the same."""
     (directory,) = find_controller_dirs([GOLDEN / node]).directories
-    replica = Replica.of_directory(directory)
+    replica = CapturedReplica.of_directory(directory)
     assert replica.notes == []
     told = History()
     for step in replica.steps():
@@ -246,7 +249,10 @@ def test_a_moved_copy_tells_the_same(tmp_path):
     shutil.copytree(GOLDEN / "v4.4.0-mini/node-1", copy)
     (one,) = find_controller_dirs([copy]).directories
     (other,) = find_controller_dirs([GOLDEN / "v4.4.0-mini/node-1"]).directories
-    assert Replica.of_directory(one).image_at().tables == Replica.of_directory(other).image_at().tables
+    assert (
+        CapturedReplica.of_directory(one).image_at().tables
+        == CapturedReplica.of_directory(other).image_at().tables
+    )
 
 
 def test_the_log_agrees_with_rows_made_by_hand():

@@ -9,13 +9,13 @@ from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.registrations import registrations
-from kraft_core.plan.standing import Quorum, quorum_of
+from kraft_core.plan.standing import CapturedQuorum, quorum_of
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 @cache
-def captured(*names: str) -> Quorum:
+def captured(*names: str) -> CapturedQuorum:
     """The quorum of the directories below folders of tests/golden."""
     directories = find_controller_dirs([GOLDEN / name for name in names]).directories
     (facts,) = collect(directories)

@@ -19,7 +19,7 @@ from kraft_core.protocol.messages import (
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
-    Message,
+    RaftMessage,
     RemoveVoterRequest,
     UpdateFeaturesRequest,
     UpdateVoterRequest,
@@ -136,7 +136,7 @@ class TestElection:
     def _granted(replica: Replica) -> Replica:
         sent = next(request for request in replica.sent if request.destination == 2)
         response = VoteResponse(ErrorCode.NONE, CurrentLeader(None, replica.epoch), True)
-        return after(replica, Received(Message(2, 1, sent.correlation_id, response)))
+        return after(replica, Received(RaftMessage(2, 1, sent.correlation_id, response)))
 
     def test_of_a_sole_voter_needs_nobody(self) -> None:
         replica = after(unattached(1, (1,)), Tick(1000))
@@ -149,7 +149,7 @@ class TestElection:
         for node in (2, 3):
             sent = next(request for request in replica.sent if request.destination == node)
             response = VoteResponse(ErrorCode.NONE, CurrentLeader(2, 1, endpoints(2)))
-            replica = after(replica, Received(Message(node, 1, sent.correlation_id, response)))
+            replica = after(replica, Received(RaftMessage(node, 1, sent.correlation_id, response)))
         assert replica.role is Role.FOLLOWER
 
     def test_is_not_for_observers(self) -> None:
@@ -160,13 +160,13 @@ class TestElection:
         replica = after(unattached(1), Tick(1000))
         sent = replica.sent[0]
         response = VoteResponse(ErrorCode.UNSUPPORTED_VERSION)
-        replica = after(replica, Received(Message(sent.destination, 1, sent.correlation_id, response)))
+        replica = after(replica, Received(RaftMessage(sent.destination, 1, sent.correlation_id, response)))
         assert replica.role is Role.CANDIDATE
 
     def test_an_answer_to_an_earlier_role_is_dropped(self) -> None:
         replica = follower(1, 2)
         response = VoteResponse(ErrorCode.NONE, CurrentLeader(None, 1), True)
-        assert step(replica, Received(Message(3, 1, 99, response))).replica == replica
+        assert step(replica, Received(RaftMessage(3, 1, 99, response))).replica == replica
 
 
 class TestLeadership:
@@ -280,7 +280,7 @@ class TestFetch:
     def _answered(replica: Replica, response: FetchResponse) -> Replica:
         asking = step(replica, Tick(replica.now + 1)).replica
         sent = asking.sent[0]
-        return step(asking, Received(Message(2, 1, sent.correlation_id, response))).replica
+        return step(asking, Received(RaftMessage(2, 1, sent.correlation_id, response))).replica
 
 
 class TestFetchSnapshot:
@@ -316,7 +316,7 @@ class TestMembership:
     def _versions(replica: Replica, low: int, high: int) -> Replica:
         sent = next(request for request in replica.sent if request.destination == 4)
         response = ApiVersionsResponse(ErrorCode.NONE, low, high)
-        return after(replica, Received(Message(4, 1, sent.correlation_id, response)))
+        return after(replica, Received(RaftMessage(4, 1, sent.correlation_id, response)))
 
     def test_add_without_the_version_or_lagging_is_given_up(self) -> None:
         request = AddVoterRequest(CLUSTER_ID, key(4), endpoints(4))

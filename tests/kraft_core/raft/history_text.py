@@ -72,7 +72,7 @@ def _told(told: Told, line: str, place: str) -> Told:
         if match:
             try:
                 return tell(told, *match.groups())
-            except (replay.RefusedError, ControlReaderError) as error:
+            except (replay.OperationRefusedError, ControlReaderError) as error:
                 return replace(told, answer=f"refused {getattr(error, 'reason', 'by the reader')}")
     raise AssertionError(f"{place}: no such operation")
 

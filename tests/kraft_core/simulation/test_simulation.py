@@ -8,7 +8,7 @@ import pytest
 
 from kraft_core.protocol.roles import Role, is_lawful
 from kraft_core.simulation.shrinking import report, shrink
-from kraft_core.simulation.simulation import Quorum, Run, Setup, random_run, simulate
+from kraft_core.simulation.simulation import Setup, SimulatedQuorum, SimulatedRun, random_run, simulate
 
 # What Kafka believes, and what it then writes into snapshots: the stale set itself, not what comes of it.
 STALENESS = frozenset({16, 17})
@@ -43,7 +43,7 @@ def test_the_same_run_takes_the_same_steps() -> None:
 
 
 def test_a_quorum_in_peace_elects_commits_and_keeps_its_leader() -> None:
-    quorum = simulate(Run(Setup(1, voters=3), random_run(Setup(1), 0).actions)).quorum
+    quorum = simulate(SimulatedRun(Setup(1, voters=3), random_run(Setup(1), 0).actions)).quorum
     leader = quorum.leader()
     assert leader is not None
     assert leader.log.known_high_watermark == leader.log.end_offset > 3
@@ -87,7 +87,7 @@ def test_a_failing_run_shrinks_to_one_that_fails_alike_and_reads_well() -> None:
 
 def test_replicas_go_from_role_to_role_as_the_table_says() -> None:
     run = random_run(setup(6), 40)
-    quorum = Quorum(run.setup)
+    quorum = SimulatedQuorum(run.setup)
     before = {node: (replica.role, replica.epoch) for node, replica in quorum.replicas.items()}
     for action in run.actions:
         quorum.act(action)

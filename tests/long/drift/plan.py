@@ -139,7 +139,7 @@ class Case:
             self.replica = emulate(self.replica, operation)
         except ControlReaderError as ended:
             self.replica = ended.replica
-        except (replay.RefusedError, BrokenLogError):
+        except (replay.OperationRefusedError, BrokenLogError):
             pass
 
     def _append_follower(self) -> Line:

@@ -16,11 +16,11 @@ from kraft_core.columnar.schema import message_projection
 from kraft_core.format.secrets import redact
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
-from kraft_core.image.replay_path import Checkpoint, Step, Stretch, first_difference, line
+from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step, first_difference, line
 from kraft_core.image.tables import KINDS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from tests.kraft_core.image.worlds import Row, replay
-from transforms.histories.replay_plan import Replay, clock, on_line, transactions
+from transforms.histories.replay_plan import ReplayPlan, clock, on_line, transactions
 
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -36,19 +36,19 @@ class World:
 
     cluster_id: str
     records: list[Row]
-    stretches: list[Stretch]
-    checkpoints: dict[Checkpoint, Image] = field(default_factory=dict)
+    stretches: list[ReplayRange]
+    checkpoints: dict[PathCheckpoint, Image] = field(default_factory=dict)
 
     @property
     def steps(self) -> list[Step]:
         return line(self.stretches, self.checkpoints)
 
-    def on(self, stretch: Stretch) -> list[Row]:
+    def on(self, stretch: ReplayRange) -> list[Row]:
         return [r for r in self.records if stretch.first_offset <= r.offset < stretch.end_offset]
 
-    def replay(self, before: Sequence[Step] = ()) -> Replay:
+    def replay(self, before: Sequence[Step] = ()) -> ReplayPlan:
         """What would be replayed by a run that finds histories of the steps before."""
-        made = Replay(self.cluster_id, self.steps)
+        made = ReplayPlan(self.cluster_id, self.steps)
         made.start = (first_difference(before, made.steps) or 0) if before else 0
         held = [r for s in self.stretches for r in self.on(s)]
         offsets = np.array([r.offset for r in held], dtype=np.int64)
@@ -81,7 +81,7 @@ class World:
         """The rows of every history by the pure core."""
         told = History()
         for step in self.steps:
-            if isinstance(step, Checkpoint):
+            if isinstance(step, PathCheckpoint):
                 told.load(self.checkpoints[step])
             else:
                 for record in self.on(step):
@@ -173,7 +173,7 @@ def whole(cluster_id: str, records: list[Row], random: Random) -> World:
             ("undecided", max(own[0], middle), own[-1] + 1),
         ):
             if first < end:
-                stretches.append(Stretch(first, end, epoch, status))
+                stretches.append(ReplayRange(first, end, epoch, status))
     return World(cluster_id, records, stretches)
 
 
@@ -197,7 +197,9 @@ def gapped(cluster_id: str, records: list[Row], random: Random) -> World:
     first, end = sorted(random.sample(range(len(records) + 1), 2)) if len(records) > 1 else (0, 1)
     taken = random.sample(places, min(len(places), 3))
     world.checkpoints = {
-        Checkpoint(p, records[p - 1].leader_epoch, f"at {p}", records[p - 1].timestamp): snapshot(records, p)
+        PathCheckpoint(p, records[p - 1].leader_epoch, f"at {p}", records[p - 1].timestamp): snapshot(
+            records, p
+        )
         for p in taken
         if p > 0
     }

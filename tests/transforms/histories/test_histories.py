@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from jobs.derivation.derive_histories import write_by_sql
-from kraft_core.image.replay_path import Stretch
+from kraft_core.image.replay_path import ReplayRange
 from tests.kraft_core.image.worlds import (
     change_fields,
     life,
@@ -26,7 +26,7 @@ from tests.kraft_core.image.worlds import (
 from tests.kraft_core.image.worlds import rows as rows_of
 from tests.transforms.histories.replayed import World, gapped, records_table, snapshot_records_table, whole
 from transforms.histories.partition_replay import partition_rows
-from transforms.histories.replay_plan import Replay, replaced_by
+from transforms.histories.replay_plan import ReplayPlan, replaced_by
 from transforms.histories.replayed_histories import Rewritten, replayed_histories
 from transforms.lake.arrow_rows import to_arrow
 from transforms.lake.delta_rs import among_texts, replace_where, rows_with
@@ -79,7 +79,7 @@ def worlds() -> list[World]:
 def test_random_lives_by_sql_give_what_the_core_gives(spark: Any, tmp_path: Path) -> None:
     """All but partitions, which have a way of their own."""
 
-    def replay_by_sql(path: Path, replays: list[Replay]) -> None:
+    def replay_by_sql(path: Path, replays: list[ReplayPlan]) -> None:
         write_by_sql(Lake(spark, path), replays)
         replay_partitions(path, replays)
 
@@ -104,7 +104,7 @@ def test_partitions_by_columns_are_the_same(
     write_in_two_runs(tmp_path, replay_by_columns)
 
 
-def write_in_two_runs(lake: Path, replay: Callable[[Path, list[Replay]], None]) -> None:
+def write_in_two_runs(lake: Path, replay: Callable[[Path, list[ReplayPlan]], None]) -> None:
     """The first run sees the beginning of each log, the second one goes on from where anything changed."""
     ended = worlds()
     begun = [world.begun(Random(world.cluster_id)) for world in ended]
@@ -136,7 +136,7 @@ def test_directories_that_do_not_fit_the_replicas_are_refused(tmp_path: Path) ->
         ("PARTITION_RECORD", partition_fields(topic, 2, directories=None)),
         ("PARTITION_CHANGE_RECORD", change_fields(topic, 2, replicas=[1, 2, 3])),
     ]
-    world = World("cluster", rows_of(told), [Stretch(0, len(told), 1, "committed")])
+    world = World("cluster", rows_of(told), [ReplayRange(0, len(told), 1, "committed")])
     write_records(tmp_path, [world])
     versions = [(0, [1, 2]), (0, [3]), (0, [3]), (2, [1, 2]), (2, [1, 2, 3])]
     for replay in (replay_by_columns, replay_all):
@@ -152,16 +152,16 @@ def write_records(lake: Path, worlds: list[World]) -> None:
     write_deltalake(lake / SNAPSHOT_RECORDS.name, snapshot_records_table(worlds), mode="overwrite")
 
 
-def replay_all(lake: Path, replays: list[Replay]) -> None:
+def replay_all(lake: Path, replays: list[ReplayPlan]) -> None:
     write_all(lake, replayed_histories(lake, replays, HISTORIES, MOST))
 
 
-def replay_by_columns(lake: Path, replays: list[Replay]) -> None:
+def replay_by_columns(lake: Path, replays: list[ReplayPlan]) -> None:
     write_all(lake, replayed_histories(lake, replays, OTHERS, MOST))
     replay_partitions(lake, replays)
 
 
-def replay_partitions(lake: Path, replays: list[Replay]) -> None:
+def replay_partitions(lake: Path, replays: list[ReplayPlan]) -> None:
     condition = replaced_by(replays, among_texts("cluster_id", [replay.cluster_id for replay in replays]))
     replace_where(lake, PARTITIONS, partition_rows(lake, replays), condition)
 

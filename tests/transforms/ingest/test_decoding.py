@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.segment import scan
-from transforms.ingest.decoding import Source, by_file, decoder, stretches
+from transforms.ingest.decoding import SourceFile, by_file, decoder, stretches
 
 CORRUPT = Path(__file__).parents[3] / "golden" / "corrupt"
 LOG = "00000000000000000408.log"
@@ -26,10 +26,10 @@ def rows(*named: tuple[int, int]) -> pa.RecordBatch:
 
 def test_the_batches_of_a_file_come_together():
     sources = [
-        Source(0, 0, "a", "one"),
-        Source(21, 100, "of which nothing is read", "one"),
-        Source(21, 7, "b", "two"),
-        Source(30, 0, "c", "one"),
+        SourceFile(0, 0, "a", "one"),
+        SourceFile(21, 100, "of which nothing is read", "one"),
+        SourceFile(21, 7, "b", "two"),
+        SourceFile(30, 0, "c", "one"),
     ]
     given = [rows((0, 5), (5, 5)), rows(), rows((20, 1), (21, 2)), rows((31, 9))]
     found = [(s.path, starts.tolist(), ends.tolist()) for s, starts, ends in by_file(iter(given), sources)]
@@ -58,7 +58,7 @@ def test_files_of_several_clusters_in_one_task():
         for begin, headers in zip(begins, every, strict=True)
         for h in headers
     ]
-    sources = [Source(begins[n], 0, str(path), f"cluster-{n}") for n, path in enumerate(paths)]
+    sources = [SourceFile(begins[n], 0, str(path), f"cluster-{n}") for n, path in enumerate(paths)]
     (found,) = decoder(sources)(iter(given))
     records = [sum(h.record_count for h in headers) for headers in every]
     assert found["cluster_id"].to_pylist() == ["cluster-0"] * records[0] + ["cluster-1"] * records[1]

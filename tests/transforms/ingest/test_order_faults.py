@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.segment import OrderCheck, scan
 from tests.kraft_core.findings.broken import NO_OP
-from transforms.ingest.epoch_ranges import Piece
+from transforms.ingest.epoch_ranges import FileEpochRange
 from transforms.ingest.order_faults import order_faults
 from transforms.ingest.scanning import scan_file
 from transforms.lake.arrow_rows import moment
@@ -41,7 +41,7 @@ def by_batches(buf: bytes) -> list[dict[str, Any]]:
     return [dict(zip(("offset", "leader_epoch", "kind", "expected"), row, strict=True)) for row in found]
 
 
-def pieces(path: Path) -> list[Piece]:
+def pieces(path: Path) -> list[FileEpochRange]:
     """The stretches that the scan tells apart, as capture_runs.run_pieces collapses them."""
     file = {
         "path": str(path),
@@ -61,7 +61,7 @@ def pieces(path: Path) -> list[Piece]:
         ]
         ends = (last["last_offset"] + 1, first["last_offset"] + 1)
         found.append(
-            Piece(
+            FileEpochRange(
                 first["leader_epoch"],
                 first["base_offset"],
                 ends[0],
@@ -88,8 +88,8 @@ def test_stretches_tell_what_batches_tell(tmp_path: Path, batches: list[tuple[in
 
 
 def test_a_gap_behind_damage_is_none() -> None:
-    def stretch(first: int, end: int) -> Piece:
-        return Piece(1, first, end, 0, AT, AT, first + 1, None, None, 1, 1)
+    def stretch(first: int, end: int) -> FileEpochRange:
+        return FileEpochRange(1, first, end, 0, AT, AT, first + 1, None, None, 1, 1)
 
     def kinds(*lost: tuple[int, int | None]) -> list[str]:
         damage = [{"lost_from_offset": first, "lost_to_offset": end} for first, end in lost]
@@ -100,8 +100,8 @@ def test_a_gap_behind_damage_is_none() -> None:
 
 
 def test_a_batch_that_an_earlier_run_read_is_known_by_its_end() -> None:
-    known = Piece(1, 0, 5, 0, AT, AT, 1, None, None, 5, 5)
-    again = Piece(1, 4, 9, 0, AT, AT, 5, None, None, 5, 5, 7, 8)
-    other = Piece(1, 3, 9, 0, AT, AT, 4, None, None, 5, 5, 7, 8)
+    known = FileEpochRange(1, 0, 5, 0, AT, AT, 1, None, None, 5, 5)
+    again = FileEpochRange(1, 4, 9, 0, AT, AT, 5, None, None, 5, 5, 7, 8)
+    other = FileEpochRange(1, 3, 9, 0, AT, AT, 4, None, None, 5, 5, 7, 8)
     assert [fault["kind"] for fault in order_faults(0, [known, again], ())] == ["duplicate"]
     assert [fault["kind"] for fault in order_faults(0, [known, other], ())] == ["overlap"]
