@@ -46,7 +46,9 @@ def learn_leader(replica: Replica, leader_id: int | None, epoch: int, endpoints:
 
     Raises ProtocolFault if another one leads this epoch.
     """
-    _check_consistent(replica, leader_id, epoch)
+    if not has_consistent_leader(replica, leader_id, epoch):
+        detail = f"leader {leader_id} in epoch {epoch}, but {replica.key.id} knows {replica.leader}"
+        raise ProtocolFault(detail)
     known = replica.leader
     if epoch > replica.epoch:
         if leader_id is None:
@@ -57,15 +59,15 @@ def learn_leader(replica: Replica, leader_id: int | None, epoch: int, endpoints:
     return Step(replica)
 
 
-def _check_consistent(replica: Replica, leader_id: int | None, epoch: int) -> None:
+def has_consistent_leader(replica: Replica, leader_id: int | None, epoch: int) -> bool:
+    """One leader per epoch: what a message says of the leader does not contradict what is known.
+
+    Kafka's KafkaRaftClient.hasConsistentLeader.
+    """
     if leader_id is not None and leader_id == replica.key.id:
-        consistent = isinstance(replica.state, Leader)
-    else:
-        known = replica.leader.leader_id
-        consistent = epoch != replica.epoch or None in (leader_id, known) or leader_id == known
-    if not consistent:
-        detail = f"leader {leader_id} in epoch {epoch}, but {replica.key.id} knows {replica.leader}"
-        raise ProtocolFault(detail)
+        return isinstance(replica.state, Leader)
+    known = replica.leader.leader_id
+    return epoch != replica.epoch or None in (leader_id, known) or leader_id == known
 
 
 def common_response(replica: Replica, error: ErrorCode, leader: CurrentLeader) -> tuple[Step, bool]:

@@ -81,17 +81,27 @@ def _upgrade_error(replica: Replica, level: int) -> tuple[ErrorCode, str | None]
     if level == current:
         return ErrorCode.NONE, None
     invalid = f"Invalid upgrade of {_FEATURE} from version {current} to {level}"
-    if level < current:
+    if is_downgrade(current, level):
         return ErrorCode.INVALID_UPDATE_VERSION, f"{invalid} because the new version is a downgrade"
     voters = leader_of(replica).volatile_voters
     if voters is None:
         return ErrorCode.INVALID_UPDATE_VERSION, invalid
-    if not all(voter.min_supported_version <= level <= voter.max_supported_version for voter in voters):
+    if not all_voters_support(voters, level):
         text = f"Invalid upgrade of {_FEATURE} to {level} because not all of the voters support it"
         return ErrorCode.INVALID_UPDATE_VERSION, text
     if any(voter.key.directory_id is None for voter in voters):
         return ErrorCode.INVALID_UPDATE_VERSION, invalid
     return ErrorCode.NONE, None
+
+
+def is_downgrade(current: int, level: int) -> bool:
+    """kraft.version is never lowered (KIP-853, UpdateFeatures)."""
+    return level < current
+
+
+def all_voters_support(voters: VoterSet, level: int) -> bool:
+    """Whether every voter's supported kraft.versions include `level` (KIP-853, UpdateFeatures)."""
+    return all(voter.min_supported_version <= level <= voter.max_supported_version for voter in voters)
 
 
 def _upgrade(replica: Replica, level: int) -> Step:

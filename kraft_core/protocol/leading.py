@@ -75,7 +75,7 @@ def fetched(replica: Replica, key: ReplicaKey, offset: int) -> Step:
     state = leader_of(replica)
     progress = follower_fetched(state.progress, key, offset)
     timed = replace(replica, state=replace(state, fetch_times=_times_with(replica, state, key, offset)))
-    return attended(timed, key).then(_advance, progress)
+    return update_check_quorum(timed, key).then(_advance, progress)
 
 
 def _times_with(
@@ -93,17 +93,22 @@ def _times_with(
     return tuple(known.items())
 
 
-def attended(replica: Replica, key: ReplicaKey) -> Step:
-    """Check-quorum: a voter was heard of; once a majority was, the deadline moves on."""
+def update_check_quorum(replica: Replica, key: ReplicaKey) -> Step:
+    """A replica fetched. Once a majority of the voters has, the check-quorum deadline is extended."""
     state = leader_of(replica)
     voter = replica.voters.voter_for(key)
-    heard = state.fetched_voters | ({key.id} if voter else set[int]())
-    needed = replica.voters.majority - (1 if replica.is_voter else 0)
-    if len(heard) < needed:
-        return Step(replace(replica, state=replace(state, fetched_voters=heard)))
+    fetched_voters = state.fetched_voters | ({key.id} if voter else set[int]())
+    if not majority_has_fetched(replica, fetched_voters):
+        return Step(replace(replica, state=replace(state, fetched_voters=fetched_voters)))
     deadline = check_quorum_deadline(replica)
     state = replace(state, fetched_voters=frozenset[int](), check_quorum_deadline=deadline)
     return Step(replace(replica, state=state))
+
+
+def majority_has_fetched(replica: Replica, fetched_voters: frozenset[int]) -> bool:
+    """Check-quorum: a leader counts itself only if it is a voter (Kafka's LeaderState)."""
+    needed = replica.voters.majority - (1 if replica.is_voter else 0)
+    return len(fetched_voters) >= needed
 
 
 def acknowledged(replica: Replica, voter_id: int) -> Replica:
@@ -148,10 +153,15 @@ def _ask_to_resign(replica: Replica, high_watermark: int) -> Step:
 
     Kafka's code forgets it where the request timed out before the commit; the leader then goes on leading.
     """
-    offset = replica.voters_offset
-    if replica.is_voter or offset is None or offset >= high_watermark:
+    if not own_removal_committed(replica, high_watermark):
         return Step(replica)
     return Step(replace(replica, state=replace(leader_of(replica), resign_requested=True)))
+
+
+def own_removal_committed(replica: Replica, high_watermark: int) -> bool:
+    """Whether a committed VotersRecord leaves this replica out of the voter set."""
+    offset = replica.voters_offset
+    return not replica.is_voter and offset is not None and offset < high_watermark
 
 
 def _wake(replica: Replica, end_offset: int | None) -> Step:

@@ -14,7 +14,7 @@ from kraft_core.protocol import kafka_text
 from kraft_core.protocol.checks import common_response, followed, has_cluster_id, leader_request_error
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.fetching import succeeded
-from kraft_core.protocol.leading import append, attended, leader_of
+from kraft_core.protocol.leading import append, leader_of, update_check_quorum
 from kraft_core.protocol.messages import (
     AddVoterRequest,
     AddVoterResponse,
@@ -96,7 +96,11 @@ def _add_error(replica: Replica, request: AddVoterRequest) -> tuple[ErrorCode, s
 
 
 def change_error(replica: Replica, doing: str) -> tuple[ErrorCode, str | None]:
-    """Whether the voters may change now: no change under way, a commit in this epoch, kraft.version 1."""
+    """Whether the voters may change now, else Kafka's error and its text.
+
+    KIP-853, AddVoter, steps 1 and 2: no change is pending or uncommitted, the leader has committed in its own
+    epoch (it knows a high watermark), and kraft.version is at least 1.
+    """
     leader = leader_of(replica)
     watermark = leader.progress.high_watermark
     if leader.pending is not None:
@@ -107,12 +111,17 @@ def change_error(replica: Replica, doing: str) -> tuple[ErrorCode, str | None]:
     if replica.kraft_version == 0:
         text = f"Cluster doesn't support {doing} voter because the kraft.version feature is 0"
         return ErrorCode.UNSUPPORTED_VERSION, text
-    offset = replica.voters_offset
-    if offset is None or offset >= watermark:
+    if not voters_are_committed(replica, watermark):
+        offset = replica.voters_offset
         at = "Optional.empty" if offset is None else f"Optional[{offset}]"
         text = f"{_WAITING} voters to commit the latest voter change at {at} with HWM {watermark}"
         return ErrorCode.REQUEST_TIMED_OUT, text
     return ErrorCode.NONE, None
+
+
+def voters_are_committed(replica: Replica, high_watermark: int) -> bool:
+    """Whether the voter set in force was read from the log and has committed; a static set has not."""
+    return replica.voters_offset is not None and replica.voters_offset < high_watermark
 
 
 def _voter_keys(replica: Replica) -> str:
@@ -227,7 +236,7 @@ def handle_update_voter(replica: Replica, message: RaftMessage, request: UpdateV
         error = _update_error(replica, request)
     step = Step(replica)
     if error is ErrorCode.NONE:
-        step = _store_update(replica, request).then(attended, request.voter)
+        step = _store_update(replica, request).then(update_check_quorum, request.voter)
     return step.then(respond, message, UpdateVoterResponse(error, replica.leader))
 
 

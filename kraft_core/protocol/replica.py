@@ -60,12 +60,13 @@ class Votes:
     rejected: frozenset[int] = frozenset()
 
     @property
-    def is_granted(self) -> bool:
+    def has_granted_majority(self) -> bool:
+        """Whether the nominee has won (Kafka's EpochElection.isVoteGranted)."""
         return len(self.granted) >= self.voters.majority
 
     @property
     def is_rejected(self) -> bool:
-        """Whether too few are left to win."""
+        """Whether too few voters remain to win (Kafka's EpochElection.isVoteRejected)."""
         return len(self.voters) - len(self.rejected) < self.voters.majority
 
     @property

@@ -12,7 +12,7 @@ from kraft_core.protocol.checks import common_response, followed, has_cluster_id
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
 from kraft_core.protocol.fetch_validation import BOOTSTRAP_SNAPSHOT
 from kraft_core.protocol.fetching import learn_high_watermark, succeeded
-from kraft_core.protocol.leading import attended
+from kraft_core.protocol.leading import update_check_quorum
 from kraft_core.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse, RaftMessage
 from kraft_core.protocol.replica import Follower, Replica, Step, operate, respond, send
 from kraft_core.raft.emulation import snapshot_kafka_would_write
@@ -41,7 +41,7 @@ def handle_fetch_snapshot(replica: Replica, message: RaftMessage, request: Fetch
     response = FetchSnapshotResponse(
         ErrorCode.NONE, replica.leader, held.id, size_bytes, request.position, slice_bytes, held
     )
-    return attended(replica, request.replica).then(respond, message, response)
+    return update_check_quorum(replica, request.replica).then(respond, message, response)
 
 
 def _held(replica: Replica, request: FetchSnapshotRequest) -> Snapshot | None:

@@ -77,8 +77,7 @@ def _request_error(replica: Replica, request: VoteRequest) -> ErrorCode:
 
 def can_grant(replica: Replica, request: VoteRequest) -> bool:
     """Whether the nominee gets the vote, or the pre-vote, of a replica in this role and epoch."""
-    own = replica.log_end
-    up_to_date = (request.last_epoch, request.last_offset) >= (own.leader_epoch, own.end_offset)
+    up_to_date = log_is_up_to_date(replica, request)
     match replica.state:
         case Leader():
             return False
@@ -87,15 +86,25 @@ def can_grant(replica: Replica, request: VoteRequest) -> bool:
         case Candidate() | Resigned():
             return request.pre_vote and up_to_date
         case Unattached() | Prospective():
-            return up_to_date if request.pre_vote else _votes(replica.state, request.replica, up_to_date)
+            if request.pre_vote:
+                return up_to_date
+            if replica.state.voted is not None:
+                return has_voted_for(replica.state.voted, request.replica)
+            return replica.state.leader_id is None and up_to_date
 
 
-def _votes(state: Unattached | Prospective, candidate: ReplicaKey, up_to_date: bool) -> bool:
-    """One vote an epoch, none once somebody leads it; the same candidate is answered the same again."""
-    if state.voted is not None:
-        same_directory = state.voted.directory_id in (None, candidate.directory_id)
-        return state.voted.id == candidate.id and same_directory
-    return state.leader_id is None and up_to_date
+def log_is_up_to_date(replica: Replica, request: VoteRequest) -> bool:
+    """Whether the nominee's log is at least as up to date as this replica's (Raft, election restriction).
+
+    The later last epoch wins; of equal epochs, the greater log end offset.
+    """
+    own = replica.log_end
+    return (request.last_epoch, request.last_offset) >= (own.leader_epoch, own.end_offset)
+
+
+def has_voted_for(voted: ReplicaKey, candidate: ReplicaKey) -> bool:
+    """One vote per epoch: a replica that has voted grants its vote to the same candidate only, again."""
+    return voted.id == candidate.id and voted.directory_id in (None, candidate.directory_id)
 
 
 def handle_vote_response(replica: Replica, message: RaftMessage, response: VoteResponse) -> Step:
@@ -125,9 +134,9 @@ def _stand(replica: Replica) -> Step:
 def _judge(replica: Replica) -> Step:
     """Go forward with a majority; a prospective replica that cannot win steps back at once."""
     state = replica.state
-    if isinstance(state, Prospective) and state.votes.is_granted:
+    if isinstance(state, Prospective) and state.votes.has_granted_majority:
         return _stand(replica)
-    if isinstance(state, Candidate) and state.votes.is_granted:
+    if isinstance(state, Candidate) and state.votes.has_granted_majority:
         return become_leader(replica, state.votes.granted)
     if isinstance(state, Prospective) and state.votes.is_rejected:
         return lose_pre_vote(replica)
