@@ -16,6 +16,7 @@ from heapq import heappop, heappush
 
 from kraft_core.messages.uuid_text import uuid_text
 from kraft_core.protocol.errors import ProtocolFault, UnknownEndpoints
+from kraft_core.protocol.lifecycle import first_start, formatted_store, restart
 from kraft_core.protocol.messages import (
     AddVoterRequest,
     Endpoints,
@@ -38,7 +39,6 @@ from kraft_core.raft.emulation import ControlReaderError
 from kraft_core.raft.replay import OperationRefusedError
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraft_core.simulation.judge import BrokenRule, Judge
-from kraft_core.simulation.lifecycle import first_start, formatted_store, restart
 
 CLUSTER_ID = "c2ltdWxhdGVkLXF1b3J1bQ"
 ADMIN = -1

@@ -17,6 +17,7 @@ from kraft_core.protocol import messages
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.fetch_validation import fetch_response
 from kraft_core.protocol.leading import fetched
+from kraft_core.protocol.lifecycle import first_start, restart
 from kraft_core.protocol.messages import CurrentLeader, Endpoints, RaftMessage, Request, Response
 from kraft_core.protocol.replica import (
     Candidate,
@@ -36,7 +37,6 @@ from kraft_core.raft.batches import Batch, KRaftVersion
 from kraft_core.raft.emulation import EmulatedReplica
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.voters import Endpoint, ReplicaKey, VoterSet, change_between
-from kraft_core.simulation.lifecycle import first_start, restart
 from tests.conformance.cluster import SimulatedQuorum
 from tests.conformance.recorded import (
     alone,

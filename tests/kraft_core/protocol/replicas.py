@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from kraft_core.protocol.leading import become_leader
+from kraft_core.protocol.lifecycle import first_start, formatted_store
 from kraft_core.protocol.messages import Endpoints, RaftMessage, Request
 from kraft_core.protocol.replica import Replica, ReplicaConfig, Step
 from kraft_core.protocol.step import Event, Received, step
 from kraft_core.protocol.transitions import to_candidate, to_follower, to_prospective, to_unattached
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraft_core.simulation.lifecycle import first_start, formatted_store
 
 CLUSTER_ID = "cluster-of-the-test-00"
 SETTINGS = ReplicaConfig(election_timeout=100, fetch_timeout=200, request_timeout=100, fetch_max_wait=30)

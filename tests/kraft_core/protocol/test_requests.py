@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault, UnknownEndpoints
+from kraft_core.protocol.lifecycle import restart
 from kraft_core.protocol.messages import (
     AddVoterRequest,
     AddVoterResponse,
@@ -32,7 +33,6 @@ from kraft_core.protocol.step import AppendRecords, Received, TakeSnapshot, Tick
 from kraft_core.raft.batches import KRaftVersion, LeaderChange
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.voters import ReplicaKey, VoterSet
-from kraft_core.simulation.lifecycle import restart
 from tests.kraft_core.protocol.replicas import (
     ADMIN,
     CLUSTER_ID,
