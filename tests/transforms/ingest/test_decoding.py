@@ -13,7 +13,7 @@ from kraft_core.format.mapped_file import mapped
 from kraft_core.format.segment import scan
 from transforms.ingest.decoding import SourceFile, by_file, decoder, stretches
 
-CORRUPT = Path(__file__).parents[3] / "golden" / "corrupt"
+CORRUPT = Path(__file__).parents[2] / "golden" / "corrupt"
 LOG = "00000000000000000408.log"
 
 
