@@ -1,13 +1,25 @@
-"""One Spark session for all tests that need one; the golden captures."""
+"""One Spark session for all tests that need one; the golden captures, and one lake of them to read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+SCENARIOS = (
+    "disk-failure",
+    "dynamic-membership",
+    "election-storm",
+    "old-mv-3.3-IV0-fatal-on-4.3.1",
+    "static-upgrade",
+    "uncommitted-removal",
+    "uncommitted-then-committed",
+    "uncommitted-truncation",
+    "v4.4.0-mini",
+)
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +36,27 @@ def spark() -> Iterator[object]:
     session = open_session("local[2]", quick=True)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def golden_captures(golden: Path) -> list[Path]:
+    """The folders that the golden lake was read from."""
+    return [golden / scenario for scenario in SCENARIOS]
+
+
+@pytest.fixture(scope="session")
+def catalog_lake(lake: Any) -> Any:
+    """The golden lake with its tables, views and functions in the session's catalog."""
+    from dashboards.catalog import open_lake
+
+    return open_lake(lake.spark, lake.path)
+
+
+@pytest.fixture(scope="session")
+def lake(spark: Any, golden_captures: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The golden lake, written by one run."""
+    from tests.jobs.lakes import opened, run
+
+    path = tmp_path_factory.mktemp("golden") / "lake"
+    assert run(path, *golden_captures) == 0
+    return opened(spark, path)
