@@ -1,1 +1,1 @@
-"""Batch entry points and the command line: parse arguments, open Spark, read, transform, write."""
+"""The command line and its jobs: parse arguments, open Spark if needed, read, transform, write."""

@@ -1,4 +1,4 @@
-"""Arguments that several verbs share, and what they mean."""
+"""Arguments that several verbs share, and how they are interpreted."""
 
 from __future__ import annotations
 
@@ -17,62 +17,66 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def add_lake(parser: argparse.ArgumentParser) -> None:
-    """--lake and --master. A verb that fails by findings adds --fail-on (frame.verdict), one that registers
-    the lake in a catalog --catalog (upkeep.publishing).
+    """--lake and --master. A verb whose exit code depends on findings adds --fail-on (runtime.fail_on), a
+    verb that registers the lake in a catalog adds --catalog (maintenance.publishing).
     """
     parser.set_defaults(fail_on="never", wait=0.0, catalog=None, database=None)
     parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
-    parser.add_argument("--master", metavar="URL", help="Spark master; by default all cores of this machine")
+    parser.add_argument("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
 
 
 def add_wait(parser: argparse.ArgumentParser) -> None:
-    """--wait, of verbs that write the lake; others never wait."""
+    """--wait, for verbs that write the lake; other verbs never wait."""
     parser.add_argument(
         "--wait",
         type=float,
         default=0.0,
         metavar="SECONDS",
-        help="how long to wait for a run that writes the lake; then exit 4 (default: not at all)",
+        help="how long to wait for another run that is writing the lake before exiting with 4 (default: 0)",
     )
 
 
 def add_captures(parser: argparse.ArgumentParser) -> None:
-    """What to read, and what is known of it that the captures do not say themselves."""
+    """What to read, and facts that the captures themselves may lack."""
     parser.add_argument(
         "--captures",
         nargs="+",
         required=True,
         metavar="PATH",
-        help="folders in which controller directories lie, at any depth; archives of them (.tar.gz, .tgz, "
-        ".tar, .zip); either of them on s3://, gs:// or hdfs://",
+        help="folders that contain controller directories at any depth, or archives of such folders "
+        "(.tar.gz, .tgz, .tar, .zip); local or on s3://, gs:// or hdfs://",
     )
     parser.add_argument(
         "--scratch",
         type=Path,
         metavar="PATH",
-        help="where archives are unpacked and remote files fetched; every Spark worker must see it "
-        "(default: the system's folder for temporary files)",
+        help="folder for unpacked archives and fetched files, visible to every Spark worker (default: the "
+        "system's folder for temporary files)",
     )
     add_lake(parser)
     add_wait(parser)
     add_catalog(parser)
     parser.add_argument(
-        "--cluster", action="append", default=[], metavar="CLUSTER", help="read only this cluster"
+        "--cluster",
+        action="append",
+        default=[],
+        metavar="CLUSTER",
+        help="read only this cluster; repeatable",
     )
-    parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that state none")
-    parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that state none")
+    parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that contain none")
+    parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that contain none")
     parser.add_argument(
         "--captured-at",
         type=moment_ms,
         metavar="TIME",
-        help="when they were copied, as 2026-11-21T09:15:23Z; by default capture.json or file times say so",
+        help="when they were copied, as 2026-11-21T09:15:23Z (default: capture.json, else file times)",
     )
-    parser.add_argument("--verify", action="store_true", help="read everything again, known or not")
-    parser.add_argument("--dry-run", action="store_true", help="print what would be read, and stop")
+    parser.add_argument("--verify", action="store_true", help="read everything again, even if it is known")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be read")
 
 
 def selection_of(args: argparse.Namespace, roots: Iterable[Path]) -> Selection:
-    """The selection that add_captures' arguments make; roots: where the captures lie on this machine."""
+    """The selection from add_captures' arguments. roots: local folders that contain the captures."""
     from jobs.captures.planning import Selection
 
     return Selection(
@@ -85,16 +89,26 @@ def selection_of(args: argparse.Namespace, roots: Iterable[Path]) -> Selection:
     )
 
 
+def add_now(parser: argparse.ArgumentParser) -> None:
+    """--now, the reference clock of everything that has an age."""
+    parser.add_argument(
+        "--now",
+        type=moment_ms,
+        metavar="TIME",
+        help="compute ages as of this time, as 2026-11-21T12:00:00Z (default: now)",
+    )
+
+
 def now_of(args: argparse.Namespace) -> datetime:
-    """The time that --now names; the clock's without it."""
+    """The reference time: --now, else the clock."""
     return datetime.now(UTC) if args.now is None else EPOCH + timedelta(milliseconds=args.now)
 
 
 def moment_ms(text: str) -> int:
-    """A time of ISO 8601 as milliseconds since the epoch; UTC where it names no zone."""
+    """An ISO 8601 time as milliseconds since the epoch; UTC unless it has a zone."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-11-21T09:15:23Z") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-21T09:15:23Z") from None
     aware = time if time.tzinfo else time.replace(tzinfo=UTC)
     return round(aware.timestamp() * 1000)

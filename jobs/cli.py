@@ -1,4 +1,4 @@
-"""The command line: one verb a module, imported only when it is called, so that errors come at once."""
+"""The command line. Each verb is a module that is imported only when it is called: usage errors are fast."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from jobs.runtime import settings
 from jobs.runtime.outcome import Failure
 
 VERBS = {
-    "run": ("jobs.run", "read captures, derive the quorum's history, print what was found"),
-    "ingest": ("jobs.ingest", "read captures into the lake, without deriving"),
+    "run": ("jobs.run", "load captures, derive the quorum's history, print a summary"),
+    "ingest": ("jobs.ingest", "load captures into the lake without deriving"),
     "derive": ("jobs.derive", "derive the history of the lake's clusters again"),
-    "validate": ("jobs.validate", "hold all captures against KRaft's rules, print what needs a person"),
-    "explain": ("jobs.explain", "what became of an offset; from which replica to recover"),
-    "findings": ("jobs.findings", "list findings, acknowledge one that is known"),
-    "sql": ("jobs.sql", "ask the lake by SQL"),
-    "serve": ("jobs.serve", "answer BI tools: the Thrift Server over the lake, on loopback"),
-    "report": ("jobs.report", "one HTML page: the fleet, and each cluster's history and findings"),
-    "shell": ("jobs.shell", "walk through the cluster's metadata at any offset or time"),
-    "diff": ("jobs.diff", "what changed between two moments or two replicas"),
-    "plan": ("jobs.plan", "may I change the quorum now: verdict, risks, steps"),
-    "metrics": ("jobs.metrics", "what the captures prove, as a Prometheus text file"),
-    "capture": ("jobs.capture", "copy the metadata log directories of live controllers"),
-    "clusters": ("jobs.clusters", "the clusters of a lake, by their names"),
-    "maintain": ("jobs.maintain", "join small files, let old captures expire, free space"),
-    "forget": ("jobs.forget", "take everything about a cluster out of the lake"),
+    "validate": ("jobs.validate", "evaluate KRaft's rules, validate the tables, print what needs attention"),
+    "explain": ("jobs.explain", "explain what became of an offset, or which replica to recover from"),
+    "findings": ("jobs.findings", "list findings, or acknowledge a known one"),
+    "sql": ("jobs.sql", "query the lake with SQL"),
+    "serve": ("jobs.serve", "serve the lake to BI tools: a Thrift Server on loopback"),
+    "report": ("jobs.report", "write an HTML page: the fleet, and each cluster's history and findings"),
+    "shell": ("jobs.shell", "browse the cluster's metadata at any offset or time"),
+    "diff": ("jobs.diff", "compare the metadata of two moments or two replicas"),
+    "plan": ("jobs.plan", "check whether the quorum can be changed now: verdict, risks, steps"),
+    "metrics": ("jobs.metrics", "export what the captures prove as a Prometheus text file"),
+    "capture": ("jobs.capture", "copy the metadata log directories of running controllers"),
+    "clusters": ("jobs.clusters", "list the clusters of a lake and their names"),
+    "maintain": ("jobs.maintain", "compact small files, expire old captures, free space"),
+    "forget": ("jobs.forget", "delete everything about a cluster from the lake"),
     "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
 }
@@ -40,13 +40,14 @@ EPILOG = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake /data/lake
   kraftlake dump __cluster_metadata-0/00000000000000000000.log
 
-A cluster is named by its id, or by the name that kraftlake.toml gives it (docs/kraftlake.toml).
+Every verb's --help has examples. A cluster is given by its id or by its name in kraftlake.toml
+(docs/kraftlake.toml).
 
-exit codes: 0 fine, 1 something was found or quarantined, 2 wrong usage, 3 nothing readable, 4 lake busy"""
+exit codes: 0 success, 1 an error was found, 2 wrong usage, 3 nothing readable, 4 the lake is busy"""
 
 
 def build_parser(verb: str | None, known: settings.Settings) -> argparse.ArgumentParser:
-    """The parser, its defaults those of the settings; only the called verb's module is imported."""
+    """The parser, with defaults from the settings; only the called verb's module is imported."""
     parser = argparse.ArgumentParser(
         prog="kraftlake",
         description="Analytics of Kafka's KRaft metadata log: captured controller directories become tables.",
@@ -74,23 +75,23 @@ def build_parser(verb: str | None, known: settings.Settings) -> argparse.Argumen
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Flags of every verb."""
+    """Flags that every verb has."""
     parser.add_argument(
         "--config",
         type=Path,
         metavar="FILE",
-        help="settings; by default ./kraftlake.toml (docs/kraftlake.toml)",
+        help="settings file (default: $KRAFTLAKE_CONFIG, else ./kraftlake.toml); see docs/kraftlake.toml",
     )
-    parser.add_argument("--log", type=Path, metavar="FILE", help="append what a run does as lines of JSON")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="append progress to this file as JSON lines")
 
 
-def named_config(words: Sequence[str]) -> Path | None:
-    """The file that --config names: its settings are needed before the other flags can be understood."""
+def _config_flag(words: Sequence[str]) -> Path | None:
+    """The value of --config: the parser of the other flags needs its settings."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     early.add_argument("--config", type=Path)
     try:
         return early.parse_known_args(words)[0].config
-    except argparse.ArgumentError:  # said better by the verb's own parser
+    except argparse.ArgumentError:  # the verb's own parser reports it better
         return None
 
 
@@ -99,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((w for w in words if not w.startswith("-")), None)
     try:
-        known = settings.read_settings(named_config(words))
+        known = settings.read_settings(_config_flag(words))
         args = build_parser(verb, known).parse_args(words)
         settings.with_cluster_ids(args, known)
         return args.run(args)

@@ -1,1 +1,1 @@
-"""What every job stands on: settings, session, lease, progress, record and outcome."""
+"""The runtime of every job: settings, session, lease, progress, run record and outcome."""

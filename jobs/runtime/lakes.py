@@ -1,4 +1,4 @@
-"""The lake that a verb is given, looked at before anything large is imported."""
+"""The lake given to a verb, checked before anything large is imported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from transforms.lake.storage import NoLakeError, check_lake
 
 
 def must_be_lake(path: Path, up_to_date: bool = False) -> None:
-    """Raises Failure where there is no lake that this version reads.
+    """Raises Failure unless the path is a lake that this version reads.
 
-    up_to_date: nor one that lacks columns, which whoever asks by Spark would ask for.
+    up_to_date: also raise where columns of this version are missing, which Spark queries would reference.
     """
     try:
         check_lake(path)

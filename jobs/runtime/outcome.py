@@ -6,23 +6,23 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the exit code of every verb means."""
+    """Exit codes, the same for every verb."""
 
     FINE = 0
-    FOUND = 1  # findings of severity error as --fail-on says, or a cluster that could not be derived
+    FOUND = 1  # a finding that --fail-on selects, a failed expectation, a cluster that failed to derive
     USAGE = 2
     NOTHING_READABLE = 3
     LAKE_BUSY = 4
 
 
 def one_line(error: Exception) -> str:
-    """Spark's message without the plan that follows it."""
+    """The first line of an error; of Spark's, without the plan that follows it."""
     lines = [line.strip() for line in str(error).splitlines()]
     return next(filter(None, lines), type(error).__name__).split(" SQLSTATE:")[0]
 
 
 class Failure(Exception):
-    """A job that cannot go on: the message says what is wrong, where, and what to do next."""
+    """A job that cannot continue: the message says what is wrong, where, and what to do next."""
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.USAGE) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""What a job says while it works: one line a stage on stderr, on a terminal redrawn with how far it has come.
+"""Progress of a job: one line per stage on stderr, redrawn on a terminal with the share of completed tasks.
 
-Asked to (--log), it also appends lines of JSON to a file: at, run_id, event, and what the event tells. Lines
-of several runs may stand there mixed.
+With --log it also appends JSON lines to a file: at, run_id, event, and the fields of the event. Lines of
+several runs may be interleaved there.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-# Seconds between two looks at the work.
-REDRAWN = 0.5
-# Done and all of what is to be done just now.
+# Seconds between two updates of the line.
+REDRAW_SECONDS = 0.5
+# Returns the completed and all tasks of the current work.
 Work = Callable[[], tuple[int, int]]
 
 
 class Progress:
-    """Says stages on stderr and keeps how long each took, in seconds.
+    """Prints stages to stderr and keeps the duration of each in seconds.
 
-    run_id: of the run whose progress it is. log: the file that lines of JSON are appended to, if any.
+    run_id: the id of the run. log: the file that JSON lines are appended to, if any.
     """
 
     def __init__(self, log: Path | None = None) -> None:
@@ -37,19 +37,19 @@ class Progress:
         self._work: Work | None = None
 
     def watch(self, work: Work) -> None:
-        """From now on a terminal shows how far a stage has come."""
+        """From now on show the share of completed tasks on a terminal."""
         self._work = work
 
-    def log(self, event: str, **told: Any) -> None:
-        """Append a line of JSON to the log, if there is one."""
+    def log(self, event: str, **fields: Any) -> None:
+        """Append a JSON line to the log, if there is one."""
         if self._log is not None:
             at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            line = json.dumps({"at": at, "run_id": self.run_id, "event": event, **told}, default=str)
+            line = json.dumps({"at": at, "run_id": self.run_id, "event": event, **fields}, default=str)
             with self._log.open("a") as file:
                 file.write(line + "\n")
 
     def say(self, line: str) -> None:
-        """Say a line that is no stage."""
+        """Print a line that is not a stage."""
         self.log("said", line=line)
         self._show(line)
 
@@ -60,13 +60,13 @@ class Progress:
         print(line, end=end, file=sys.stderr, flush=True)
 
     def done(self) -> None:
-        """Clear the line that is being redrawn."""
+        """Clear the redrawn line."""
         if self._terminal:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
     @contextmanager
     def stage(self, name: str, detail: str = "") -> Iterator[None]:
-        """Time a stage and say that it began."""
+        """Announce a stage and measure it."""
         headline = f"{name}{f': {detail}' if detail else ''}"
         self._show(headline)
         self.log("began", stage=name, detail=detail)
@@ -83,7 +83,7 @@ class Progress:
 
     @contextmanager
     def _redrawn(self, headline: str) -> Iterator[None]:
-        """On a terminal, show the stage with how far it has come until it is over."""
+        """On a terminal, update the line of a stage until the stage ends."""
         if not self._terminal or self._work is None:
             yield
             return
@@ -98,15 +98,15 @@ class Progress:
 
     def _draw(self, headline: str, work: Work, over: threading.Event) -> None:
         began, known = time.monotonic(), 0
-        while not over.wait(REDRAWN):
+        while not over.wait(REDRAW_SECONDS):
             done, whole = work()
             if whole != known:  # another job of the same stage
                 began, known = time.monotonic(), whole
-            self._show(headline + how_far(done, whole, time.monotonic() - began))
+            self._show(headline + completion(done, whole, time.monotonic() - began))
 
 
-def how_far(done: int, whole: int, seconds: float) -> str:
-    """How far something has come, how long it took, and how long the rest will take at that speed."""
+def completion(done: int, whole: int, seconds: float) -> str:
+    """The share of completed tasks, the time taken, and the time left at that speed."""
     if not whole:
         return ""
     left = f", about {seconds / done * (whole - done):,.0f} s left" if 0 < done < whole else ""
@@ -114,7 +114,7 @@ def how_far(done: int, whole: int, seconds: float) -> str:
 
 
 def tasks_of(spark: Any) -> Work:
-    """The tasks of the jobs that a session is at."""
+    """Counts the tasks of a session's active jobs."""
     tracker = spark.sparkContext.statusTracker()
 
     def count() -> tuple[int, int]:

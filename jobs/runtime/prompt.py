@@ -1,4 +1,4 @@
-"""The prompt of kraftlake sql: statements over several lines, remembered between sessions."""
+"""The prompt of kraftlake sql: multi-line statements, with a history that persists between sessions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jobs.runtime.outcome import Failure
 
 HISTORY = Path.home() / ".kraftlake_history"
 HISTORY_LINES = 1000
-HELP = "End a statement by ; and leave by Ctrl-D or quit. SHOW TABLES; SHOW VIEWS; DESCRIBE TABLE voter_sets;"
+HELP = "End a statement with ; and leave with Ctrl-D. Try SHOW TABLES; SHOW VIEWS; DESCRIBE TABLE voter_sets;"
 
 
 def prompt(answer: Callable[[str], None], history: Path = HISTORY) -> None:
-    """Answer statements until the end of input or `quit`; what is wrong with one is said in a line."""
-    remember = remembering(history)
+    """Run statements until the end of input or `quit`; a failing statement prints one line."""
+    save_history = _load_history(history)
     print(HELP, file=sys.stderr)
     typed = ""
     while True:
@@ -33,13 +33,13 @@ def prompt(answer: Callable[[str], None], history: Path = HISTORY) -> None:
             break
         typed = f"{typed}\n{line}".strip()
         if typed.endswith(";"):
-            told(answer, typed.rstrip("; \n"))
+            _run_statement(answer, typed.rstrip("; \n"))
             typed = ""
-    remember()
+    save_history()
 
 
-def told(answer: Callable[[str], None], statement: str) -> None:
-    """Answer one statement; what is wrong with it ends neither the session nor its history."""
+def _run_statement(answer: Callable[[str], None], statement: str) -> None:
+    """Run one statement; a failure ends neither the session nor its history."""
     if not statement:
         return
     try:
@@ -50,18 +50,21 @@ def told(answer: Callable[[str], None], statement: str) -> None:
         print("interrupted", file=sys.stderr)
 
 
-def remembering(history: Path) -> Callable[[], None]:
-    """Line editing with the history of earlier sessions, where this Python has it. Returns what keeps it."""
+def _load_history(history: Path) -> Callable[[], None]:
+    """Enable line editing with the history of earlier sessions, if this Python has readline.
+
+    Returns the function that saves the history.
+    """
     try:
         import readline
     except ImportError:
         return lambda: None
-    with suppress(OSError):  # none yet, or not ours to read
+    with suppress(OSError):  # there is none yet, or it is not readable
         readline.read_history_file(history)
     readline.set_history_length(HISTORY_LINES)
 
-    def remember() -> None:
+    def save() -> None:
         with suppress(OSError):
             readline.write_history_file(history)
 
-    return remember
+    return save

@@ -1,4 +1,4 @@
-"""What is kept and said of one run of a verb: the row in `runs` and the JSON line that ends it."""
+"""The record of one run of a verb: its row in `runs` and its last line of output, which is JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jobs.runtime.progress import Progress
 
 @dataclass(slots=True)
 class RunRecord:
-    """One run: its id, when it began, and what it counted.
+    """One run: its id, its start, and its counters.
 
-    fail_on: which findings make it fail. counts: what it read, wrote and found. failed: clusters that could
-    not be derived, with the reason. reported: (cluster, finding) ids that it tells of for the first time.
-    unmet: expectations of the data that make it fail.
+    fail_on: which findings make it fail. counts: what it read, wrote and found. failed: clusters that failed
+    to derive, with the reason. reported: (cluster, finding) ids that it reports for the first time. unmet:
+    number of failed expectations that make the run fail.
     """
 
     verb: str
@@ -36,7 +36,7 @@ class RunRecord:
         return self.progress.run_id
 
     def row(self, code: int | None) -> dict[str, Any]:
-        """The row of `runs`. code: the exit code; None where an exception ended the run."""
+        """The row of `runs`. code: the exit code; None if an exception ended the run."""
         return {
             "run_id": self.run_id,
             "started_at": self.started_at,
@@ -50,7 +50,7 @@ class RunRecord:
         }
 
     def report(self, code: int, clusters: Sequence[str], touched: int, lost_rows: int) -> dict[str, Any]:
-        """The JSON line. clusters: those looked at; touched: how many of them had anything new."""
+        """The JSON line. clusters: those examined; touched: how many of them had new data."""
         return {
             "run_id": self.run_id,
             "job": self.verb,

@@ -1,6 +1,6 @@
 """The Spark session of every job: settings from spark-defaults.conf, jars resolved once, quiet logs.
 
-`python -m jobs.runtime.session` resolves the jars (set-up does it); later sessions start from these files.
+`python -m jobs.runtime.session` resolves the jars (part of `make setup`); later sessions use these files.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-PACKAGE = Path(__file__).resolve().parents[1]
-NOTHING: Mapping[str, str] = {}
+_PACKAGE = Path(__file__).resolve().parents[1]
+_NO_SETTINGS: Mapping[str, str] = {}
 
 
 def packaged(name: str) -> str:
-    """A file of the package jobs, which may be zipped in a wheel, or else at the top of a checkout."""
+    """The text of a file in package jobs (perhaps zipped in a wheel), or at the top of the checkout."""
     inside = resources.files("jobs").joinpath(name)
-    return inside.read_text() if inside.is_file() else (PACKAGE.parent / name).read_text()
+    return inside.read_text() if inside.is_file() else (_PACKAGE.parent / name).read_text()
 
 
 def ivy_folder() -> Path | None:
-    """Where the jars are kept between sessions; None where this environment cannot be written."""
+    """The folder that keeps the jars between sessions; None if this environment is not writable."""
     prefix = Path(sys.prefix)
     if not os.access(prefix, os.W_OK):
         return None
     return prefix / "share" / "kraftlake" / "ivy"
 
 
-def read_defaults() -> dict[str, str]:
-    """The settings of spark-defaults.conf, key to value."""
+def _read_defaults() -> dict[str, str]:
+    """The settings of spark-defaults.conf by key."""
     settings: dict[str, str] = {}
     for line in packaged("spark-defaults.conf").splitlines():
         words = line.split(None, 1)
@@ -44,10 +44,10 @@ def read_defaults() -> dict[str, str]:
     return settings
 
 
-def jar_settings(settings: dict[str, str], ivy: Path | None) -> dict[str, str]:
-    """spark.jars with the resolved files where they are all there, else the coordinates to resolve.
+def _jar_settings(settings: dict[str, str], ivy: Path | None) -> dict[str, str]:
+    """spark.jars with the resolved files if they are complete, else the folder to resolve them into.
 
-    A marker file names the coordinates that the folder holds, so a new version is resolved anew.
+    A marker file holds the coordinates of the resolved jars: another version is resolved again.
     """
     if ivy is None:
         return {}
@@ -59,17 +59,17 @@ def jar_settings(settings: dict[str, str], ivy: Path | None) -> dict[str, str]:
     return {"spark.jars.ivy": str(ivy)}
 
 
-def is_submitted() -> bool:
-    """Whether spark-submit started this program, and its JVM."""
+def _is_submitted() -> bool:
+    """Whether spark-submit started this program and its JVM."""
     return "SPARK_ENV_LOADED" in os.environ
 
 
 def settings_in_force(own: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the session to come: above those of spark-defaults.conf a person's own, above all what
-    spark-submit was given.
+    """The settings of the next session: spark-defaults.conf, overridden by the user's own, overridden by
+    spark-submit's.
     """
-    settings = read_defaults() | dict(own)
-    if is_submitted():
+    settings = _read_defaults() | dict(own)
+    if _is_submitted():
         SparkContext._ensure_initialized()
         settings |= dict(SparkConf().getAll())
     return settings
@@ -79,52 +79,52 @@ def open_session(
     master: str | None = None,
     say: Callable[[str], None] | None = None,
     quick: bool = False,
-    own: Mapping[str, str] = NOTHING,
+    own: Mapping[str, str] = _NO_SETTINGS,
 ) -> SparkSession:
-    """A session by spark-defaults.conf; local[*] unless a master is named or spark-submit set one.
+    """A session configured by spark-defaults.conf; local[*] unless a master is named or spark-submit set one.
 
-    Under spark-submit what it was given wins, and its jars are there already.
+    Under spark-submit, its settings win and its jars are used.
 
-    Parameters: `master` as Spark takes it; `say` is told about long waits; `quick` is for jobs that read
-    little, where the start counts for more than the speed reached later; `own` settings win over the file's.
+    Parameters: `master` as Spark takes it; `say` receives a line before a long wait; `quick` is for jobs that
+    read little, for which start-up time matters more than peak speed; `own` settings override the file's.
     """
-    settings = read_defaults()
+    settings = _read_defaults()
     if quick:
         settings["spark.driver.extraJavaOptions"] = settings["spark.kraftlake.quickJavaOptions"]
     settings |= own
-    if is_submitted():
-        return submitted_session(settings, master)
+    if _is_submitted():
+        return _submitted_session(settings, master)
     ivy = ivy_folder()
-    jars = jar_settings(settings, ivy)
+    jars = _jar_settings(settings, ivy)
     if say is not None and "spark.jars" not in jars:
-        say("fetching the Delta jars (once)")
+        say("downloading the Delta jars (once)")
     master = master or settings.get("spark.master", "local[*]")
-    prepare_environment(master)
-    with stdout_is_stderr():
-        spark = configured(SparkSession.builder.master(master), settings | jars).getOrCreate()
+    _prepare_environment(master)
+    with _stdout_is_stderr():
+        spark = _configured(SparkSession.builder.master(master), settings | jars).getOrCreate()
     if ivy is not None and "spark.jars" not in jars:
         (ivy / "resolved").write_text(settings["spark.jars.packages"])
     return spark
 
 
-def submitted_session(settings: dict[str, str], master: str | None) -> SparkSession:
-    """The session of a program that spark-submit started, whose JVM runs already."""
+def _submitted_session(settings: dict[str, str], master: str | None) -> SparkSession:
+    """The session of a program started by spark-submit, whose JVM is already running."""
     SparkContext._ensure_initialized()
     given = dict(SparkConf().getAll())
     missing = {k: v for k, v in settings.items() if k not in given and not k.startswith("spark.jars")}
     builder = SparkSession.builder.master(master) if master else SparkSession.builder
-    return configured(builder, missing).getOrCreate()
+    return _configured(builder, missing).getOrCreate()
 
 
-def configured(builder: SparkSession.Builder, settings: dict[str, str]) -> SparkSession.Builder:
+def _configured(builder: SparkSession.Builder, settings: dict[str, str]) -> SparkSession.Builder:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder
 
 
 @contextmanager
-def stdout_is_stderr() -> Iterator[None]:
-    """Let the JVM that is started here print to stderr, whatever it prints: stdout is for results."""
+def _stdout_is_stderr() -> Iterator[None]:
+    """Redirect the output of a JVM started here to stderr: stdout is for results."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -135,17 +135,17 @@ def stdout_is_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def prepare_environment(master: str) -> None:
-    """What Spark reads from the environment before its JVM starts."""
+def _prepare_environment(master: str) -> None:
+    """Set the variables that Spark reads before its JVM starts."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("SPARK_CONF_DIR", str(conf_folder()))
+    os.environ.setdefault("SPARK_CONF_DIR", str(_conf_folder()))
 
 
-def conf_folder() -> Path:
-    """A folder with log4j2.properties that keeps Spark's own chatter off the terminal."""
+def _conf_folder() -> Path:
+    """A folder with the log4j2.properties that silence Spark's own logging."""
     folder = Path(tempfile.gettempdir()) / f"kraftlake-conf-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     target = folder / "log4j2.properties"

@@ -1,6 +1,6 @@
-"""kraftlake.toml: defaults for flags, names of clusters, what the expectations allow.
+"""kraftlake.toml: defaults of flags, names of clusters, thresholds of expectations, Spark settings.
 
-A flag that is given wins over the file. docs/kraftlake.toml documents every setting.
+A flag on the command line overrides the file. docs/kraftlake.toml documents every setting.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jobs.runtime.outcome import Failure
 
 VARIABLE = "KRAFTLAKE_CONFIG"
 FILE = Path("kraftlake.toml")
-# The flags that the file may give defaults for.
+# The flags that the file may set.
 NAMED = ("lake", "captures", "master", "catalog", "database", "fail_on", "wait", "log")
 SOURCES = ("lake", "captures")
 TABLES = ("clusters", "expectations", "spark")
@@ -26,7 +26,7 @@ CLUSTER_KEYS = {"id", "environment", "owner"}
 
 @dataclass(frozen=True, slots=True)
 class NamedCluster:
-    """A cluster that a person has named; environment and owner are None where the file does not say."""
+    """A cluster named in the file; environment and owner are None if they are not set."""
 
     name: str
     id: str
@@ -36,7 +36,7 @@ class NamedCluster:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the file says; empty where there is none."""
+    """The content of the file; empty without a file."""
 
     file: Path | None = None
     content: Mapping[str, Any] = field(default_factory=dict)
@@ -55,16 +55,16 @@ class Settings:
 
     @property
     def spark(self) -> Mapping[str, str]:
-        """Settings of Spark's, which win over spark-defaults.conf."""
+        """Spark settings, which override spark-defaults.conf."""
         return self.content.get("spark", {})
 
     def cluster_id(self, word: str) -> str:
-        """The id of the cluster that the word names; the word itself where it names none."""
+        """The id of the cluster with this name; the word itself if no cluster has it."""
         return next((c.id for c in self.clusters if c.name == word), word)
 
 
 def read_settings(named: Path | None) -> Settings:
-    """The settings of the file named by the flag, the variable or its usual place. Raises Failure."""
+    """The settings of the file given by the flag, the variable, or in its default place. Raises Failure."""
     given = named or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     file = given or FILE
     if given is None and not file.is_file():
@@ -73,66 +73,64 @@ def read_settings(named: Path | None) -> Settings:
         content = tomllib.loads(file.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Failure(f"{file} cannot be read: {error}") from None
-    check(file, content)
+    _check(file, content)
     return Settings(file, content)
 
 
-def check(file: Path, content: Mapping[str, Any]) -> None:
-    """Raises Failure where the file says what no verb understands."""
+def _check(file: Path, content: Mapping[str, Any]) -> None:
+    """Raises Failure for unknown settings and wrong types."""
     known = (*NAMED, *TABLES)
     for name in content:
         if name not in known:
-            raise Failure(f"{file}: there is no setting {name}; there are {', '.join(known)}")
+            raise Failure(f"{file}: unknown setting {name}; known are {', '.join(known)}")
     for name in TABLES:
         if not isinstance(content.get(name, {}), dict):
-            raise Failure(f"{file}: {name} is a table, as in [{name}.SOMETHING]")
+            raise Failure(f"{file}: {name} must be a table, as in [{name}.SOMETHING]")
     ids: dict[str, str] = {}
     for name, facts in content.get("clusters", {}).items():
         if not isinstance(facts, dict) or "id" not in facts or set(facts) - CLUSTER_KEYS:
-            raise Failure(
-                f"{file}: cluster {name} has an id, and perhaps environment and owner, nothing else"
-            )
+            raise Failure(f"{file}: cluster {name} must have an id; environment and owner are optional")
         if not all(isinstance(value, str) for value in facts.values()):
-            raise Failure(f"{file}: id, environment and owner of cluster {name} are text")
+            raise Failure(f"{file}: id, environment and owner of cluster {name} must be strings")
         if facts["id"] in ids:
-            raise Failure(f"{file}: {name} and {ids[facts['id']]} are names of one cluster")
+            raise Failure(f"{file}: {name} and {ids[facts['id']]} name the same cluster")
         ids[facts["id"]] = name
     for name, value in content.get("spark", {}).items():
         if not isinstance(value, str):
-            raise Failure(f'{file}: a setting of [spark] is text, its name in quotes: "spark.{name}" = "..."')
+            raise Failure(f'{file}: [spark] takes strings with quoted names: "spark.{name}" = "..."')
 
 
 def apply(parser: argparse.ArgumentParser, settings: Settings) -> None:
-    """Give the parser's flags the defaults of the file; what is required may then be left out.
+    """Set the file's values as the defaults of the parser's flags; a required flag becomes optional.
 
-    A lake or captures that a verb does not require are one of several sources it may be given: the file does
-    not choose between them.
+    Where a verb does not require --lake or --captures, they are alternatives, and the file does not choose
+    between them.
     """
     for action in parser._actions:
         if action.dest in SOURCES and not action.required:
             continue
         if action.dest in settings.flags and action.option_strings:
-            action.default = converted(action, settings.flags[action.dest], settings.file)
+            action.default = _converted(action, settings.flags[action.dest], settings.file)
             action.required = False
             parser.set_defaults(**{action.dest: action.default})
 
 
-def converted(action: argparse.Action, value: Any, file: Path | None) -> Any:
-    """A value of the file as the flag would give it. Raises Failure."""
+def _converted(action: argparse.Action, value: Any, file: Path | None) -> Any:
+    """A value of the file, converted as the flag's would be. Raises Failure."""
     convert = action.type if callable(action.type) else str
     many = action.nargs == "+"
     if many != isinstance(value, list):
-        raise Failure(f"{file}: {action.dest} is {'a list' if many else 'one value'}")
+        raise Failure(f"{file}: {action.dest} must be {'a list' if many else 'one value'}")
     if action.choices is not None and value not in action.choices:
-        raise Failure(f"{file}: {action.dest} is one of {', '.join(map(str, action.choices))}")
+        raise Failure(f"{file}: {action.dest} must be one of {', '.join(map(str, action.choices))}")
     try:
         return [convert(v) for v in value] if many else convert(value)
     except (TypeError, ValueError, argparse.ArgumentTypeError):
-        raise Failure(f"{file}: {value!r} means nothing for {action.dest}") from None
+        raise Failure(f"{file}: {value!r} is not a valid {action.dest}") from None
 
 
 def with_cluster_ids(args: argparse.Namespace, settings: Settings) -> None:
-    """Put ids in the place of names, wherever a verb takes a cluster."""
+    """Replace cluster names with ids in all flags that take a cluster."""
     for flag in ("cluster", "cluster_id"):
         word = getattr(args, flag, None)
         if isinstance(word, str):

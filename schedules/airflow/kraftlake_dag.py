@@ -1,4 +1,4 @@
-"""Airflow 3: read captured controllers every hour, judge them, write the page."""
+"""Airflow 3: load captured controller directories every hour, validate the lake, write the page."""
 
 from datetime import datetime, timedelta
 
@@ -11,12 +11,12 @@ COMMANDS = {
     "run": f"kraftlake run --captures /backup/controllers --lake {LAKE} --validate --wait 600",
     "report": f"kraftlake report --lake {LAKE} --out /srv/www/kraftlake.html",
 }
-# Nothing readable, or the lake is busy: that may pass. No other try heals a finding (1) or wrong usage (2).
+# Nothing readable, or the lake is busy. A retry does not help against a finding (1) or wrong usage (2).
 WORTH_ANOTHER_TRY = (3, 4)
 
 
 def call(command: str) -> None:
-    """Run a command; what another try cannot heal fails at once."""
+    """Run a command; fail without a retry unless a retry can help."""
     import subprocess
 
     code = subprocess.run(command.split(), check=False).returncode
@@ -39,7 +39,7 @@ with DAG(
             task_id=name,
             python_callable=call,
             op_args=[command],
-            # The page is wanted most when something was found.
+            # The page matters most when the run found an error.
             trigger_rule="all_done" if name == "report" else "all_success",
         )
         for name, command in COMMANDS.items()

@@ -1,4 +1,4 @@
-"""What the bundle's tasks run: a verb of kraftlake, its exit code as the task's."""
+"""Entry point of the bundle's tasks: run a verb of kraftlake and exit with its code."""
 
 from jobs.cli import main
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the command line: one clear line, the right exit code, no traceback."""
+"""Errors on the command line: one clear line, the right exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 def kraftlake(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command as a user calls it, in a process of its own."""
+    """The command as a user calls it, in its own process."""
     command = [sys.executable, "-m", "jobs.cli", *map(str, words)]
     return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=False)
 
 
-def refused(result: subprocess.CompletedProcess[str], code: int, *said: str) -> None:
-    """It exits with the code, says these words on stderr in few lines, and prints no traceback."""
+def refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """It exits with the code, prints these words in few lines on stderr, and no traceback."""
     assert result.returncode == code, result.stderr
     assert "Traceback" not in result.stderr
     assert len(result.stderr.splitlines()) <= 4, result.stderr
-    for words in said:
-        assert words in result.stderr
+    for word in words:
+        assert word in result.stderr
 
 
 def test_a_wrong_path(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_log_of_kafka_2_8(tmp_path: Path) -> None:
     refused(result, 3, "2.8")
 
 
-def test_a_folder_that_is_no_lake(tmp_path: Path, golden: Path) -> None:
+def test_a_folder_that_is_not_a_lake(tmp_path: Path, golden: Path) -> None:
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers/letter.txt").write_text("not a lake")
     refused(kraftlake("sql", "SELECT 1", "--lake", tmp_path / "papers"), 2, "is no lake")
@@ -74,7 +74,7 @@ def test_no_such_cluster(tmp_path: Path, golden: Path) -> None:
 
 
 def test_unreadable_directories(tmp_path: Path) -> None:
-    """A link that leads to itself cannot be opened, not even by root."""
+    """A link to itself cannot be opened, not even by root."""
     (tmp_path / "x").mkdir()
     (tmp_path / "x/__cluster_metadata-0").symlink_to(tmp_path / "x/__cluster_metadata-0")
     result = kraftlake("run", "--captures", tmp_path / "x", "--lake", tmp_path / "lake")
@@ -90,14 +90,14 @@ def test_dry_run_needs_no_spark_and_makes_no_lake(tmp_path: Path, golden: Path) 
 
 
 @pytest.mark.parametrize("words", [(), ("fly",), ("run",), ("sql", "--lake", ".")])
-def test_wrong_words(words: tuple[str, ...]) -> None:
+def test_wrong_usage(words: tuple[str, ...]) -> None:
     result = kraftlake(*words)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
 
 
 def test_help_has_examples() -> None:
-    """As a process; test_settings asks every verb."""
+    """In its own process; test_settings covers every verb."""
     result = kraftlake("run", "--help")
     assert result.returncode == 0
     assert "kraftlake run" in result.stdout.split("examples:")[1]

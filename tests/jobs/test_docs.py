@@ -1,4 +1,4 @@
-"""The pages of plan and protocol: each command in them is run, and answers what stands below it."""
+"""The pages on plan, protocol and metrics: each command in them is run and prints what the page shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraft_core.protocol.roles import mermaid
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs/plan.md").read_text()
-# A block with a command, and the block behind it.
+# A block with a command, and the block after it.
 SHOWN = re.findall(r"```\n(kraftlake plan [^\n]*)\n```\n\n```\n(.*?)```", PAGE, flags=re.DOTALL)
 
 

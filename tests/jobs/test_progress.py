@@ -1,4 +1,4 @@
-"""What a job says while it works."""
+"""Progress lines on a terminal and elsewhere, and the count of running tasks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from jobs.runtime import progress
-from jobs.runtime.progress import Progress, how_far, tasks_of
+from jobs.runtime.progress import Progress, completion, tasks_of
 
 
 @pytest.mark.parametrize(
-    ("done", "whole", "said"),
+    ("done", "whole", "text"),
     [
         (0, 0, ""),
         (0, 40, ", 0 % (0 of 40 tasks), 30 s"),
@@ -21,14 +21,14 @@ from jobs.runtime.progress import Progress, how_far, tasks_of
         (40, 40, ", 100 % (40 of 40 tasks), 30 s"),
     ],
 )
-def test_how_far_something_has_come(done: int, whole: int, said: str) -> None:
-    assert how_far(done, whole, 30) == said
+def test_completion(done: int, whole: int, text: str) -> None:
+    assert completion(done, whole, 30) == text
 
 
 def test_a_terminal_is_redrawn_and_other_places_get_plain_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "REDRAWN", 0.01)
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.01)
     for is_terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
         job = Progress()
@@ -36,16 +36,16 @@ def test_a_terminal_is_redrawn_and_other_places_get_plain_lines(
         with job.stage("scan", "3 files"):
             time.sleep(0.1)
         job.done()
-        said = capsys.readouterr().err
+        printed = capsys.readouterr().err
         if is_terminal:
-            assert "\r\033[Kscan: 3 files, 50 % (1 of 2 tasks), 0 s, about 0 s left" in said
-            assert said.endswith("\r\033[K")
+            assert "\r\033[Kscan: 3 files, 50 % (1 of 2 tasks), 0 s, about 0 s left" in printed
+            assert printed.endswith("\r\033[K")
         else:
-            assert said == "scan: 3 files\n"
+            assert printed == "scan: 3 files\n"
 
 
 def test_tasks_of_a_running_job_are_counted(spark: Any) -> None:
-    """Some of them are done before all are; nothing is counted when nothing runs."""
+    """Completed tasks are counted while others run; nothing is counted when nothing runs."""
     count = tasks_of(spark)
     assert count() == (0, 0)
     seen: list[tuple[int, int]] = []

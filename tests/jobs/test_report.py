@@ -166,7 +166,7 @@ def test_the_verb_says_what_it_wrote(lake: Any, tmp_path: Path, capsys: pytest.C
         (["--lake", "{lake}", "--out", "{tmp}/none/p.html"], "there is no folder"),
         (["--lake", "{lake}", "--out", "{tmp}"], "is a folder"),
         (["--lake", "{lake}", "--out", "{tmp}/p.html", "--cluster", "x"], "no capture of cluster x"),
-        (["--lake", "{lake}", "--out", "{tmp}/p.html", "--now", "soon"], "is no time such as"),
+        (["--lake", "{lake}", "--out", "{tmp}/p.html", "--now", "soon"], "is not a time such as"),
     ],
 )
 def test_wrong_usage_is_one_line(

@@ -1,4 +1,4 @@
-"""kraftlake.toml: defaults, names of clusters, thresholds; and what is wrong with a file said in one line."""
+"""kraftlake.toml: defaults, names of clusters, thresholds; errors in the file are reported in one line."""
 
 from __future__ import annotations
 
@@ -41,40 +41,40 @@ def test_the_documented_file_holds_every_setting() -> None:
     configured(suites(), known.expectations)
 
 
-def test_config_prints_a_file_that_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_prints_an_equal_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "--config", str(DOCUMENTED)]) == 0
     assert tomllib.loads(capsys.readouterr().out) == tomllib.loads(DOCUMENTED.read_text())
     assert main(["config", "--config", str(DOCUMENTED), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["wait"] == 600
 
 
-def test_config_says_what_is_in_force_without_a_file(
+def test_config_prints_the_defaults_without_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["config"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "# no file; these are the defaults"
-    assert {"# lake is not set", '# fail_on = "new" by default', "# wait = 0.0 by default"} <= set(said)
-    assert len(said) == 1 + len(settings.NAMED)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "# no file; these are the defaults"
+    assert {"# lake is not set", '# fail_on = "new" by default', "# wait = 0.0 by default"} <= set(printed)
+    assert len(printed) == 1 + len(settings.NAMED)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("lake = 3", "3 means nothing for lake"),
+        ("lake = 3", "3 is not a valid lake"),
         ("[expectations.captures.is_fresh]\nallowed = 1", "suite captures has no expectation is_fresh"),
     ],
 )
-def test_config_refuses_what_means_nothing(
-    file: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+def test_config_refuses_invalid_values(
+    file: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     file.write_text(text)
     assert main(["config", "--config", str(file)]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_a_file_stands_for_flags_and_flags_win(
+def test_a_file_sets_flags_and_flags_win(
     file: Path, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mini = golden / "v4.4.0-mini"
@@ -89,14 +89,14 @@ def test_a_file_stands_for_flags_and_flags_win(
 def test_a_file_does_not_choose_between_sources(
     file: Path, golden: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The shell walks through the directory it is given, whatever lake the file names."""
+    """The shell browses the given directory, whatever lake the file names."""
     file.write_text('lake = "/nowhere"')
     node = golden / "v4.4.0-mini/node-1"
     assert main(["shell", "--config", str(file), str(node), "ls", "/"]) == 0
     assert "image" in capsys.readouterr().out
 
 
-def test_the_variable_and_the_usual_place(
+def test_the_variable_and_the_default_place(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -109,7 +109,7 @@ def test_the_variable_and_the_usual_place(
     assert settings.read_settings(None).flags == {"wait": 6}
 
 
-def test_names_are_taken_wherever_ids_are(file: Path) -> None:
+def test_names_are_accepted_wherever_ids_are(file: Path) -> None:
     known = read(file, '[clusters.a]\nid = "A"\n[clusters.b]\nid = "B"')
     args = argparse.Namespace(cluster=["b", "other"], cluster_id="a")
     settings.with_cluster_ids(args, known)
@@ -117,33 +117,33 @@ def test_names_are_taken_wherever_ids_are(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("lake =", "cannot be read"),
-        ("lakes = 1", "there is no setting lakes"),
-        ("clusters = 1", "clusters is a table"),
-        ("[clusters.a]\nowner = 'x'", "cluster a has an id"),
-        ("[clusters.a]\nid = 'x'\nteam = 'y'", "cluster a has an id"),
-        ("[clusters.a]\nid = 1", "are text"),
-        ("[clusters.a]\nid = 'x'\n[clusters.b]\nid = 'x'", "b and a are names of one cluster"),
-        ("captures = 'x'", "captures is a list"),
-        ("[spark]\nspark.ui.enabled = true", "[spark] is text, its name in quotes"),
-        ("wait = 'soon'", "'soon' means nothing for wait"),
-        ("fail_on = 'always'", "fail_on is one of new, open, never"),
+        ("lakes = 1", "unknown setting lakes"),
+        ("clusters = 1", "clusters must be a table"),
+        ("[clusters.a]\nowner = 'x'", "cluster a must have an id"),
+        ("[clusters.a]\nid = 'x'\nteam = 'y'", "cluster a must have an id"),
+        ("[clusters.a]\nid = 1", "must be strings"),
+        ("[clusters.a]\nid = 'x'\n[clusters.b]\nid = 'x'", "b and a name the same cluster"),
+        ("captures = 'x'", "captures must be a list"),
+        ("[spark]\nspark.ui.enabled = true", "[spark] takes strings with quoted names"),
+        ("wait = 'soon'", "'soon' is not a valid wait"),
+        ("fail_on = 'always'", "fail_on must be one of new, open, never"),
     ],
 )
-def test_what_is_wrong_is_said(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+def test_errors_are_reported_in_one_line(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     file.write_text(text)
     words = ["run", "--config", str(file), "--lake", str(tmp_path / "lake"), "--captures", "x"]
     assert main(words) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err
     assert len(err.splitlines()) == 1
 
 
-def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "--config", str(tmp_path / "none.toml")]) == 2
     assert "none.toml cannot be read" in capsys.readouterr().err
 
@@ -151,15 +151,20 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_clusters_are_named_in_the_lake(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Written once, left alone while nothing changes, replaced when it does."""
+    """Written once, left alone while nothing changes, then replaced."""
     lake = tmp_path / "lake"
     lake.mkdir()
     (lake / "lake.json").write_text('{"format_version": 1}')
     file.write_text(f'[clusters.tiny]\nid = "{MINI}"\nowner = "us"\n')
     words = ["clusters", "--lake", str(lake), "--config", str(file), "--format", "json"]
     assert main(words) == main(words) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[0])
-    assert (told["name"], told["cluster_id"], told["owner"], told["captures"]) == ("tiny", MINI, "us", 0)
+    row = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert (row["name"], row["cluster_id"], row["owner"], row["captures"]) == (
+        "tiny",
+        MINI,
+        "us",
+        0,
+    )
     assert len(list((lake / "cluster_names/_delta_log").glob("*.json"))) == 1
     file.write_text('[clusters.other]\nid = "X"\n')
     assert main(words) == 0
@@ -169,7 +174,7 @@ def test_clusters_are_named_in_the_lake(
 
 
 @pytest.mark.usefixtures("spark")
-def test_clusters_and_metrics_say_what_could_not_be_derived(
+def test_clusters_and_metrics_report_failed_derivations(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "lake.json").write_text('{"format_version": 1}')
@@ -181,8 +186,8 @@ def test_clusters_and_metrics_say_what_could_not_be_derived(
     captures = [a_row(CAPTURES, cluster_id=c, capture_id=c, captured_at=NOON) for c in "ab"]
     put_rows(tmp_path, CAPTURES, captures, by="cluster_id")
     assert main(["clusters", "--lake", str(tmp_path), "--format", "json"]) == 0
-    told = map(json.loads, capsys.readouterr().out.splitlines())
-    assert {row["cluster_id"]: row["failure"] for row in told} == {"a": None, "b": "OverflowError"}
+    clusters = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {row["cluster_id"]: row["failure"] for row in clusters} == {"a": None, "b": "OverflowError"}
     samples = {tuple(s.labels.items()): s.value for s in failure_samples(tmp_path)}
     assert samples == {(("cluster_id", "a"),): 0, (("cluster_id", "b"),): 1}
 
@@ -197,7 +202,7 @@ def test_every_verb_takes_settings_and_has_examples(verb: str, capsys: pytest.Ca
     assert f"kraftlake {verb}" in shown.split("examples:")[1]
 
 
-def test_a_log_in_lines_of_json(tmp_path: Path) -> None:
+def test_a_log_of_json_lines(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     progress = Progress(log)
     with progress.stage("scan", "3 files"):
