@@ -364,10 +364,6 @@ def send(replica: Replica, destination: int, body: Request) -> Step:
     return Step(after, messages=(RaftMessage(replica.key.id, destination, correlation_id, body),))
 
 
-def with_state(replica: Replica, state: State) -> Replica:
-    return replace(replica, state=state)
-
-
 def random_below(replica: Replica, bound: int) -> tuple[Replica, int]:
     """A number from 0 up to `bound` (exclusive) that the replica's own sequence gives next."""
     following = zlib.crc32(replica.random.to_bytes(8, "big"))

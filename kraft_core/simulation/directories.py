@@ -1,13 +1,14 @@
-"""A simulated replica as a controller directory: segments, checkpoints and side files with real bytes.
+"""Simulated replicas as controller directories: segments, checkpoints and side files as Kafka writes them.
 
-The layout is Kafka's metadata.log.dir (KafkaRaftLog, FileQuorumStateStore). Data batches hold NoOpRecords;
-ticks are milliseconds after START_TIME.
+The layout is Kafka's metadata.log.dir (KafkaRaftLog, FileQuorumStateStore). Data batches hold NoOpRecords. A
+tick is a millisecond after START_TIME (ms since the epoch).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot
 from kraft_core.raft.voters import VoterSet
+from kraft_core.simulation.quorum import SimulatedQuorum
 
 START_TIME = 1_700_000_000_000
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -37,11 +39,20 @@ Ticks = Mapping[tuple[int, int], int]
 _NO_OP = next(message for message in METADATA_RECORDS if message.name == "NoOpRecord")
 
 
-def write_directory(replica: Replica, appended_at: Ticks, snapshotted_at: Ticks, path: Path) -> None:
-    """Write the replica below `path`, which is made.
+def write_directories(quorum: SimulatedQuorum, path: Path) -> None:
+    """Write every replica as it is now to `path`/node-N, with a capture.json of the present tick."""
+    captured_at = datetime.fromtimestamp((START_TIME + quorum.now) / 1000, UTC)
+    for node, replica in quorum.replicas.items():
+        directory = path / f"node-{node}"
+        write_directory(replica, quorum.appended_at, quorum.snapshotted_at, directory)
+        (directory / "capture.json").write_text(json.dumps({"captured_at": captured_at.isoformat()}))
 
-    `appended_at`: the tick of each batch by (base offset, epoch), `snapshotted_at` of each snapshot by (end
-    offset, epoch), as simulation.Quorum keeps them.
+
+def write_directory(replica: Replica, appended_at: Ticks, snapshotted_at: Ticks, path: Path) -> None:
+    """Write the replica to `path`, which must not hold a log yet (FileExistsError).
+
+    appended_at: the tick of each batch by (base offset, leader epoch); snapshotted_at: of each snapshot by
+    (end offset, leader epoch).
     """
     log_dir = path / LOG_DIR
     log_dir.mkdir(parents=True)
@@ -54,7 +65,7 @@ def write_directory(replica: Replica, appended_at: Ticks, snapshotted_at: Ticks,
     for snapshot in replica.log.snapshots:
         name = f"{snapshot.end_offset:020}-{snapshot.leader_epoch:010}.checkpoint"
         written_at = START_TIME + snapshotted_at.get((snapshot.end_offset, snapshot.leader_epoch), 0)
-        content = snapshot_bytes(snapshot, _time_below(snapshot, appended_at), written_at)
+        content = snapshot_bytes(snapshot, _last_contained_time(snapshot, appended_at), written_at)
         (log_dir / name).write_bytes(content)
 
 
@@ -93,15 +104,17 @@ def _segments(replica: Replica, appended_at: Ticks) -> list[tuple[int, bytes]]:
     written: list[tuple[int, bytes]] = []
     for base, end in pairwise([*bases, replica.log.end_offset]):
         batches = replica.log.batches.starting_at(base).truncated(end)
-        written.append((base, b"".join(batch_bytes(batch, _time(batch, appended_at)) for batch in batches)))
+        written.append(
+            (base, b"".join(batch_bytes(batch, _append_time(batch, appended_at)) for batch in batches))
+        )
     return written
 
 
-def _time(batch: Batch, appended_at: Ticks) -> int:
+def _append_time(batch: Batch, appended_at: Ticks) -> int:
     return START_TIME + appended_at[batch.base_offset, batch.leader_epoch]
 
 
-def _time_below(snapshot: Snapshot, appended_at: Ticks) -> int:
+def _last_contained_time(snapshot: Snapshot, appended_at: Ticks) -> int:
     """When the last record under the snapshot was appended; 0 for the bootstrap checkpoint."""
     times = [
         tick
@@ -112,7 +125,7 @@ def _time_below(snapshot: Snapshot, appended_at: Ticks) -> int:
 
 
 def batch_bytes(batch: Batch, timestamp: int) -> bytes:
-    """The batch as the leader writes it: its control records, or as many NoOpRecords as it has offsets."""
+    """The batch as the leader writes it: its control records, or a NoOpRecord for each of its offsets."""
     if batch.control_records:
         records = [
             _control(record.offset, timestamp, *_control_value(record.value))
@@ -128,7 +141,7 @@ def batch_bytes(batch: Batch, timestamp: int) -> bytes:
 def snapshot_bytes(snapshot: Snapshot, last_contained_log_timestamp: int, timestamp: int) -> bytes:
     """A checkpoint: header, kraft.version and voters in one control batch, the footer in another.
 
-    Both times in ms; `timestamp`: when it is written.
+    timestamp: when it is written. Both times in ms since the epoch.
     """
     header = {"version": 0, "lastContainedLogTimestamp": last_contained_log_timestamp}
     values: list[tuple[int, dict[str, Any]]] = [(SNAPSHOT_HEADER, header)]

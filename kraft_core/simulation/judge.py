@@ -1,6 +1,6 @@
-"""The rules of raft/invariants over a simulated quorum, after every step.
+"""Judges every step of a simulated quorum by the rules of raft.invariants and raft.quorum_invariants.
 
-The judge remembers what leaders called committed; the rest it reads from the replicas before and after.
+The judge remembers what leaders have committed; the rest it reads from the replicas before and after a step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """The first broken rule of a run (0: a process ended), and where."""
+    """The first broken rule of a run (0: a process ended), its step and node."""
 
     step: int
     node: int
@@ -29,7 +29,7 @@ class BrokenRule:
 
 
 class Judge:
-    """Keeps what is known of one quorum; `tolerated` rules are not failures."""
+    """Judges one quorum from its first step on. `tolerated` rules are not failures."""
 
     def __init__(self, tolerated: frozenset[int]) -> None:
         self.tolerated = tolerated
@@ -45,7 +45,7 @@ class Judge:
         return Committed(ReplicaLog(batches=Batches(self.committed)), self.committed_end)
 
     def lose_disk(self, replica: Replica) -> None:
-        """What it held did count for a majority; that its loss may lose records is no fault of the quorum."""
+        """Its log still counts towards a majority: records lost with a disk are not the quorum's fault."""
         self.lost_disks[replica.key] = replica.log
 
     def judge(
@@ -74,7 +74,7 @@ class Judge:
             yield from invariants.starts_under_a_snapshot(after.log)
 
     def _one_leader(self, before: Replica, after: Replica) -> Iterator[Violation]:
-        """Rules 1 and 7, as an epoch begins."""
+        """Rules 1 and 7, at the beginning of an epoch."""
         if not isinstance(after.state, Leader):
             return
         known = self.leaders.setdefault(after.epoch, after.key)
@@ -84,10 +84,10 @@ class Judge:
             yield from quorum_invariants.leader_is_complete(after.log, self._committed())
 
     def _commit(self, before: Replica, outcome: Step, replicas: Mapping[int, Replica]) -> Iterator[Violation]:
-        """Rules 4, 6, 8 and 9, where a leader's watermark moves.
+        """Rules 4, 6, 8 and 9, where a leader's high watermark moves.
 
-        A sole voter commits in the step that elects it, a leader that was removed resigns in the one that
-        commits its removal.
+        A sole voter commits in the step that elects it; a removed leader resigns in the step that commits its
+        removal.
         """
         after = outcome.replica
         leader = before.state if isinstance(before.state, Leader) else after.state
@@ -102,9 +102,9 @@ class Judge:
         logs = self.lost_disks | {replica.key: replica.log for replica in replicas.values()}
         claimed = Committed(reached, moved[-1])
         yield from quorum_invariants.majority_holds(logs, claimed, _sets_in_force(reached))
-        yield from self._take_over(after, moved[-1])
+        yield from self._remember_committed(after, moved[-1])
 
-    def _take_over(self, leader: Replica, watermark: int) -> Iterator[Violation]:
+    def _remember_committed(self, leader: Replica, watermark: int) -> Iterator[Violation]:
         known = {batch.base_offset: batch for batch in self.committed}
         for batch in leader.log.batches.truncated(watermark):
             other = known.get(batch.base_offset, batch)
@@ -142,7 +142,7 @@ class Judge:
 
 
 def _sets_in_force(log: ReplicaLog) -> tuple[VoterSet, ...]:
-    """By the log: the newest set and the one before it, or the static one."""
+    """The newest voter set of the log and its predecessor, or the static set."""
     voters = controls_of_log(log).voters
     newest = [entry for _, entry in voters.sets.entries[-2:]]
     return tuple(newest) or ((voters.static,) if voters.static else ())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from kraft_core.simulation.simulation import Setup, SimulatedQuorum, SimulatedRun, random_run
+from kraft_core.simulation.quorum import SimulatedQuorum
+from kraft_core.simulation.runs import SimulatedRun, random_run
+from kraft_core.simulation.setup import Setup
 from tests.bench.frame import Bench, Row
 
 VOTERS = (1, 3, 5, 7)

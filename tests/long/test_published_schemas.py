@@ -20,8 +20,8 @@ import pytest
 
 from kraft_core.messages.control import CONTROL_RECORDS
 from kraft_core.messages.metadata import METADATA_RECORDS, by_api_key
-from kraft_core.messages.quorum_state import QUORUM_STATE
 from kraft_core.messages.schema import ZERO_VALUES, Field, Message, Versions
+from tests.kraft_core.messages.quorum_state import QUORUM_STATE
 
 pytestmark = pytest.mark.long
 

@@ -12,7 +12,8 @@ import pytest
 
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.format.segment import scan
-from kraft_core.simulation.simulation import Setup, random_run, simulate
+from kraft_core.simulation.runs import random_run, simulate
+from kraft_core.simulation.setup import Setup
 from tests.kraft_core.simulation.test_directories import write_quorum
 from tests.long.live_quorum import kafka_tools
 

@@ -1,16 +1,14 @@
-"""Simulated quorums as controller directories, read by `kraftlake run`: the tables tell what really happened.
+"""Simulated quorums as controller directories, read by `kraftlake run`: the tables agree with the simulation.
 
-The simulation knows who led, what was committed and when; captures of some moments of it may prove less, but
+The simulation knows who led, what was committed and when; captures of some moments may prove less, but
 nothing else.
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,11 @@ import pytest
 from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.voters import VoterSet
-from kraft_core.simulation.directories import START_TIME, write_directory
-from kraft_core.simulation.simulation import Action, Elapse, Setup, SimulatedQuorum, random_run
+from kraft_core.simulation.actions import Action, Elapse
+from kraft_core.simulation.directories import START_TIME, write_directories
+from kraft_core.simulation.quorum import SimulatedQuorum
+from kraft_core.simulation.runs import random_run
+from kraft_core.simulation.setup import Setup
 from tests.jobs.lakes import run
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import exists, rows_with
@@ -53,7 +54,6 @@ class Truth:
     held: batches of each captured (node, directory), over all captures.
     """
 
-    cluster_id: str
     quorum: SimulatedQuorum
     times: list[int] = field(default_factory=list)
     committed_ends: list[int] = field(default_factory=list)
@@ -67,15 +67,15 @@ class Truth:
             self.committed_ends.append(self.quorum.judge.committed_end)
 
     def capture(self, path: Path) -> None:
-        at = datetime.fromtimestamp((START_TIME + self.quorum.now) / 1000, UTC)
+        write_directories(self.quorum, path / self.cluster_id)
         for node, replica in self.quorum.replicas.items():
-            folder = path / self.cluster_id / f"node-{node}"
-            named, quorum = replace(replica, cluster_id=self.cluster_id), self.quorum
-            write_directory(named, quorum.appended_at, quorum.snapshotted_at, folder)
-            (folder / "capture.json").write_text(json.dumps({"captured_at": at.isoformat()}))
             held = self.held.setdefault((node, str(replica.key.directory_id)), set())
             held |= {(b.base_offset, b.leader_epoch, b.last_offset) for b in replica.log.batches}
         self.act([Elapse(1)])  # what follows is later than the capture
+
+    @property
+    def cluster_id(self) -> str:
+        return self.quorum.setup.cluster_id
 
     @property
     def committed(self) -> dict[tuple[int, int], Batch]:
@@ -92,14 +92,14 @@ class Truth:
 
 
 @pytest.fixture(scope="module")
-def told(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Truth]]:
+def simulated_lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Truth]]:
     """The lake of captures of ten moments, the odd ones read last, and what the simulations knew."""
     assert spark is not None  # the session that the runs find open
     path = tmp_path_factory.mktemp("simulated")
     truths: list[Truth] = []
-    for nth, setup in enumerate(SETUPS):
+    for setup in SETUPS:
         actions = random_run(setup, 300).actions
-        truth = Truth(f"simulated-quorum-{nth}", Controllers(setup))
+        truth = Truth(Controllers(setup))
         for moment in range(MOMENTS):
             truth.act(actions[moment * len(actions) // MOMENTS : (moment + 1) * len(actions) // MOMENTS])
             truth.capture(path / ("odd" if moment % 2 else "even") / str(moment))
@@ -111,8 +111,8 @@ def told(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, li
 
 
 @pytest.mark.long
-def test_every_batch_is_told(told: tuple[Path, list[Truth]]) -> None:
-    lake, truths = told
+def test_every_captured_batch_is_in_the_lake(simulated_lake: tuple[Path, list[Truth]]) -> None:
+    lake, truths = simulated_lake
     for truth in truths:
         found: dict[tuple[int, str], set[tuple[int, int, int]]] = {key: set() for key in truth.held}
         columns = ["node_id", "directory_id", "base_offset", "leader_epoch", "last_offset"]
@@ -123,8 +123,8 @@ def test_every_batch_is_told(told: tuple[Path, list[Truth]]) -> None:
 
 
 @pytest.mark.long
-def test_who_led_is_told(told: tuple[Path, list[Truth]]) -> None:
-    lake, truths = told
+def test_leaders_are_the_true_ones(simulated_lake: tuple[Path, list[Truth]]) -> None:
+    lake, truths = simulated_lake
     for truth in truths:
         rows = rows_with(lake, EPOCHS, cluster_id=[truth.cluster_id])
         leaders = {row["leader_epoch"]: row["leader_id"] for row in rows}
@@ -137,8 +137,10 @@ def test_who_led_is_told(told: tuple[Path, list[Truth]]) -> None:
 
 
 @pytest.mark.long
-def test_nothing_is_called_committed_or_truncated_that_is_not(told: tuple[Path, list[Truth]]) -> None:
-    lake, truths = told
+def test_nothing_is_called_committed_or_truncated_that_is_not(
+    simulated_lake: tuple[Path, list[Truth]],
+) -> None:
+    lake, truths = simulated_lake
     proven = truncated = 0
     for truth in truths:
         committed, end = truth.committed, truth.quorum.judge.committed_end
@@ -161,8 +163,8 @@ def test_nothing_is_called_committed_or_truncated_that_is_not(told: tuple[Path, 
 
 
 @pytest.mark.long
-def test_voter_sets_are_those_of_the_logs(told: tuple[Path, list[Truth]]) -> None:
-    lake, truths = told
+def test_voter_sets_are_those_of_the_logs(simulated_lake: tuple[Path, list[Truth]]) -> None:
+    lake, truths = simulated_lake
     statuses: set[str] = set()
     for truth in truths:
         sets = {
@@ -191,9 +193,9 @@ def test_voter_sets_are_those_of_the_logs(told: tuple[Path, list[Truth]]) -> Non
 
 
 @pytest.mark.long
-def test_bounds_hold_the_high_watermark(told: tuple[Path, list[Truth]]) -> None:
+def test_bounds_hold_the_high_watermark(simulated_lake: tuple[Path, list[Truth]]) -> None:
     """A static quorum's observers hold what leaders committed; only lawful leaders are simulated."""
-    lake, truths = told
+    lake, truths = simulated_lake
     for truth in truths:
         rows = rows_with(lake, HIGH_WATERMARKS, cluster_id=[truth.cluster_id])
         assert rows
@@ -208,8 +210,8 @@ def test_bounds_hold_the_high_watermark(told: tuple[Path, list[Truth]]) -> None:
 
 
 @pytest.mark.long
-def test_no_rule_is_found_broken(told: tuple[Path, list[Truth]]) -> None:
-    lake, _ = told
+def test_no_rule_is_found_broken(simulated_lake: tuple[Path, list[Truth]]) -> None:
+    lake, _ = simulated_lake
     if exists(lake, FINDINGS):
         errors = [row["sentence"] for row in rows_with(lake, FINDINGS) if row["severity"] == "error"]
         assert errors == []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_core.simulation.shrinking import report, shrink
-from kraft_core.simulation.simulation import random_run, simulate
+from kraft_core.simulation.runs import random_run, report, shrink, simulate
 from tests.kraft_core.simulation.test_simulation import setup
 
 STEPS = 100_000

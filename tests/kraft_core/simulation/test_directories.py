@@ -8,14 +8,15 @@ import pytest
 
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.raft.reading import read_batches, read_snapshot
-from kraft_core.simulation.directories import write_directory
-from kraft_core.simulation.simulation import Setup, SimulatedQuorum, random_run, simulate
+from kraft_core.simulation.directories import write_directories
+from kraft_core.simulation.quorum import SimulatedQuorum
+from kraft_core.simulation.runs import random_run, simulate
+from kraft_core.simulation.setup import Setup
 
 
 def write_quorum(quorum: SimulatedQuorum, path: Path) -> list[ControllerDir]:
     """The directories of every node, in the order of the nodes."""
-    for node, replica in quorum.replicas.items():
-        write_directory(replica, quorum.appended_at, quorum.snapshotted_at, path / f"node-{node}")
+    write_directories(quorum, path)
     return list(find_controller_dirs([path]).directories)
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kraft_core.protocol.roles import Role, is_lawful
-from kraft_core.simulation.shrinking import report, shrink
-from kraft_core.simulation.simulation import Setup, SimulatedQuorum, SimulatedRun, random_run, simulate
+from kraft_core.simulation.quorum import SimulatedQuorum
+from kraft_core.simulation.runs import SimulatedRun, random_run, report, shrink, simulate
+from kraft_core.simulation.setup import Setup
 
 # What Kafka believes, and what it then writes into snapshots: the stale set itself, not what comes of it.
 STALENESS = frozenset({16, 17})
@@ -42,7 +43,7 @@ def test_the_same_run_takes_the_same_steps() -> None:
     assert (one.steps, one.history) == (other.steps, other.history)
 
 
-def test_a_quorum_in_peace_elects_commits_and_keeps_its_leader() -> None:
+def test_a_quorum_without_faults_elects_a_leader_and_commits() -> None:
     quorum = simulate(SimulatedRun(Setup(1, voters=3), random_run(Setup(1), 0).actions)).quorum
     leader = quorum.leader()
     assert leader is not None
