@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, label
 from kraft_core.findings.facts import LogOrderFault, UnreadableBytes
-from kraft_core.findings.finding import ORDERED, READABLE, Breach, Severity
+from kraft_core.findings.finding import Breach, Severity
 from kraft_core.findings.view import ClusterView
+from kraft_core.raft.rules import ORDERED, READABLE
 
 
 def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:

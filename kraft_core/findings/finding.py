@@ -22,11 +22,6 @@ from kraft_core.raft.voters import ReplicaKey
 Severity = Literal["error", "warning"]
 Part = int | str | None
 
-READABLE = Rule(
-    0, "bytes_are_readable", "every captured byte can be read", "Kafka's record format, version 2"
-)
-ORDERED = Rule(0, "batches_follow_each_other", "a log has neither holes nor repetitions", "KIP-595, Fetch")
-
 
 @dataclass(frozen=True, slots=True)
 class Breach:

@@ -1,7 +1,7 @@
 """All rules over one cluster's captures.
 
-RULES_OF and LOG_RULES_OF name the functions of each rule's number: the one place to look where a rule lives.
-What a rule demands, and where that is written, is in raft.rules.
+raft.rules says of each number what it demands, where that is written, and which function here judges it;
+RULES_OF and LOG_RULES_OF are those functions.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     18: (snapshot_rules.snapshots_are_aligned,),
     22: (snapshot_rules.snapshots_equal_the_replay,),
     23: (election_rules.leader_change_names_the_set,),
+    24: (watermark_rules.leader_outside_voters_is_not_counted,),
 }
 
 _NO_FACTS = RuleFacts()

@@ -87,18 +87,18 @@ def one_voter_at_a_time(log: ReplicaLog) -> Iterator[Violation]:
 
 
 def kraft_version_allows_voters(log: ReplicaLog) -> Iterator[Violation]:
-    """Rule 15; skipped until the log or a snapshot tells the version."""
-    level = 0 if _begins_at_zero(log) else None
-    snapshots = {snapshot.end_offset - 1: snapshot for snapshot in log.snapshots}
-    for batch in log.batches:
-        level = _snapshot_level(snapshots, batch.base_offset, level)
-        for record in batch.control_records:
-            if isinstance(record.value, KRaftVersion):
-                if level is not None and record.value.level < level:
-                    yield _record_at(15, batch, record, f"lowers kraft.version from {level}")
-                level = record.value.level
-            elif isinstance(record.value, VoterSet) and level == 0:
-                yield _record_at(15, batch, record, "is a VotersRecord under kraft.version 0")
+    """Rule 15; skipped where neither the log nor a snapshot says which kraft.version is in force."""
+    yield from kraft_version_never_falls(log)
+    for batch, record, level in _with_kraft_version(log):
+        if isinstance(record.value, VoterSet) and level == 0:
+            yield _record_at(15, batch, record, "is a VotersRecord under kraft.version 0")
+
+
+def kraft_version_never_falls(log: ReplicaLog) -> Iterator[Violation]:
+    """Rule 26, reported as a part of rule 15."""
+    for batch, record, level in _with_kraft_version(log):
+        if isinstance(record.value, KRaftVersion) and level is not None and record.value.level < level:
+            yield _record_at(15, batch, record, f"lowers kraft.version from {level}")
 
 
 def kafka_goes_by_its_log(replica: EmulatedReplica) -> Iterator[Violation]:
@@ -194,6 +194,13 @@ def judged_election(
     if named != voters.ids:
         detail = f"names the voters {list(named)} where the log has {list(voters.ids)}"
         yield Violation(23, offset, leader_epoch, detail)
+    yield from granting_voters_are_a_majority(leader_epoch, offset, change, voters)
+
+
+def granting_voters_are_a_majority(
+    leader_epoch: int, offset: int, change: LeaderChange, voters: VoterSet
+) -> Iterator[Violation]:
+    """Rule 25, reported as a part of rule 23: who granted the vote and is no voter does not count."""
     granting = {voter.id for voter in change.granting_voters} & set(voters.ids)
     if len(granting) < voters.majority:
         detail = f"was granted by {sorted(granting)} of {list(voters.ids)}, which is no majority"
@@ -222,6 +229,18 @@ def _control_records(log: ReplicaLog) -> Iterator[tuple[Batch, ControlRecord, Vo
             yield batch, record, written or _carried(log, record.offset)
             if isinstance(record.value, VoterSet):
                 written = record.value
+
+
+def _with_kraft_version(log: ReplicaLog) -> Iterator[tuple[Batch, ControlRecord, int | None]]:
+    """Each control record with its batch and the kraft.version in force just below it, None where unknown."""
+    level = 0 if _begins_at_zero(log) else None
+    snapshots = {snapshot.end_offset - 1: snapshot for snapshot in log.snapshots}
+    for batch in log.batches:
+        level = _snapshot_level(snapshots, batch.base_offset, level)
+        for record in batch.control_records:
+            yield batch, record, level
+            if isinstance(record.value, KRaftVersion):
+                level = record.value.level
 
 
 def _carried(log: ReplicaLog, offset: int) -> VoterSet | None:

@@ -104,10 +104,29 @@ def majority_holds(logs: Logs, committed: Committed, sets: tuple[VoterSet, ...])
     last = committed.log.batches.truncated(committed.end_offset).last
     if last is None:
         return
-    holders = [key for key, log in logs.items() if _has(log, last) or log.start_offset >= last.end_offset]
+    holders = _holders(logs, last)
     if not any(_counted(voters, holders) >= voters.majority for voters in sets):
         detail = f"is called committed and held by {[key.id for key in holders]} alone"
         yield Violation(8, last.base_offset, last.leader_epoch, detail)
+
+
+def leader_outside_voters_is_not_counted(
+    leader: ReplicaKey, logs: Logs, committed: Committed, sets: tuple[VoterSet, ...]
+) -> Iterator[Violation]:
+    """Rule 24: no majority of one of the `sets` holds it, but one does if a leader outside the set counts.
+
+    `sets`: those the leader can have counted by when the high watermark was reached.
+    """
+    last = committed.log.batches.truncated(committed.end_offset).last
+    if last is None or not list(majority_holds(logs, committed, sets)):
+        return
+    holders = _holders(logs, last)
+    for voters in sets:
+        if voters.voter_for(leader) is None and _counted(voters, holders) + 1 >= voters.majority:
+            holding = [key.id for key in holders if voters.voter_for(key) is not None]
+            detail = f"is held by at most {holding} of {list(voters.ids)}, no majority without it"
+            yield Violation(24, last.base_offset, last.leader_epoch, detail)
+            return
 
 
 def high_watermark_is_in_epoch(leader: ReplicaLog, epoch_start_offset: int) -> Iterator[Violation]:
@@ -140,6 +159,11 @@ def _by_place(log: ReplicaLog) -> dict[tuple[int, int], Batch]:
 
 def _has(log: ReplicaLog, batch: Batch) -> bool:
     return log.batches.holding(batch.base_offset) == batch
+
+
+def _holders(logs: Logs, last: Batch) -> list[ReplicaKey]:
+    """Who holds a batch, in its log or in a snapshot that the log begins under."""
+    return [key for key, log in logs.items() if _has(log, last) or log.start_offset >= last.end_offset]
 
 
 def _counted(voters: VoterSet, holders: list[ReplicaKey]) -> int:

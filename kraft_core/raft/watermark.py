@@ -2,9 +2,9 @@
 
 KIP-595: the leader learns each follower's log end from its fetch offsets; the high watermark is the highest
 offset that a majority has reached. It is exposed only once it passes the start of the leader's own epoch, for
-an older epoch's record that a majority holds can still be overwritten (Raft, figure 8). KIP-853: the set of
-voters may change under way; the high watermark never goes back for that, and a leader that is no voter does
-not count itself. Source of the finer points: Kafka's LeaderState.
+an older epoch's record that a majority holds can still be overwritten (Raft, figure 8). KIP-853: the voter
+set may change while a leader leads; the high watermark never goes back for that, and a leader outside the set
+does not count itself. Source of the details: Kafka's LeaderState.
 """
 
 from __future__ import annotations
@@ -56,6 +56,15 @@ def majority_end_offset(end_offsets: Iterable[int | None]) -> int | None:
     return descending[len(descending) // 2] if descending else None
 
 
+def counted_end_offsets(progress: LeaderProgress) -> tuple[int | None, ...]:
+    """The log ends that count for the high watermark: one per voter, None while it is unknown.
+
+    Rule 24: a leader that its own VotersRecord removed is an observer here and does not count itself
+    (KIP-853, High watermark), though it holds everything and still leads until the removal commits.
+    """
+    return tuple(voter.end_offset for voter in progress.voters)
+
+
 def begin_leading(leader: ReplicaKey, epoch_start_offset: int, voters: VoterSet) -> LeaderProgress:
     """The view of a new leader: nobody's log end is known, and so no high watermark."""
     entries = tuple(ReplicaProgress(voter.key, has_acknowledged=voter.matches(leader)) for voter in voters)
@@ -91,7 +100,7 @@ def follower_fetched(progress: LeaderProgress, replica: ReplicaKey, offset: int)
 
 
 def _advanced(progress: LeaderProgress) -> LeaderProgress:
-    reached = majority_end_offset(voter.end_offset for voter in progress.voters)
+    reached = majority_end_offset(counted_end_offsets(progress))
     if reached is None or reached <= progress.epoch_start_offset:
         return progress
     return replace(progress, high_watermark=max(reached, progress.high_watermark or 0))

@@ -84,7 +84,7 @@ class Judge:
             yield from quorum_invariants.leader_is_complete(after.log, self._committed())
 
     def _commit(self, before: Replica, outcome: Step, replicas: Mapping[int, Replica]) -> Iterator[Violation]:
-        """Rules 4, 6, 8 and 9, where a leader's high watermark moves.
+        """Rules 4, 6, 8, 9 and 24, where a leader's high watermark moves.
 
         A sole voter commits in the step that elects it; a removed leader resigns in the step that commits its
         removal.
@@ -101,7 +101,11 @@ class Judge:
         yield from quorum_invariants.high_watermark_is_in_epoch(reached, start)
         logs = self.lost_disks | {replica.key: replica.log for replica in replicas.values()}
         claimed = Committed(reached, moved[-1])
-        yield from quorum_invariants.majority_holds(logs, claimed, _sets_in_force(reached))
+        sets = _sets_in_force(reached)
+        yield from quorum_invariants.majority_holds(logs, claimed, sets)
+        yield from quorum_invariants.leader_outside_voters_is_not_counted(
+            leader.progress.leader, logs, claimed, sets[-1:]
+        )
         yield from self._remember_committed(after, moved[-1])
 
     def _remember_committed(self, leader: Replica, watermark: int) -> Iterator[Violation]:

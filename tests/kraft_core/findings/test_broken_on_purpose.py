@@ -183,6 +183,14 @@ def removed_leader_goes_on(captures: Captures) -> None:
         node.edit_batch(lone(node, 795), lambda header, _, value=left: voters_batch(header, value))
 
 
+def removed_leader_counts_itself(captures: Captures) -> None:
+    """Leader 2 removes itself in epoch 3; of the other voters, 1 and 3, only 1 has stored more than 480."""
+    for node in captures.nodes(AFTER):
+        left = without(2)(voters_of(node, 28))
+        node.edit_batch(lone(node, 400), lambda header, _, value=left: voters_batch(header, value))
+    captures.node(AFTER, 3).truncate(480)
+
+
 def quorum_state_behind(captures: Captures) -> None:
     captures.node(AFTER, 2).set_quorum_state(leaderEpoch=1, leaderId=-1)
 
@@ -281,6 +289,7 @@ TABLE = (
     Row(21, (AFTER,), quorum_state_behind, (None, (3,))),
     Row(22, (AFTER,), checkpoint_without_a_record, (324, (1,))),
     Row(23, (AFTER,), foreign_voters_in_leader_change, (352, (3,))),
+    Row(24, (AFTER,), removed_leader_counts_itself, (499, (3,)), observed=(3, 2, (500,))),
 )
 
 
@@ -305,7 +314,7 @@ def test_a_broken_rule_is_found_and_nothing_else(row: Row, tmp_path: Path) -> No
 
 
 def test_every_rule_has_a_row() -> None:
-    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == set(range(24))
+    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == set(range(25))
 
 
 # --- small tools ----------------------------------------------------------------------------------

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraft_core.findings.finding import ORDERED, READABLE
-from kraft_core.raft.rules import RULES
+from kraft_core.raft.rules import ORDERED, READABLE, RULES
 
 PAGE = Path(__file__).parents[3] / "docs/findings.md"
 
@@ -13,4 +12,16 @@ PAGE = Path(__file__).parents[3] / "docs/findings.md"
 def test_the_page_lists_the_rules() -> None:
     lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ") and line[2].isdigit()]
     rules = (READABLE, ORDERED, *RULES.values())
-    assert lines == [f"| {r.number} | {r.name} | {r.demands} | {r.source} |" for r in rules]
+    with_findings = [rule for rule in rules if rule.finding and rule.reported_as is None]
+    others = [rule for rule in rules if rule not in with_findings]
+    assert lines == [
+        *(f"| {r.number} | {r.name} | {r.demands} | {r.source} |" for r in with_findings),
+        *(
+            f"| {r.number} | {r.name} | {r.demands} | {r.source} | {_where(r.reported_as, r.note)} |"
+            for r in others
+        ),
+    ]
+
+
+def _where(reported_as: int | None, note: str) -> str:
+    return note if reported_as is None else f"reported as rule {reported_as}"

@@ -227,3 +227,18 @@ def test_a_change_before_the_epochs_commit_breaks_rule_14() -> None:
         assert [found.rule for found in between.changes_follow_a_commit(leader, 3, change)] == expected
     upgrade = (batch(6, 2, KRaftVersion(1), ABC), batch(8, 2))
     assert list(between.changes_follow_a_commit(HEALTHY, 3, upgrade)) == []
+
+
+def test_a_leader_outside_the_voters_that_counts_itself_breaks_rule_24() -> None:
+    left = VoterSet.of((B, C))
+    logs, claimed = keyed(HEALTHY, HEALTHY, log_of(FIRST)), Committed(HEALTHY, 6)
+
+    def broken_rules(leader: Voter, voters: VoterSet, logs: between.Logs) -> list[int]:
+        violations = between.leader_outside_voters_is_not_counted(leader.key, logs, claimed, (voters,))
+        return [found.rule for found in violations]
+
+    assert broken_rules(A, left, logs) == [24]
+    assert broken_rules(B, left, logs) == []  # a voter counts itself: rule 8 alone
+    assert broken_rules(A, ABC, logs) == []
+    assert broken_rules(A, left, keyed(HEALTHY, HEALTHY, HEALTHY)) == []
+    assert broken_rules(A, left, keyed(HEALTHY, log_of(FIRST), log_of(FIRST))) == []  # none with it either
