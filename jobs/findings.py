@@ -106,9 +106,9 @@ def acknowledge(args: argparse.Namespace) -> int:
     code = None
     try:
         code = note(args.lake, named_finding(args), args.reason)
+        return code
     finally:
         lease.end(code)
-    return code
 
 
 def named_finding(args: argparse.Namespace) -> Row:

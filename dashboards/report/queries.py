@@ -184,7 +184,8 @@ def grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:
         [(column, how, LAST if how == "last" else None) for column, how in wanted.values()]
     )
     names = {f"{column}_{how}": name for name, (column, how) in wanted.items()}
-    return [{names.get(key, key): plain(value) for key, value in row.items()} for row in together.to_pylist()]
+    rows: Rows = together.to_pylist()
+    return [{names.get(key, key): plain(value) for key, value in row.items()} for row in rows]
 
 
 # A leader that is not known is told as such, not as the one before.

@@ -42,10 +42,10 @@ def finding(row: Row) -> list[Markup]:
     """A finding: the sentence, where, and its evidence to unfold."""
     where = []
     if row["first_offset"] is not None:
-        end = row["end_offset"]
-        many = end is not None and end - 1 > row["first_offset"]
-        last = f" to {number(end - 1)}" if many else ""
-        where.append(f"{'offsets' if many else 'offset'} {number(row['first_offset'])}{last}")
+        last = row["first_offset"] if row["end_offset"] is None else row["end_offset"] - 1
+        many = last > row["first_offset"]
+        to = f" to {number(last)}" if many else ""
+        where.append(f"{'offsets' if many else 'offset'} {number(row['first_offset'])}{to}")
     if row["leader_epochs"]:
         where.append(
             f"{'epoch' if len(row['leader_epochs']) == 1 else 'epochs'} {listed(row['leader_epochs'])}"

@@ -90,8 +90,8 @@ def joined(parts: Iterable[Row]) -> list[Row]:
         else:
             found.append(dict(piece))
     for span in found:
-        ends = span["to_at"] is not None and span["from_at"] is not None
-        span["under_ms"] = span["to_at"] - span["from_at"] if ends else None
+        begin, end = span["from_at"], span["to_at"]
+        span["under_ms"] = None if begin is None or end is None else end - begin
     return found
 
 

@@ -73,7 +73,7 @@ def write_all(lake: Lake, made: Sequence[Rewritten]) -> None:
 
 def write_rows(lake: Lake, table: Table, rows: list[Row] | pa.RecordBatchReader, condition: str) -> None:
     """Replace the rows of which the condition holds, without Spark where that can be."""
-    found = rows if isinstance(rows, pa.RecordBatchReader) else to_arrow(rows, table.schema)
+    found: Any = rows if isinstance(rows, pa.RecordBatchReader) else to_arrow(rows, table.schema)
     if delta_rs.is_written_here(lake.path, table):
         delta_rs.replace_where(lake.path, table, found, condition)
     else:

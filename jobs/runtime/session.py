@@ -70,7 +70,7 @@ def settings_in_force(own: Mapping[str, str]) -> dict[str, str]:
     """
     settings = _read_defaults() | dict(own)
     if _is_submitted():
-        SparkContext._ensure_initialized()
+        SparkContext._ensure_initialized()  # pyright: ignore[reportPrivateUsage]
         settings |= dict(SparkConf().getAll())
     return settings
 
@@ -109,7 +109,7 @@ def open_session(
 
 def _submitted_session(settings: dict[str, str], master: str | None) -> SparkSession:
     """The session of a program started by spark-submit, whose JVM is already running."""
-    SparkContext._ensure_initialized()
+    SparkContext._ensure_initialized()  # pyright: ignore[reportPrivateUsage]
     given = dict(SparkConf().getAll())
     missing = {k: v for k, v in settings.items() if k not in given and not k.startswith("spark.jars")}
     builder = SparkSession.builder.master(master) if master else SparkSession.builder

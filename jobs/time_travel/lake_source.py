@@ -197,14 +197,13 @@ def shown_by(pattern: tree.Path) -> Iterable[str]:
 
 
 def set_of_voters(row: Row) -> SetOfVoters:
-    voters = row["voters"]
-    known = row["source"] != "static" and voters is not None
+    voters = None if row["source"] == "static" else row["voters"]
     return SetOfVoters(
         offset=row["offset"],
         leader_epoch=row["leader_epoch"],
         timestamp=milliseconds(row["appended_at"]),
         source=row["source"],
-        voters=VoterSet.from_record({"voters": [voter_value(v) for v in voters]}) if known else None,
+        voters=None if voters is None else VoterSet.from_record({"voters": [voter_value(v) for v in voters]}),
         ids=tuple(row["voter_ids"]),
     )
 

@@ -99,7 +99,7 @@ def by_file(
     for first, end in pairwise(edges):
         if first == end:
             continue
-        source = sources[numbers[first]]
+        source = sources[int(numbers[first])]
         starts = addresses[first:end] - (source.address - source.start)
         yield source, starts, starts + sizes[first:end]
 

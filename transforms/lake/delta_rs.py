@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructType
 
 from transforms.lake.arrow_rows import arrow_schema, to_arrow
@@ -190,7 +190,7 @@ def is_loaded(lake: Path, table: Table, application: str) -> bool:
 
 def add_files(lake: Path, table: Table, files: Iterable[Row], application: str) -> None:
     """Make files that lie in a table's folder (rows of table_files.FILES) part of it, under a load's name."""
-    added = [
+    added: list[AddAction | RemoveAction] = [
         AddAction(f["path"], f["size_bytes"], {}, f["modified_ms"], data_change=True, stats=f["stats"])
         for f in files
     ]
@@ -227,7 +227,7 @@ def put_rows(lake: Path, table: Table, rows: Sequence[Row], by: str) -> None:
     then cannot compare with others.
     """
     values = {row[by] for row in rows}
-    held = rows_with(lake, table, **{by: values})
+    held = rows_with(lake, table, None, None, **{by: values})
     if held:
         wanted = {tuple(row[name] for name in table.key): row for row in (*held, *rows)}
         replace_where(lake, table, to_arrow(wanted.values(), table.schema), among_texts(by, values))
@@ -279,13 +279,13 @@ def write_row(lake: Path, table: Table, row: Row, **how: Any) -> None:
 
 def again_if_others_commit(write: Callable[[], object]) -> None:
     """Repeat a write from the newest version where delta-rs sees a conflict with a commit in between."""
-    for _ in range(ATTEMPTS):
+    for attempt in range(1, ATTEMPTS + 1):
         try:
             write()
             return
-        except CommitFailedError as error:
-            failed = error
-    raise failed
+        except CommitFailedError:
+            if attempt == ATTEMPTS:
+                raise
 
 
 def arrow_row(written: DeltaTable, row: Row) -> pa.Table:

@@ -217,7 +217,7 @@ def relation(suite: Suite, check: Check, frames: Frames, now: datetime) -> DataF
     used = {name: frame for name, frame in frames.items() if f"{{{name}}}" in check.rows}
     spark = next(iter(used.values())).sparkSession
     clock = f"TIMESTAMP '{now.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
-    return spark.sql(check.rows.replace("{now}", clock), **used)
+    return spark.sql(check.rows.replace("{now}", clock), args=None, **used)
 
 
 def keys(of: Iterable[Table], frames: Frames) -> DataFrame:
@@ -260,7 +260,7 @@ def metrics(
         numbers = dict(zip(names, row["numbers"], strict=True))
         found[row["check"]].append({"cluster_id": row["cluster_id"], **numbers})
     return [
-        pd.DataFrame(rows, columns=["cluster_id", *(e.name for e in check.expectations)])
+        pd.DataFrame(rows, columns=pd.Index(["cluster_id", *(e.name for e in check.expectations)]))
         for (_, check), rows in zip(checks, found, strict=True)
     ]
 
@@ -375,7 +375,7 @@ def great_expectations() -> tuple[Any, Any]:
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations as gx
 
-    context = gx.get_context(mode="ephemeral")
+    context: Any = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     return gx, context
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, StructType
 
 from kraft_core.findings.deviations import unlawful
 from kraft_core.findings.facts import SnapshotDeviation
@@ -79,7 +79,10 @@ CHECKED = pa.schema(
 def deviation_schema() -> StructType:
     """A row a thing that a checkpoint has otherwise: the fields of kraft_core.findings.facts, and whose."""
     columns = {f.name: f for f in SNAPSHOT_CHECKS.schema.fields}
-    inner = columns["deviations"].dataType.elementType
+    deviations = columns["deviations"].dataType
+    assert isinstance(deviations, ArrayType)
+    inner = deviations.elementType
+    assert isinstance(inner, StructType)
     return StructType([*(columns[name] for name in ("cluster_id", *KEY)), *inner.fields])
 
 

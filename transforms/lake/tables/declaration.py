@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from pyspark.sql.types import StructType, _parse_datatype_string
+from pyspark.sql.types import (
+    StructType,
+    _parse_datatype_string,  # pyright: ignore[reportPrivateUsage]
+)
 
 
 @dataclass(frozen=True, slots=True)
