@@ -11,16 +11,15 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, CapturedControlRecord, EpochRange, SnapshotFacts
 from kraft_core.evidence.states import record_set
 from kraft_core.findings.facts import BatchConflict
-from kraft_core.raft import batches as engine
-from kraft_core.raft.batches import Batch, Batches, KRaftVersion, LeaderChange
+from kraft_core.raft.batches import Batch, Batches, ControlRecord
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.log import ReplicaLog, Segment, Snapshot
+from kraft_core.raft.reading import control_record
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 
@@ -151,24 +150,11 @@ def _control_batches(records: tuple[CapturedControlRecord, ...]) -> dict[int, li
     return found
 
 
-def _value(record: CapturedControlRecord) -> engine.ControlRecord | None:
-    if record.value is None:
+def _value(record: CapturedControlRecord) -> ControlRecord | None:
+    """The record as the engine's value, None if it cannot be read or names no voters."""
+    if record.value is None or (record.type == "KRaftVoters" and record_set(record) is None):
         return None
-    if record.type == "LeaderChange":
-        return engine.ControlRecord(record.offset, leader_change(record.value))
-    if record.type == "KRaftVersion":
-        return engine.ControlRecord(record.offset, KRaftVersion(record.value["kRaftVersion"]))
-    voters = record_set(record)
-    return engine.ControlRecord(record.offset, voters.voters) if voters else None
-
-
-def leader_change(value: dict[str, Any]) -> LeaderChange:
-    """A decoded LEADER_CHANGE as the engine knows it, by ids: released Kafka writes no directories."""
-    return LeaderChange(
-        value["leaderId"],
-        tuple(ReplicaKey(voter["voterId"]) for voter in value["voters"]),
-        tuple(ReplicaKey(voter["voterId"]) for voter in value["grantingVoters"]),
-    )
+    return control_record(record.offset, record.type, record.value)
 
 
 def engine_snapshot(facts: SnapshotFacts) -> Snapshot:

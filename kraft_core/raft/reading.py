@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kraft_core.format.batch import BatchHeader, iter_records
-from kraft_core.format.codec import ControlValue, read_control_value
+from kraft_core.format.codec import read_control_value
 from kraft_core.format.errors import DecodeError, UnknownRecord
 from kraft_core.format.segment import scan
 from kraft_core.raft.batches import Batch, ControlRecord, KRaftVersion, LeaderChange
@@ -32,16 +32,18 @@ def read_snapshot(end_offset: int, leader_epoch: int, buf: bytes) -> Snapshot:
     return Snapshot(end_offset, leader_epoch, kraft_version, voters)
 
 
-def control_record(offset: int, control: ControlValue) -> ControlRecord | None:
-    """A decoded control record as the engine knows it; None for those that do not bear on replication."""
-    value = control.value
-    match control.message.column:
-        case "leader_change":
+def control_record(offset: int, type_name: str, value: Mapping[str, Any]) -> ControlRecord | None:
+    """A decoded control record as the engine's value; None for the header and footer of a snapshot.
+
+    type_name: Kafka's (ControlRecordType), as in Message.type_name.
+    """
+    match type_name:
+        case "LeaderChange":
             voters, granting = _replicas(value["voters"]), _replicas(value["grantingVoters"])
             return ControlRecord(offset, LeaderChange(value["leaderId"], voters, granting))
-        case "kraft_version":
+        case "KRaftVersion":
             return ControlRecord(offset, KRaftVersion(value["kRaftVersion"]))
-        case "kraft_voters":
+        case "KRaftVoters":
             return ControlRecord(offset, VoterSet.from_record(value))
         case _:
             return None
@@ -74,8 +76,8 @@ def _control_records(buf: bytes, header: BatchHeader) -> Iterator[ControlRecord]
         try:
             control = read_control_value(int.from_bytes(raw.key[2:4], "big"), raw.value)
         except UnknownRecord:
-            continue  # a later Kafka's control record: this one skips what it does not know, too
-        record = control_record(raw.offset, control)
+            continue  # of a newer Kafka; Kafka skips control records that it does not know, too
+        record = control_record(raw.offset, control.message.type_name, control.value)
         if record is not None:
             yield record
 
