@@ -65,12 +65,12 @@ def list_findings(args: argparse.Namespace) -> int:
     states = STATES if args.state == "all" else (args.state,)
     clusters = {"cluster_id": args.cluster} if args.cluster else {}
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
-    for line in told(rows, args.format):
+    for line in formatted(rows, args.format):
         print(line)
     return ExitCode.FINE
 
 
-def told(rows: Iterable[Row], form: str) -> Iterator[str]:
+def formatted(rows: Iterable[Row], form: str) -> Iterator[str]:
     """Findings as text or JSON lines."""
     for row in rows:
         if form == "jsonl":

@@ -17,9 +17,9 @@ from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import label
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.planning import Plan, plan
+from kraft_core.plan.captured_quorum import CapturedQuorum, Member, quorum_of
+from kraft_core.plan.plan import Plan, plan
 from kraft_core.plan.registrations import registrations
-from kraft_core.plan.standing import CapturedQuorum, Member, quorum_of
 from kraft_core.plan.verdicts import Side
 from kraft_core.raft.voters import Endpoint
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jobs import arguments
 from jobs.derive import chosen_clusters
-from jobs.findings import by_urgency, told
+from jobs.findings import by_urgency, formatted
 from jobs.job import QUICK_BYTES, opened_job
 from jobs.run_expectations import check_expectations, show_failing
 from jobs.runtime.fail_on import add_fail_on
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def lines(lake: Path, clusters: Sequence[str], form: str) -> Iterator[str]:
     """What there is to say of the clusters."""
     rows = by_urgency(rows_with(lake, FINDINGS, cluster_id=clusters, state=["open", "acknowledged"]))
-    yield from told(rows, form)
+    yield from formatted(rows, form)
     if form == "jsonl":
         return
     counts = {s: sum(r["severity"] == s and r["state"] == "open" for r in rows) for s in ("error", "warning")}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft_core.messages.uuid_text import ZERO_UUID
-from kraft_core.plan.standing import FETCH_TIMEOUT_MS
+from kraft_core.plan.captured_quorum import FETCH_TIMEOUT_MS
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table
 

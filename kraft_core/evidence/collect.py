@@ -52,7 +52,7 @@ def collect(directories: Iterable[ControllerDir], captured_at_ms: int | None = N
 def _collect_cluster(
     cluster_id: str, directories: list[tuple[Identity, ControllerDir]], captured_at_ms: int | None
 ) -> ClusterFacts:
-    found = _Found(_snapshot_ends(directory for _, directory in directories))
+    found = _ClusterRecords(_snapshot_ends(directory for _, directory in directories))
     captures: list[Capture] = []
     for who, directory in directories:
         at, _ = captured_at(directory, captured_at_ms)
@@ -70,8 +70,8 @@ def _collect_cluster(
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the directories of one cluster gave so far.
+class _ClusterRecords:
+    """What the directories of one cluster hold, gathered directory by directory.
 
     snapshot_ends: end offsets of all snapshots, rising; batch_ends: the end of the batch that holds the
     record below such an end, by (epoch, snapshot end).
@@ -101,7 +101,7 @@ def _snapshot_ends(directories: Iterable[ControllerDir]) -> list[int]:
 
 
 def _capture(
-    who: Identity, directory: ControllerDir, at: int, found: _Found, snapshots: list[SnapshotFacts]
+    who: Identity, directory: ControllerDir, at: int, found: _ClusterRecords, snapshots: list[SnapshotFacts]
 ) -> Capture:
     files = [*directory.segments, *directory.checkpoints]
     log = _scan_log(directory, found)
@@ -168,7 +168,7 @@ class _Log:
     tail_damaged: bool
 
 
-def _scan_log(directory: ControllerDir, found: _Found) -> _Log:
+def _scan_log(directory: ControllerDir, found: _ClusterRecords) -> _Log:
     """The runs of a captured log, its control records and feature levels into `found`."""
     runs: list[EpochRange] = []
     current: _OpenRun | None = None
@@ -198,7 +198,7 @@ def _follows(last: BatchHeader, header: BatchHeader) -> bool:
     return header.leader_epoch == last.leader_epoch and header.base_offset == last.next_offset
 
 
-def _records(buf: Buffer, header: BatchHeader, found: _Found) -> list[Record]:
+def _records(buf: Buffer, header: BatchHeader, found: _ClusterRecords) -> list[Record]:
     """The control records of a batch, noted with what else of it changes a state."""
     if header.is_control:
         records = list(read_batch(buf, header))

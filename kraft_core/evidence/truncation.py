@@ -63,7 +63,7 @@ def _lowest(candidates: Iterable[Truncation]) -> Truncation | None:
     return min(candidates, default=None, key=lambda truncation: truncation.order)
 
 
-def committed_stretches(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> list[tuple[int, int, int]]:
+def committed_ranges(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> list[tuple[int, int, int]]:
     """(first, end, epoch) of what is proven committed of each uncontested line, in the order of offsets."""
     return sorted(
         (first, min(end, prefixes[epoch].end_offset), epoch)
@@ -79,7 +79,7 @@ def _displaced(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> dict[i
 
     A leader that lost its tail and led again brought its old batches back (figure 8, case e).
     """
-    committed = committed_stretches(lineage, prefixes)
+    committed = committed_ranges(lineage, prefixes)
     # Committed stretches do not overlap, but for unlawful ones: then the lower ones are passed over.
     ends = list(accumulate((end for _, end, _ in committed), max))
     found: dict[int, Truncation] = {}

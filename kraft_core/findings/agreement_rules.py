@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from kraft_core.evidence.facts import Capture, EpochRange, label, labels
 from kraft_core.evidence.proofs import Proof
-from kraft_core.evidence.truncation import committed_stretches
+from kraft_core.evidence.truncation import committed_ranges
+from kraft_core.findings.cluster_view import ClusterView, epoch_at, holds, replicas_of
 from kraft_core.findings.facts import BatchConflict
 from kraft_core.findings.finding import Breach, of_rule
-from kraft_core.findings.view import ClusterView, epoch_at, holds, replicas_of
 from kraft_core.raft.quorum_invariants import leaders_agree
 from kraft_core.raft.voters import ReplicaKey
 
@@ -138,7 +138,7 @@ def _unmatched(
 def committed_agree(view: ClusterView) -> Iterator[Breach]:
     """Rule 4: stretches of two epochs that are both proven committed do not overlap."""
     reaching: tuple[int, int, int] | None = None
-    for stretch in committed_stretches(view.known.lineage, view.known.commit.prefixes):
+    for stretch in committed_ranges(view.known.lineage, view.known.commit.prefixes):
         if reaching is not None and stretch[0] < reaching[1] and stretch[2] != reaching[2]:
             yield _committed_twice(view, reaching, stretch)
         if reaching is None or stretch[1] > reaching[1]:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, label
+from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import LogOrderFault, UnreadableBytes
 from kraft_core.findings.finding import Breach, Severity
-from kraft_core.findings.view import ClusterView
 from kraft_core.raft.rules import ORDERED, READABLE
 
 

@@ -16,8 +16,8 @@ from kraft_core.evidence.facts import Capture, EpochRange, label
 from kraft_core.evidence.holdings import lacks
 from kraft_core.evidence.lineage import EpochLine, Link
 from kraft_core.evidence.proofs import CommittedPrefix, Proof
+from kraft_core.findings.cluster_view import ClusterView, epoch_at
 from kraft_core.findings.finding import Breach, Severity, of_rule
-from kraft_core.findings.view import ClusterView, epoch_at
 
 
 def committed_stay(view: ClusterView) -> Iterator[Breach]:

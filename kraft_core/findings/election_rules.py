@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from kraft_core.evidence.facts import label, labels
 from kraft_core.evidence.holdings import lacks
+from kraft_core.findings.cluster_view import ClusterView, replicas_of
 from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.findings.stale_voters import (
     StaleAfterTruncation,
@@ -18,7 +19,6 @@ from kraft_core.findings.stale_voters import (
     stale_after_truncation,
     stale_leaders,
 )
-from kraft_core.findings.view import ClusterView, replicas_of
 from kraft_core.raft.batches import LeaderChange
 from kraft_core.raft.emulation import voters_kafka_would_use
 from kraft_core.raft.invariants import judged_election

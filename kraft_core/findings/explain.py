@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label, labels
 from kraft_core.evidence.lineage import EpochLine
-from kraft_core.findings.view import holds
+from kraft_core.findings.cluster_view import holds
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
 
@@ -31,7 +31,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BatchAtOffset:
     """One epoch's batch at the offset. leader_id: None where no file names it.
 
     status, evidence, as_of, truncated_by_epoch: as in log_ranges. first_offset, end_offset: the captured
@@ -61,7 +61,7 @@ class Explanation:
 
     cluster_id: str
     offset: int
-    batches: tuple[Told, ...]
+    batches: tuple[BatchAtOffset, ...]
     in_checkpoints: tuple[str, ...]
     words: tuple[str, ...]
 
@@ -84,13 +84,13 @@ def explain(known: Conclusions, offset: int) -> Explanation:
     return Explanation(known.facts.cluster_id, offset, batches, above, tuple(words))
 
 
-def _told(known: Conclusions, line: EpochLine, offset: int) -> Told:
+def _told(known: Conclusions, line: EpochLine, offset: int) -> BatchAtOffset:
     epoch = line.leader_epoch
     verdict = known.commit.of_batch(epoch, offset, offset + 1)
     election = known.elections.get(epoch)
     first, end = next((f, e) for f, e in line.covered if f <= offset < e)
     voters = known.in_force.voters_at(epoch, offset)
-    return Told(
+    return BatchAtOffset(
         epoch,
         election.leader_id if election else None,
         first,
@@ -122,7 +122,7 @@ def _held(replica: ReplicaKey, captures: tuple[Capture, ...], epoch: int, offset
     )
 
 
-def _sentences(offset: int, told: Told) -> list[str]:
+def _sentences(offset: int, told: BatchAtOffset) -> list[str]:
     leader = f"leader {told.leader_id}" if told.leader_id is not None else "a leader that no file names"
     unlawful = "" if told.is_lawful else ", whose election was unlawful (rule 23)"
     still = [held.replica for held in told.held_by if held.still_held]

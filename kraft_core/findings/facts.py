@@ -1,6 +1,6 @@
-"""What the rules need to know beside kraft_core.evidence.facts: found by Spark, or by findings.collect.
+"""What the rules read beside kraft_core.evidence.facts: the lake finds it by queries.
 
-All of it is rare: its number grows with faults, not with batches. Times are ms since the epoch; offsets
+All of it is rare: it grows with faults, not with batches. Times are ms since the epoch; offsets
 first_ inclusive, end_ exclusive; a directory id is Kafka's text of the uuid, the zero uuid where unknown.
 """
 

@@ -21,9 +21,9 @@ from kraft_core.findings import (
     watermark_order_rules,
     watermark_rules,
 )
+from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.finding import Breach, Finding, findings_of
-from kraft_core.findings.view import ClusterView
 
 RuleFunction = Callable[[ClusterView], Iterator[Breach]]
 LogRuleFunction = Callable[[ClusterView, Capture], Iterator[Breach]]

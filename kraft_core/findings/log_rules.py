@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, label
+from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.finding import Breach, Severity, of_rule
-from kraft_core.findings.view import ClusterView
 from kraft_core.raft import invariants
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.rules import Violation

@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kraft_core.evidence.facts import Capture
+from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import Observation
-from kraft_core.findings.view import ClusterView
 from kraft_core.raft.voters import ReplicaKey
 
-Told: TypeAlias = tuple[Observation, int, int]
+ReportedWatermark: TypeAlias = tuple[Observation, int, int]
 """An output, its high watermark, its epoch."""
 
 
-def told_watermarks(view: ClusterView) -> list[Told]:
+def reported_watermarks(view: ClusterView) -> list[ReportedWatermark]:
     """Each known high watermark that a leader told, with its epoch, by time."""
     found = [
         (seen, seen.high_watermark, seen.leader_epoch)

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts, labels
-from kraft_core.findings.deviations import MOST_TOLD
+from kraft_core.findings.captured_logs import engine_snapshot
+from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import SnapshotDeviation
 from kraft_core.findings.finding import Breach, Severity, of_rule
-from kraft_core.findings.logs import engine_snapshot
-from kraft_core.findings.view import ClusterView
+from kraft_core.findings.snapshot_deviations import MAX_REPORTED
 from kraft_core.raft import invariants
 from kraft_core.raft.batches import Batch, Batches, ControlRecord, KRaftVersion
 from kraft_core.raft.log import ReplicaLog
@@ -95,7 +95,9 @@ def snapshots_equal_the_replay(view: ClusterView) -> Iterator[Breach]:
 def _deviates(
     snapshot: SnapshotFacts, told: list[SnapshotDeviation], unexplained: list[SnapshotDeviation]
 ) -> str:
-    things = f"{'at least ' if len(told) >= MOST_TOLD else ''}{len(told)} thing{'s' if len(told) > 1 else ''}"
+    things = (
+        f"{'at least ' if len(told) >= MAX_REPORTED else ''}{len(told)} thing{'s' if len(told) > 1 else ''}"
+    )
     what = f"{_name(snapshot)} has {things} otherwise than the log below it: {_difference(told[0])}"
     if unexplained:
         return f"{what}."

@@ -15,8 +15,8 @@ from kraft_core.evidence.commit import CommitVerdict
 from kraft_core.evidence.elections import Election
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.cluster_view import ClusterView, holds
 from kraft_core.findings.truncations import TruncationRow
-from kraft_core.findings.view import ClusterView, holds
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.emulation import ControlReaderError, EmulatedReplica, emulate, is_stale, start
 from kraft_core.raft.log import ReplicaLog, voters_of_log

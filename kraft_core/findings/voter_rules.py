@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.states import record_set
+from kraft_core.findings.cluster_view import ClusterView, replicas_of
 from kraft_core.findings.finding import Breach, Severity, of_rule
-from kraft_core.findings.view import ClusterView, replicas_of
 from kraft_core.raft import invariants, quorum_invariants
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.batches import ControlRecord as EngineRecord

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import accumulate, groupby
 
 from kraft_core.evidence.lower_bounds import LowerBound
+from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.finding import Breach, of_rule
-from kraft_core.findings.reported_watermarks import Told, of_leader, told_watermarks
-from kraft_core.findings.view import ClusterView
+from kraft_core.findings.reported_watermarks import ReportedWatermark, of_leader, reported_watermarks
 from kraft_core.raft.voters import ReplicaKey
 
 
@@ -23,10 +23,10 @@ def high_watermark_rises(view: ClusterView) -> Iterator[Breach]:
     A leader's first high watermark lies above all that was committed before it, so what the leader of an
     older epoch tells, at any time, is lower; it may not know yet that it leads no more.
     """
-    told = told_watermarks(view)
+    told = reported_watermarks(view)
     ended = sorted(told, key=lambda entry: entry[0].observed_to)
     of_older = _highest_below(told)
-    of_epoch: dict[int, Told | None] = {}
+    of_epoch: dict[int, ReportedWatermark | None] = {}
     count = 0
     for seen, high_watermark, epoch in told:
         while count < len(ended) and ended[count][0].observed_to <= seen.observed_from:
@@ -53,10 +53,10 @@ def high_watermark_rises(view: ClusterView) -> Iterator[Breach]:
             )
 
 
-def _highest_below(told: list[Told]) -> dict[int, Told | None]:
+def _highest_below(told: list[ReportedWatermark]) -> dict[int, ReportedWatermark | None]:
     """For each epoch the highest high watermark that a leader of an older one told."""
-    found: dict[int, Told | None] = {}
-    highest: Told | None = None
+    found: dict[int, ReportedWatermark | None] = {}
+    highest: ReportedWatermark | None = None
     for epoch, same in groupby(sorted(told, key=lambda entry: entry[2]), key=lambda entry: entry[2]):
         found[epoch] = highest
         for entry in same:
@@ -64,7 +64,7 @@ def _highest_below(told: list[Told]) -> dict[int, Told | None]:
     return found
 
 
-def _higher_told(one: Told | None, other: Told | None) -> Told | None:
+def _higher_told(one: ReportedWatermark | None, other: ReportedWatermark | None) -> ReportedWatermark | None:
     """The higher of two; of equal ones the earlier, then the first by name."""
     known = [entry for entry in (one, other) if entry is not None]
     return min(known, default=None, key=lambda e: (-e[1], e[0].observed_from, e[0].source))
@@ -84,7 +84,7 @@ def high_watermark_is_above_floor(view: ClusterView) -> Iterator[Breach]:
     epochs = sorted(of_epoch)
     of_older = list(accumulate((max(of_epoch[e], key=_bound) for e in epochs), _higher))
     earlier = {epoch: list(accumulate(same, _higher)) for epoch, same in of_epoch.items()}
-    for seen, high_watermark, epoch in told_watermarks(view):
+    for seen, high_watermark, epoch in reported_watermarks(view):
         older = bisect_left(epochs, epoch)
         count = bisect_right(of_epoch[epoch], seen.observed_from, key=lambda bound: bound.as_of)
         floors = [*of_older[:older][-1:], *earlier.get(epoch, [])[:count][-1:]]

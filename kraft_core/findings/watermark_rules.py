@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from kraft_core.evidence.holdings import lacks
 from kraft_core.evidence.lineage import EpochLine
 from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.cluster_view import ClusterView, holds
 from kraft_core.findings.facts import Observation
 from kraft_core.findings.finding import Breach, of_rule
-from kraft_core.findings.reported_watermarks import of_leader, told_watermarks
-from kraft_core.findings.view import ClusterView, holds
+from kraft_core.findings.reported_watermarks import of_leader, reported_watermarks
 from kraft_core.raft import quorum_invariants
 from kraft_core.raft.batches import Batch, Batches
 from kraft_core.raft.log import ReplicaLog
@@ -68,7 +68,7 @@ def majority_holds_high_watermark(view: ClusterView) -> Iterator[Breach]:
 
     Where the leader reached it only by counting itself, rule 24 reports it.
     """
-    for seen, high_watermark, epoch in told_watermarks(view):
+    for seen, high_watermark, epoch in reported_watermarks(view):
         claim = _claim(view, seen, high_watermark, epoch)
         if claim is not None and _self_counted(view, claim) is not None:
             continue
@@ -94,7 +94,7 @@ def leader_outside_voters_is_not_counted(view: ClusterView) -> Iterator[Breach]:
     leader. A voter that was not captured may hold it. The leader of an unlawful election counted by another
     set: rule 23 reports that.
     """
-    for seen, high_watermark, epoch in told_watermarks(view):
+    for seen, high_watermark, epoch in reported_watermarks(view):
         claim = _claim(view, seen, high_watermark, epoch)
         found = _self_counted(view, claim) if claim is not None else None
         if claim is None or found is None:
@@ -276,7 +276,7 @@ def _data_too_early(view: ClusterView) -> Iterator[Breach]:
 
 def high_watermark_in_epoch(view: ClusterView) -> Iterator[Breach]:
     """Rule 9: a high watermark lies above the start of the epoch whose leader told it."""
-    for seen, high_watermark, epoch in told_watermarks(view):
+    for seen, high_watermark, epoch in reported_watermarks(view):
         election = view.known.elections.get(epoch)
         if election is None:
             continue

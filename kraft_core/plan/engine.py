@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from kraft_core.plan.standing import CapturedQuorum, Member, Standing
+from kraft_core.plan.captured_quorum import CapturedQuorum, Member, Standing
 from kraft_core.protocol import messages
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import RaftMessage, Request

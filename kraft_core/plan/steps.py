@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.standing import CapturedQuorum, Standing
+from kraft_core.plan.captured_quorum import CapturedQuorum, Standing
 from kraft_core.plan.verdicts import Verdict, directory_of, fresh_directory, lagging
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.raft.voters import Endpoint

@@ -13,8 +13,8 @@ from typing import Literal
 
 from kraft_core.plan import engine
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
+from kraft_core.plan.captured_quorum import CapturedQuorum, Member, Standing
 from kraft_core.plan.engine import QuorumAnswer, World
-from kraft_core.plan.standing import CapturedQuorum, Member, Standing
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     AddVoterRequest,

@@ -15,9 +15,9 @@ from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Add, Lose, Remove, Replace, UpgradeKRaftVersion
-from kraft_core.plan.planning import plan
+from kraft_core.plan.captured_quorum import quorum_of
+from kraft_core.plan.plan import plan
 from kraft_core.plan.registrations import registrations
-from kraft_core.plan.standing import quorum_of
 
 
 def test_a_refusal_for_people(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,9 +12,9 @@ import pytest
 from jobs.cli import main
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.findings.collect import collect_rule_facts
 from kraft_core.findings.judge import judge
 from kraft_core.format.controller_dir import find_controller_dirs
+from tests.kraft_core.findings.collect_rule_facts import collect_rule_facts
 
 SCRIPTS = Path(os.environ.get("KAFKA_SCRIPTS", "../shared/kafka")).absolute()
 LAB = Path(os.environ.get("KAFKA_LAB", ".kafka-lab")).absolute()

@@ -16,9 +16,9 @@ from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.planning import Plan, plan
+from kraft_core.plan.captured_quorum import Standing, quorum_of
+from kraft_core.plan.plan import Plan, plan
 from kraft_core.plan.registrations import registrations
-from kraft_core.plan.standing import Standing, quorum_of
 from kraft_core.raft.voters import Endpoint
 from tests.long.live_quorum import LiveQuorum, Tool, kafka_tools
 

@@ -14,10 +14,10 @@ from jobs.captures.describe_files import find_describe_files
 from jobs.cli import main
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.findings.collect import collect_rule_facts
 from kraft_core.findings.judge import judge
 from kraft_core.format.controller_dir import find_controller_dirs
 from tests.jobs.lakes import report
+from tests.kraft_core.findings.collect_rule_facts import collect_rule_facts
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import FINDINGS, RECOVERIES
 from transforms.quality.findings import finding_rows

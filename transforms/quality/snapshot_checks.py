@@ -1,8 +1,8 @@
 """Checkpoints held against the replay of the log (rule 22), replay by replay, in Python beside the executors.
 
 A task sees one replay's records in their order and holds two images at a time, that of the replay and that
-of the checkpoint it has come to: memory grows with a cluster's metadata, not with its log. Secrets are in no
-row of the lake, so a checkpoint whose secrets alone differ is found by kraft_core.findings.collect only.
+of the checkpoint it has come to: memory grows with a cluster's metadata, not with its log. The
+lake holds no secrets, so a checkpoint whose secrets alone differ is not found.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, StructType
 
-from kraft_core.findings.deviations import unlawful
 from kraft_core.findings.facts import SnapshotDeviation
+from kraft_core.findings.snapshot_deviations import unlawful_deviations
 from kraft_core.findings.snapshot_replays import CheckpointKey, SnapshotReplay
 from kraft_core.image.from_columns import MESSAGES, StoredRecord, fields_of
 from kraft_core.image.image import Image
@@ -236,7 +236,7 @@ def compared(replayed: Image | None, image: Image | None, checkpoint: Checkpoint
         return {"outcome": UNREAD_LOG if replayed is None else UNREAD_CHECKPOINT, "deviations": []}
     found = list(deviations(replayed, image))
     breaches = list(
-        unlawful(found, checkpoint.end_offset, checkpoint.leader_epoch, checkpoint.content_digest)
+        unlawful_deviations(found, checkpoint.end_offset, checkpoint.leader_epoch, checkpoint.content_digest)
     )
     # Nothing can be replayed onto a checkpoint inside a metadata transaction, of which it holds no record.
     lawful = LAWFUL if found or replayed.in_transaction else EQUAL

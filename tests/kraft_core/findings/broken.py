@@ -12,7 +12,6 @@ from typing import Any
 
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import Conclusions, conclude
-from kraft_core.findings.collect import collect_rule_facts
 from kraft_core.findings.facts import Observation, RuleFacts
 from kraft_core.format.batch import BatchHeader, RawRecord, iter_records, write_batch
 from kraft_core.format.codec import read_control_value, write_control_value, write_metadata_value
@@ -21,6 +20,7 @@ from kraft_core.format.segment import Damage, scan
 from kraft_core.messages.control import KRAFT_VOTERS, LEADER_CHANGE
 from kraft_core.messages.metadata import by_api_key
 from tests.kraft_core.evidence.golden import GOLDEN
+from tests.kraft_core.findings.collect_rule_facts import collect_rule_facts
 
 NO_OP = write_metadata_value(by_api_key[20], 0, {})
 Edit = Callable[[BatchHeader, bytes], bytes]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from kraft_core.evidence.conclusions import Conclusions, conclude
-from kraft_core.findings.collect import collect_rule_facts
 from kraft_core.findings.describe import parse_describe
 from kraft_core.findings.facts import Observation, RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.format.controller_dir import find_controller_dirs
 from tests.kraft_core.evidence.golden import CLUSTERS, GOLDEN, MOMENTS, cluster, moment
+from tests.kraft_core.findings.collect_rule_facts import collect_rule_facts
 
 EVERY = (*MOMENTS, *(f"all of {name}" for name in CLUSTERS))
 SCENARIOS = tuple(dict.fromkeys(name.split("/")[0] for name in MOMENTS))

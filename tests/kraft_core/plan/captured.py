@@ -8,8 +8,8 @@ from pathlib import Path
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.registrations import registrations
-from kraft_core.plan.standing import CapturedQuorum, quorum_of
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.planning import plan
-from kraft_core.plan.standing import Standing
+from kraft_core.plan.captured_quorum import Standing
+from kraft_core.plan.plan import plan
 from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.raft.voters import Endpoint

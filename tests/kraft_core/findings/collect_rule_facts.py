@@ -1,6 +1,6 @@
-"""The facts that the rules read, from controller directories on disk, without Spark.
+"""The facts that the rules read, from controller directories: every batch and every record is read once.
 
-Reads every batch and every record once: what Spark finds by SQL is found here by looking at all of it.
+The lake finds the same facts by queries; tests compare the two.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from kraft_core.findings.deviations import snapshot_deviations
 from kraft_core.findings.facts import (
     BatchConflict,
     BatchCopy,
@@ -21,6 +20,7 @@ from kraft_core.findings.facts import (
     SnapshotDeviation,
     UnreadableBytes,
 )
+from kraft_core.findings.snapshot_deviations import unlawful_deviations
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.capture import Identity, capture_id, file_identity, identity
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
@@ -29,6 +29,7 @@ from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.segment import Damage, OrderCheck, scan
 from kraft_core.format.snapshot import read_snapshot
 from kraft_core.image.image import Image
+from kraft_core.image.snapshot_check import deviations
 
 _Content = tuple[int, int, int]  # end offset, crc, size in bytes
 
@@ -36,10 +37,10 @@ _Content = tuple[int, int, int]  # end offset, crc, size in bytes
 def collect_rule_facts(directories: Iterable[ControllerDir]) -> dict[str, RuleFacts]:
     """The facts of each cluster, by cluster id; no observations, which are in no directory.
 
-    Damage is told of every capture, also where another copy supplies the bytes. OSError when a file cannot
-    be read.
+    Damage is reported for every capture, also where another copy supplies the bytes. OSError when a file
+    cannot be read.
     """
-    of_cluster: defaultdict[str, _Found] = defaultdict(_Found)
+    of_cluster: defaultdict[str, _RuleFacts] = defaultdict(_RuleFacts)
     for directory in directories:
         who = identity(directory)
         if who is not None:
@@ -48,8 +49,8 @@ def collect_rule_facts(directories: Iterable[ControllerDir]) -> dict[str, RuleFa
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the directories of one cluster gave so far.
+class _RuleFacts:
+    """The facts of one cluster, gathered directory by directory.
 
     batches: by (epoch, base offset) the different contents and who held each.
     """
@@ -107,9 +108,9 @@ class _Found:
                 for item in scan(buf, end=segment.size_bytes, next_offset=segment.base_offset):
                     for fault in check.faults(item):
                         assert isinstance(item, BatchHeader)
-                        stretch = (item.base_offset, item.leader_epoch)
-                        if fault.kind == "epoch_regression" and stretch == goes_on:
-                            continue  # told of the first batch
+                        place = (item.base_offset, item.leader_epoch)
+                        if fault.kind == "epoch_regression" and place == goes_on:
+                            continue  # reported for the first batch
                         self.order_faults.append(
                             LogOrderFault(
                                 name, item.base_offset, item.leader_epoch, fault.kind, fault.expected
@@ -144,9 +145,9 @@ class _Found:
 
 
 def _deviations(directory: ControllerDir) -> Iterator[SnapshotDeviation]:
-    """Of each whole checkpoint, by the replay of the log; of one that begins above 0, from a checkpoint on.
+    """Of each whole checkpoint, against the replay of the log from 0 or from the first checkpoint on.
 
-    Behind a hole, or a record that cannot be read, nothing is known that a checkpoint must equal.
+    Above a hole, or a record that cannot be read, no checkpoint is compared.
     """
     pending = deque(sorted((c for c in directory.checkpoints if c.id and c.id.end_offset > 0), key=_end))
     expected = directory.segments[0].base_offset if directory.segments else 0
@@ -161,7 +162,7 @@ def _deviations(directory: ControllerDir) -> Iterator[SnapshotDeviation]:
                 replayed = image
             else:
                 end, epoch, _ = checkpoint.id
-                yield from snapshot_deviations(replayed, image, end, epoch, digest)
+                yield from unlawful_deviations(deviations(replayed, image), end, epoch, digest)
         if record is None or record.value is None or record.offset != expected:
             return
         if replayed is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kraft_core.plan.actions import Action
+from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.risks import Risk, risks
-from kraft_core.plan.standing import CapturedQuorum
 from kraft_core.plan.steps import PlanStep, steps
 from kraft_core.plan.verdicts import Judged, judge
 

@@ -12,8 +12,8 @@ from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.evidence.set_history import Key, SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
 from kraft_core.evidence.watermarks import high_watermarks
+from kraft_core.findings.captured_logs import CapturedLogs
 from kraft_core.findings.facts import LogOrderFault, RuleFacts, distinct
-from kraft_core.findings.logs import CapturedLogs
 from kraft_core.findings.truncations import TruncationRow, observed_truncations
 from kraft_core.raft.voters import ReplicaKey
 
