@@ -1,4 +1,4 @@
-"""python -m kraft_core.columnar: compile the kernel now, so that the first job finds it compiled."""
+"""python -m kraft_core.columnar: compile the kernel ahead of the first job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraft_core.messages.metadata import by_api_key
 
 
 def main() -> None:
-    """Reads records of every type, each in a batch of its own, which takes every compiled function."""
+    """Reads records of every type, each in its own batch, which calls every compiled function."""
     values = [write_metadata_value(m, m.versions.low, m.default(m.versions.low)) for m in by_api_key.values()]
     records = [RawRecord(offset=n, timestamp=n, key=None, value=value) for n, value in enumerate(values)]
     with tempfile.TemporaryDirectory() as folder:

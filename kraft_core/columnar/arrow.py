@@ -1,4 +1,4 @@
-"""Memory as pyarrow.RecordBatches, without an object for any row."""
+"""Chunks as pyarrow.RecordBatches, without a Python object per row."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from kraft_core.columnar import kernel_abi as words
 from kraft_core.columnar.buffer_pool import BufferPool
 from kraft_core.columnar.chunk import ROWS, Chunk
+from kraft_core.columnar.finish import close_offsets, list_rows, place_texts, write_texts_by_number
 from kraft_core.columnar.headers import Headers
-from kraft_core.columnar.kernel import CONTROL_BIT, close_offsets, list_rows, place_texts, spell
+from kraft_core.columnar.kernel import CONTROL_BIT
 from kraft_core.columnar.layout import Node
 from kraft_core.columnar.schema import HEADERS, MOMENT, RECORDS
 from kraft_core.format.secrets import is_secret_config, named_secret
@@ -30,10 +31,10 @@ _SIZED = ("text", "list")
 
 
 def to_record_batch(chunk: Chunk) -> Any:
-    """What the kernel has written, in schema.RECORDS. The chunk's memory now belongs to the record batch."""
+    """The chunk's rows in schema.RECORDS. The record batch owns the chunk's memory from now on."""
     rows = chunk[words.ROWS]
     columns = message_arrays(chunk)
-    # After the messages: they find out what is redacted.
+    # After the messages, which determine what is redacted.
     columns.update(_envelope(chunk, rows))
     arrays = [columns[name] if name in columns else _cut(nulls, rows) for name, nulls in _null_columns()]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
@@ -41,7 +42,7 @@ def to_record_batch(chunk: Chunk) -> Any:
 
 @cache
 def _null_columns() -> tuple[tuple[str, Any], ...]:
-    """By name, each column as it is in a chunk of records of other types."""
+    """By name, each column as it is when a chunk has no record of that type."""
     return tuple((field.name, pa.nulls(ROWS, field.type)) for field in RECORDS)
 
 
@@ -53,7 +54,7 @@ def _envelope(chunk: Chunk, rows: int) -> Iterator[tuple[str, Any]]:
     for name, whole in chunk.envelope.items():
         values = whole[:rows]
         if name == "type":
-            yield name, _spelled(values, chunk.program.types, chunk.layout.pieces)
+            yield name, _names(values, chunk.program.types, chunk.layout.pool)
         elif values.dtype == np.bool_:
             yield name, _array(pa.bool_(), rows, np.packbits(values, bitorder="little"))
         else:
@@ -66,20 +67,20 @@ def _array(type_: Any, rows: int, *buffers: Any, validity: Any = None) -> Any:
     return pa.Array.from_buffers(type_, rows, held, 0 if validity is None else -1)
 
 
-def _spelled(numbers: NDArray[np.uint8], names: tuple[str, ...], pieces: BufferPool) -> Any:
-    """The names by their numbers."""
+def _names(numbers: NDArray[np.uint8], names: tuple[str, ...], pool: BufferPool) -> Any:
+    """The name for each number."""
     rows = len(numbers)
-    _, table = _spelling(names)
+    _, table = _name_table(names)
     offsets_bytes = 4 * (rows + 1)
-    piece = pieces.take(offsets_bytes + rows * int(table[:, 1].max()))
+    piece = pool.take(offsets_bytes + rows * int(table[:, 1].max()))
     values_at = piece.address + offsets_bytes
-    size = spell(numbers.ctypes.data, rows, table.ctypes.data, piece.address, values_at)
+    size = write_texts_by_number(numbers.ctypes.data, rows, table.ctypes.data, piece.address, values_at)
     return _array(pa.string(), rows, piece.buffer(0, offsets_bytes), piece.buffer(offsets_bytes, size))
 
 
 @cache
-def _spelling(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """All names in one text, the address and the size of each."""
+def _name_table(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """All names in one text, with the address and size of each."""
     texts = [name.encode() for name in names]
     text = np.frombuffer(b"".join(texts), dtype=np.uint8)
     sizes = np.array([len(text) for text in texts])
@@ -89,7 +90,7 @@ def _spelling(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int
 def message_arrays(chunk: Chunk) -> dict[str, Any]:
     """The struct columns of the record types that the chunk holds, by name.
 
-    Marks in the envelope which records had a secret that goes by its name.
+    Sets `redacted` in the envelope for records whose config name makes their value a secret.
     """
     close_offsets(chunk.address)
     return _MessageArrays(chunk).all()
@@ -139,7 +140,7 @@ class _MessageArrays:
         return pa.Array.from_buffers(node.type, rows, buffers, -1 if node.nullable else 0, children=children)
 
     def _judge(self, name: Node, held: Node) -> None:
-        """Takes the texts that their name does not make secrets into memory, marks the rows of the others.
+        """Copies the texts that are not secrets by their name; marks the rows of the others as redacted.
 
         The bytes of secrets are never read.
         """
@@ -157,7 +158,7 @@ class _MessageArrays:
 
 
 def _zeros(size: int) -> Any:
-    """Offsets of a column in which there is nothing."""
+    """Offsets of an empty column."""
     return _CHUNK_OF_ZEROS.slice(0, size) if size <= len(_CHUNK_OF_ZEROS) else pa.py_buffer(bytes(size))
 
 
@@ -168,7 +169,7 @@ def _nulls(node: Node) -> Any:
 
 @cache
 def _members(node: Node) -> tuple[Any, ...]:
-    """A struct's children in the order of its type; nulls for those that are nothing else."""
+    """A struct's children in the order of its type; nulls for those without a node."""
     return tuple(node.children.get(field.name) or pa.nulls(ROWS, field.type) for field in node.type)
 
 

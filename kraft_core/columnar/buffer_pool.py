@@ -1,4 +1,4 @@
-"""Memory for columns, used again once nobody holds the columns that were made of it.
+"""Memory for columns, reused once the columns made from it are freed.
 
 Fresh memory costs a page fault every 4 KiB, more than writing to it does.
 """
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 pa = cast(Any, pyarrow)
 
-# What is kept for later, in bytes.
+# The most free memory that is kept, in bytes.
 _KEPT = 128 * 1024 * 1024
 _LEAST = 4096
 
 
 class BufferPool:
-    """Pieces of memory by size, a power of two: those that are free."""
+    """Free buffers by size, a power of two."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[NDArray[np.uint8]]] = {}
         self._kept = 0
 
     def take(self, size: int) -> PooledBuffer:
-        """A piece of at least so many bytes; what they hold is of no meaning."""
+        """A buffer of at least `size` bytes, uninitialized."""
         whole = max(_LEAST, 1 << (size - 1).bit_length())
         try:
             memory = self._free[whole].pop()
@@ -36,9 +36,9 @@ class BufferPool:
         return PooledBuffer(memory, self)
 
     def give_back(self, memory: NDArray[np.uint8]) -> None:
-        """For another to take. Any thread may call it, at any time."""
+        """Return a buffer to the pool. Any thread may call it, at any time."""
         if self._kept + len(memory) > _KEPT:
-            # Sizes that nobody asks for any more would stay for ever.
+            # Otherwise sizes that are no longer requested would stay forever.
             self._free.clear()
             self._kept = 0
         self._kept += len(memory)
@@ -46,17 +46,17 @@ class BufferPool:
 
 
 class PooledBuffer:
-    """Memory that returns to its pieces with the last buffer made of it."""
+    """Memory that returns to its pool with the last pyarrow.Buffer made from it."""
 
-    __slots__ = ("_pieces", "address", "memory")
+    __slots__ = ("_pool", "address", "memory")
 
-    def __init__(self, memory: NDArray[np.uint8], pieces: BufferPool) -> None:
+    def __init__(self, memory: NDArray[np.uint8], pool: BufferPool) -> None:
         self.memory = memory
         self.address: int = memory.ctypes.data
-        self._pieces = pieces
+        self._pool = pool
 
     def __del__(self) -> None:
-        self._pieces.give_back(self.memory)
+        self._pool.give_back(self.memory)
 
     def buffer(self, start: int, size: int) -> Any:
         """A pyarrow.Buffer of a part of it."""

@@ -1,7 +1,7 @@
-"""The memory of one record batch in the making.
+"""The memory of a record batch while it is written.
 
-Every chunk has memory of its own, which the Arrow arrays made of it then hold: nothing is copied, and nothing
-is written again while anybody holds it.
+Each chunk has its own memory, which the Arrow arrays made from it then own: nothing is copied, and no memory
+is reused while it is referenced.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from kraft_core.columnar.program import Program
 pa = cast(Any, pyarrow)
 
 ROWS = 131072
-# A chunk takes no further batch after this many bytes of them.
+# A chunk takes no further batch after this many bytes of batches.
 _BYTES = 16 * 1024 * 1024
 _LEFT_BATCHES = 1024
 _LEAST_CAPACITY = 4096
 _ALIGNMENT = 64
-# Columns a power of two apart would take each other's places in the processor's cache.
+# Columns a power of two apart would evict each other from the processor's cache.
 _STAGGER = 5 * 64
 
 Sized = TypeVar("Sized", int, NDArray[np.int64])
 
-# The columns of the envelope that the kernel writes: the task's word, the column's name, the type of an item.
+# The envelope columns that the kernel writes: the task's word, the column's name, the item's type.
 ENVELOPE: tuple[tuple[int, str, Any], ...] = (
     (words.OFFSET, "offset", np.int64),
     (words.LEADER_EPOCH, "leader_epoch", np.int32),
@@ -50,13 +50,13 @@ _ITEM_BYTES = tuple(np.dtype(dtype).itemsize for _, _, dtype in ENVELOPE)
 
 
 def _aligned(size: Sized) -> Sized:
-    """With what comes before the next column."""
+    """The size with padding before the next column."""
     return (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT + _STAGGER
 
 
 @dataclass(slots=True)
 class Sizes:
-    """What the last chunk came to, by index of the node: the next one begins with a quarter more."""
+    """The lengths of the last chunk by node index; the next chunk starts with 25 percent more."""
 
     lengths: NDArray[np.int64]
 
@@ -77,17 +77,17 @@ class Chunk:
         self.layout = layout
         self.program = program
         self._rows = rows
-        self._envelope = layout.pieces.take(sum(_aligned(rows * size) for size in _ITEM_BYTES))
+        self._envelope = layout.pool.take(sum(_aligned(rows * size) for size in _ITEM_BYTES))
         self.envelope = self._envelope_columns()
         capacities = sizes.capacities(rows)
-        # By place: its bytes, where it would begin if all columns had memory, and its pyarrow.Buffer.
+        # By place: its size in bytes, its start if all columns had memory, and its pyarrow.Buffer.
         self._sizes = layout.places.sizes(capacities)
         ends = np.cumsum(_aligned(self._sizes))
         self._starts = np.concatenate([[0], ends])
         self.buffers: list[Any] = [None] * len(self._sizes)
         self._nodes = np.zeros((len(layout.nodes), NODE_BYTES // 8), dtype=np.int64)
         self._nodes_address = self._nodes.ctypes.data
-        # Structs and tagged fields, each a frame, cannot be nested deeper than there are nodes.
+        # A frame for each nested struct and tagged field: never deeper than there are nodes.
         self._stack = np.zeros((2 * len(layout.nodes), 4), dtype=np.int64)
         self._left = np.zeros((_LEFT_BATCHES, 2), dtype=np.int64)
         self._task = np.zeros(words.TASK_WORDS, dtype=np.int64)
@@ -139,19 +139,19 @@ class Chunk:
 
     @property
     def left(self) -> NDArray[np.int64]:
-        """Batches left to the reference codec: address, and the rows written before it."""
+        """Batches left to the reference codec: address, and the number of rows written before it."""
         return self._left[: self[words.LEFT_COUNT]]
 
     def lengths(self) -> list[int]:
-        """By index of the node: bytes of a text, elements of a list."""
+        """By node index: bytes of a text, elements of a list."""
         return self._nodes[:, LENGTH // 8].tolist()
 
     def untouched(self) -> NDArray[np.bool_]:
-        """By index of the node: whether it is a text or a list of which no row was written."""
+        """By node index: whether it is a text or list of which no row was written."""
         return self._nodes[:, FILLED // 8] == 0
 
     def sizes(self) -> Sizes:
-        """What this chunk came to."""
+        """The lengths of this chunk."""
         return Sizes(self._nodes[:, LENGTH // 8].copy())
 
     def holds(self, column: Node) -> bool:
@@ -159,7 +159,7 @@ class Chunk:
         return self.buffers[column.buffers[0] or 0] is not None
 
     def make_room(self) -> None:
-        """Gives the node for which the kernel stopped the memory that it asked for."""
+        """Allocates the memory that the kernel stopped for."""
         index = (self[words.NODE] - self._nodes_address) // NODE_BYTES
         needed = self[words.NEEDED]
         if needed == 0:
@@ -168,17 +168,17 @@ class Chunk:
             self._grow(index, 3 * needed)
 
     def _add_column(self, span: Span) -> None:
-        """Memory for all nodes of a record type, in one piece."""
+        """Allocates memory for all nodes of a record type, in one buffer."""
         own = slice(span.start, span.end)
         first, bitmaps_end, end = self._starts[[span.start, span.bitmaps_end, span.end]].tolist()
-        piece = self.layout.pieces.take(end - first)
+        piece = self.layout.pool.take(end - first)
         piece.memory[: bitmaps_end - first] = 0
         starts = self._starts[own] - first
         self._nodes.reshape(-1)[self.layout.places.address_at[own]] = starts + piece.address
         self.buffers[own] = map(piece.buffer, starts.tolist(), self._sizes[own].tolist())
 
     def _grow(self, index: int, capacity: int) -> None:
-        """Room for so many bytes of a text, or elements of a list, keeping those that are there."""
+        """Grow a text to `capacity` bytes, or a list to `capacity` elements, keeping its content."""
         places = self.layout.places
         capacities = self._nodes[:, CAPACITY // 8]
         capacities[index] = capacity

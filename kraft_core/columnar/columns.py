@@ -1,7 +1,7 @@
 """Appending to a node's memory: numbers, text, lists and nulls, as Arrow lays them out.
 
-OFFSETS are written up to the last row that something was appended to (FILLED): rows between two of these are
-caught up on with the second, rows after the last at the end.
+OFFSETS are written up to the last row appended to (FILLED). Rows skipped between two appends are filled in by
+the second; rows after the last append at the end.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def has_room(node: int, size: int) -> bool:
 
 @inlined
 def _extend(node: int, row: int, size: int) -> int:
-    """Notes where the row ends; where it begins."""
+    """Writes the row's end offset; returns its start offset."""
     start = get(node + LENGTH)
     put(node + LENGTH, start + size)
     filled = get(node + FILLED)
@@ -60,13 +60,13 @@ def _extend(node: int, row: int, size: int) -> int:
 
 @compiled
 def fill(offsets: int, start: int, end: int, offset: int) -> None:
-    """Writes the same offset to places from `start` to `end` (exclusive)."""
+    """Writes the same offset from index `start` to `end` (exclusive)."""
     fill_32(offsets + 4 * start, offset, end - start)
 
 
 @inlined
 def forget(node: int, kept: int) -> None:
-    """Takes back what was appended to rows from `kept` on."""
+    """Discards what was appended to rows from `kept` on."""
     if get(node + FILLED) > kept + 1:
         put(node + FILLED, kept + 1)
         put(node + LENGTH, word(get(node + OFFSETS) + 4 * kept))
@@ -74,7 +74,7 @@ def forget(node: int, kept: int) -> None:
 
 @inlined
 def fill_up(node: int, rows: int) -> None:
-    """Offsets for all rows: nothing is appended any more."""
+    """Writes the offsets of all remaining rows; nothing may be appended afterwards."""
     fill(get(node + OFFSETS), get(node + FILLED), rows + 1, get(node + LENGTH))
 
 

@@ -1,9 +1,9 @@
-"""Numba behind two decorators, with a cache of machine code that any process may share and none needs.
+"""Numba behind three decorators, with an optional cache of machine code that processes share.
 
-Numba's own cache knows neither wheels nor changes in another module, and fails where no folder can be
-written. Here machine code is kept per content of this package in the first folder that serves:
-$NUMBA_CACHE_DIR, the package's __pycache__, the user's cache folder, a private one for temporary files.
-Without any, or when it fails, the functions are compiled anew in each process (about ten seconds).
+Numba's own cache supports neither wheels nor changes in another module, and fails where it cannot write. Here
+the key is a digest of this package's sources, and the cache is the first directory that can be written:
+$NUMBA_CACHE_DIR, the package's __pycache__, the user's cache directory, a private temporary directory.
+Without one, or if it fails, each process compiles the functions again (about ten seconds).
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """A function that compiled ones call; its machine code is part of theirs."""
+    """A function that compiled functions call."""
     return _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 def inlined(function: Function) -> Function:
-    """A compiled function whose machine code stands wherever it is called."""
+    """A compiled function that is inlined wherever it is called."""
     options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return _njit(forceinline=True, **options)(function)
 
 
 def entry(function: Function) -> Function:
-    """A compiled function that Python calls: compiled at the first call or taken from the cache."""
+    """A compiled function that Python calls: compiled at the first call or loaded from the cache."""
     dispatcher = _njit(error_model="numpy", no_cfunc_wrapper=True)(function)
     if cache_folder() is not None:
         dispatcher._cache = _Cache(function)
@@ -49,7 +49,7 @@ def entry(function: Function) -> Function:
 
 @cache
 def cache_folder() -> Path | None:
-    """The folder for the machine code of this package as it stands; None where nothing can be written."""
+    """The directory of the current sources' machine code; None where none can be written."""
     name = f"kraftlake-{_sources_digest()[:16]}"
     for parent in _parents():
         try:
@@ -72,7 +72,7 @@ def _parents() -> Iterator[Callable[[], Path]]:
 
 
 def _private_temporary() -> Path:
-    """Our folder among those of all users; OSError unless it is ours alone: its content is executed."""
+    """A temporary directory. OSError unless only this user can access it: its content is executed."""
     folder = Path(tempfile.gettempdir(), f"kraftlake-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()

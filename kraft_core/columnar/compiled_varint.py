@@ -1,8 +1,8 @@
 """Variable-length integers in compiled code.
 
-Each reader takes an address and the address that must not be reached, and returns the value and the address
-after it. Where the bytes end early, or the value needs more bits than it may have, that address is end + 1,
-from which every further read fails likewise: it is enough to look once, at the end.
+Each reader takes an address and the end (exclusive), and returns the value and the address after it. Where
+the bytes end early, or the value has too many bits, that address is end + 1, from which every further read
+fails, too: callers check once, after the last read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_varlong(at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _read_long_form(at: int, end: int, most_bytes: int, last_byte: int) -> tuple[int, int]:
-    """last_byte: the greatest that may stand in the last of the bytes."""
+    """last_byte: the greatest valid value of the last byte."""
     value = 0
     for index in range(most_bytes):
         if at >= end:

@@ -1,7 +1,7 @@
 """Files to Arrow columns by the compiled kernel: the rows of columnar.reference, read much faster.
 
-What the kernel does not read (packed batches, values that no declaration fits) goes batch by batch through
-the reference codec, and its rows take their place among the others.
+Batches that the kernel does not read (compressed ones, values that match no declaration) go through the
+reference codec, and their rows are inserted where they belong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kraft_core.messages.metadata import by_api_key
 
 pa = cast(Any, pyarrow)
 
-# So that short files do not take the memory of long ones. No record is lost where they are smaller.
+# Short files get less memory than long ones. Smaller records only cause more chunks.
 _USUAL_RECORD_BYTES = 32
 _LEAST_ROWS = 256
 
@@ -50,7 +50,7 @@ def decode(
 ) -> Iterator[Any]:
     """The rows of reference.decode; record batches may be cut elsewhere, most have chunk.ROWS rows.
 
-    Ranges that ascend are read in bounded memory, however large the file.
+    Ascending ranges are read in bounded memory, whatever the size of the file.
     """
     with opened(path) as window:
         yield from _Decoder(window, redact).batches(ranges)
@@ -91,7 +91,7 @@ class _Decoder:
         return Chunk(self._layout, self._program, self._sizes, **rows)
 
     def _successor(self, full: Chunk) -> Chunk:
-        """The chunk that goes on where a full one stopped, with room for the batch there."""
+        """The chunk that continues where a full one stopped, with room for the batch there."""
         self._sizes = full.sizes()
         position = full[words.AT] - self._window.address
         larger = {} if full[words.BYTES] else {"rows": read_header(self._window.buf, position).record_count}
@@ -112,7 +112,7 @@ class _Decoder:
         self._window.release(chunk[words.AT] - self._window.address)
 
     def _with_left(self, chunk: Chunk, batch: Any) -> Any:
-        """The record batch (None: no rows) with the rows of the batches that the kernel has left."""
+        """The record batch (None: no rows) with the rows of the batches that the kernel left out."""
         buf = self._window.buf
         positions = chunk.left[:, 0] - self._window.address
         by_batch = [list(read_batch(buf, read_header(buf, int(position)))) for position in positions]

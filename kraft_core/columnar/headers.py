@@ -14,13 +14,13 @@ from kraft_core.format.batch import BatchHeader
 from kraft_core.format.segment import Damage, scan
 
 ROWS = 65536
-# Of the file in memory at once, give or take a batch.
+# How much of the file is scanned at once, plus at most one batch.
 _BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """Batches that follow each other, an item each; crc unsigned, timestamps in ms (moments.py)."""
+    """Consecutive batches, an item each; crc unsigned, timestamps in ms, clamped (timestamps.py)."""
 
     position: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
@@ -42,7 +42,7 @@ class Headers:
 def scan_window(
     window: Window, start: int, end: int | None, next_offset: int | None = None
 ) -> Iterator[Headers | list[Damage]]:
-    """What segment.scan gives, in the same order: good batches together, and damage between them."""
+    """The results of segment.scan in the same order, consecutive good batches together."""
     position = start
     stop = window.stop(end)
     columns = np.empty((HEADER_COLUMNS, ROWS), dtype=np.int64)
@@ -60,7 +60,7 @@ def scan_window(
 
 
 def _good_batches(window: Window, position: int, stop: int, columns: NDArray[np.int64]) -> Headers | None:
-    """As many as fit; columns: memory to work in."""
+    """As many as fit into `columns`."""
     base = window.address
     pause = min(position + _BYTES, stop)
     rows = scan_batches(base + position, base + stop, base + pause, columns.ctypes.data, ROWS)
@@ -82,5 +82,5 @@ def _damages(window: Window, position: int, stop: int, next_offset: int | None) 
 
 
 def next_good(window: Window, position: int, stop: int) -> int:
-    """The position of the first good batch after bytes that are none; `stop` if there is none."""
+    """The position of the next good batch after bad bytes; `stop` if there is none."""
     return _damages(window, position, stop, None)[-1].end

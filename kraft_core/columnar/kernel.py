@@ -1,11 +1,11 @@
 """The compiled reader: batches, their checksums and records, into the columns of schema.RECORDS or HEADERS.
 
-Python gives it a task (task.py) and memory, and calls it again where it stopped.
+Python hands it a task (kernel_abi.py) with memory, and calls it again where it stopped.
 """
 
 from __future__ import annotations
 
-from kraft_core.columnar.columns import clear_bits, fill, fill_up, forget, set_bit
+from kraft_core.columnar.columns import clear_bits, forget
 from kraft_core.columnar.compiled import compiled, entry, inlined
 from kraft_core.columnar.compiled_varint import read_unsigned_varint, read_varint, read_varlong
 from kraft_core.columnar.crc import crc32c
@@ -74,10 +74,9 @@ from kraft_core.columnar.memory import (
     word,
 )
 from kraft_core.columnar.program import NO_ENTRY
-from kraft_core.columnar.text import copy
 from kraft_core.columnar.timestamps import FIRST_MS, LAST_MS, representable
 
-# Where a batch's fields stand (batch.HEADER); the checksum covers everything from the attributes on.
+# Byte offsets of a batch's fields (format.batch); the checksum covers everything from the attributes on.
 _LENGTH, _EPOCH, _MAGIC, _CRC, _ATTRIBUTES, _LAST_DELTA = 8, 12, 16, 17, 21, 23
 _BASE_TIMESTAMP, _MAX_TIMESTAMP, _COUNT = 27, 35, 57
 _HEADER_BYTES = 61
@@ -85,9 +84,9 @@ _PREFIX_BYTES = 12
 _MAGIC_2 = 2
 _CODEC_BITS, _LOG_APPEND_TIME, CONTROL_BIT = 0x07, 0x08, 0x20
 _FRAME_VERSION = 1
-# Length, attributes, both deltas, key, value and headers take a byte each at least.
+# Length, attributes, both deltas, key, value and headers take at least one byte each.
 _LEAST_RECORD_BYTES = 7
-# What a batch may measure to be read here, with room above the 8 MiB of Kafka's largest: memory is bounded.
+# The largest batch read here, well above Kafka's 8 MiB limit; it bounds the memory.
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_RECORDS = 1 << 20
 _MOST = (1 << 63) - 1
@@ -115,7 +114,7 @@ def _batch_bytes(at: int, stop: int) -> int:
 
 @entry
 def scan_batches(at: int, stop: int, pause: int, columns: int, capacity: int) -> int:
-    """Writes the headers of good batches until bytes that are none, or `capacity` of them: how many.
+    """Writes the headers of good batches, at most `capacity`, up to the first bad one; returns how many.
 
     It ends at `stop`, and begins no batch at or after `pause`. columns: address of HEADER_COLUMNS columns of
     `capacity` int64 each, in the order written here; the first holds addresses.
@@ -144,10 +143,10 @@ def scan_batches(at: int, stop: int, pause: int, columns: int, capacity: int) ->
 
 @entry
 def decode_batches(task: int) -> int:
-    """Decodes batches from AT on: DONE, FULL, DAMAGED or NO_ROOM, with AT where it stopped.
+    """Decodes batches from AT on; returns DONE, FULL, DAMAGED or NO_ROOM, with AT where it stopped.
 
-    After NO_ROOM and more memory it goes on with the record it stopped at. A batch that is packed, or holds
-    anything that the program does not read, is noted in LEFT, none of its records written.
+    Called again with more memory after NO_ROOM, it resumes at the record it stopped at. A batch that is
+    compressed, or holds anything the program does not read, is listed in LEFT without any of its records.
     """
     stop = get(task + STOP)
     while get(task + AT) < stop:
@@ -170,13 +169,13 @@ def decode_batches(task: int) -> int:
 
 @compiled
 def _begin_batch(task: int, at: int, stop: int) -> int:
-    """READABLE if the batch is good and may be taken on, otherwise FULL or DAMAGED."""
+    """READABLE if the batch is good and there is room for it, otherwise FULL or DAMAGED."""
     size = _batch_bytes(at, stop)
     if size == 0:
         return DAMAGED
     count = load_i32(at + _COUNT)
     if not _fits(at, size):
-        # How many records the reference codec finds there is not known: no more than are welcome.
+        # How many records the reference codec will find is not known; it must not exceed the capacity.
         count = min(count, get(task + ROW_CAPACITY))
     pending = get(task + PENDING_ROWS) + count
     if (
@@ -196,11 +195,11 @@ def _begin_batch(task: int, at: int, stop: int) -> int:
 
 @inlined
 def _fits(batch: int, size: int) -> bool:
-    """Whether the batch can be one that is read here."""
+    """Whether this reader can read the batch: uncompressed, of plausible size and count."""
     count = load_i32(batch + _COUNT)
-    is_packed = load_i16(batch + _ATTRIBUTES) & _CODEC_BITS != 0
+    is_compressed = load_i16(batch + _ATTRIBUTES) & _CODEC_BITS != 0
     may_hold = count <= _MOST_RECORDS and count * _LEAST_RECORD_BYTES <= size
-    return not is_packed and size <= _MOST_BYTES and may_hold
+    return not is_compressed and size <= _MOST_BYTES and may_hold
 
 
 @compiled
@@ -244,7 +243,7 @@ def _decode_batch(task: int, batch: int) -> int:
 
 @inlined
 def _write_batch_columns(task: int, batch: int, start: int, end: int) -> None:
-    """The columns of the envelope in which all records of a batch are alike."""
+    """The envelope columns whose value is the same for all records of a batch."""
     epochs, crcs = get(task + LEADER_EPOCH), get(task + BATCH_CRC)
     controls, base_offsets = get(task + IS_CONTROL), get(task + BATCH_BASE_OFFSET)
     epoch, crc, base_offset = load_i32(batch + _EPOCH), load_u32(batch + _CRC), load_i64(batch)
@@ -358,11 +357,11 @@ def _write_envelope(
 
 @inlined
 def _timestamp(batch: int, attributes: int, delta: int) -> int:
-    """In ms (moments.py)."""
+    """In ms, clamped (timestamps.py)."""
     if attributes & _LOG_APPEND_TIME != 0:
         return _representable(load_i64(batch + _MAX_TIMESTAMP))
     base = load_i64(batch + _BASE_TIMESTAMP)
-    # The sum may be none of 64 bits.
+    # The sum may overflow 64 bits.
     if base > 0 and delta > _MOST - base:
         return LAST_MS
     if base < 0 and delta < _LEAST - base:
@@ -372,10 +371,10 @@ def _timestamp(batch: int, attributes: int, delta: int) -> int:
 
 @compiled
 def _roll_back(task: int, kept: int, rows: int) -> None:
-    """Forgets what was written of rows from `kept` to `rows` (exclusive).
+    """Discards what was written to rows from `kept` to `rows` (exclusive).
 
-    In the list of nodes each comes after the one whose space it is in. LENGTH of a space says how many of its
-    rows are kept, ROW how many there were.
+    A node comes after the node whose space it is in. LENGTH of a space is how many of its rows are kept, ROW
+    how many there were.
     """
     nodes = get(task + NODES)
     put(nodes + LENGTH, kept)
@@ -388,58 +387,3 @@ def _roll_back(task: int, kept: int, rows: int) -> None:
         if get(node + OFFSETS) != 0:
             put(node + ROW, get(node + LENGTH))
             forget(node, get(space + LENGTH))
-
-
-@entry
-def close_offsets(task: int) -> None:
-    """Writes the offsets that are missing, when all rows are there; none of a node that nothing went to."""
-    nodes = get(task + NODES)
-    put(nodes + LENGTH, get(task + ROWS))
-    for index in range(1, get(task + NODE_COUNT)):
-        node = nodes + NODE_BYTES * index
-        if get(node + LENGTH) != 0:
-            fill_up(node, get(nodes + get(node + SPACE) + LENGTH))
-
-
-@entry
-def spell(numbers: int, rows: int, words_of: int, offsets: int, values: int) -> int:
-    """Texts by their numbers, a byte each: their bytes. words_of: address and size of each text, int64."""
-    end = 0
-    store_32(offsets, 0)
-    for row in range(rows):
-        text = words_of + 16 * load_u8(numbers + row)
-        copy(values + end, get(text), get(text + 8))
-        end += get(text + 8)
-        store_32(offsets + 4 * (row + 1), end)
-    return end
-
-
-@entry
-def list_rows(bits: int, rows: int, found: int) -> int:
-    """Writes the rows whose bits are set, int64: how many."""
-    count = 0
-    for at in range(0, rows, 8):
-        byte = load_u8(bits + (at >> 3))
-        for bit in range(8 if byte else 0):
-            if byte >> bit & 1:
-                put(found + 8 * count, at + bit)
-                count += 1
-    return count
-
-
-@entry
-def place_texts(
-    places: int, shown: int, count: int, rows: int, validity: int, offsets: int, values: int
-) -> None:
-    """Copies noted texts (GUARDED) one after the other; shown: int64, the rows of those to be copied."""
-    end = 0
-    filled = 0
-    for index in range(count):
-        row = get(shown + 8 * index)
-        fill(offsets, filled, row + 1, end)
-        filled = row + 1
-        place = places + 16 * row
-        copy(values + end, get(place), get(place + 8))
-        end += get(place + 8)
-        set_bit(validity, row)
-    fill(offsets, filled, rows + 1, end)

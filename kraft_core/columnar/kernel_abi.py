@@ -1,4 +1,4 @@
-"""The kernel's own table: what it is given and what it gives back, int64 words at byte offsets."""
+"""The task, which Python and the kernel share: int64 words at byte offsets, inputs and results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ TASK_WORDS = 42
     NODES,
     NODE_COUNT,
     STACK,
-    # Where a record's piece of the program begins: a table, its rows and its columns.
+    # Where each record type's program begins: a table, its rows and its columns.
     METADATA,
     METADATA_KEYS,
     METADATA_VERSIONS,
     CONTROL,
     CONTROL_TYPES,
     CONTROL_VERSIONS,
-    # The address of the next batch, and that at which to stop.
+    # The address of the next batch, and the address at which to stop.
     AT,
     STOP,
     # The batch at AT while its records are read: its size, 0 before; the next record's index and address, and
@@ -26,8 +26,8 @@ TASK_WORDS = 42
     RECORD_INDEX,
     RECORD_AT,
     LAST_DELTA,
-    # Rows written; rows written or left to the reference codec; how many of these there may be. The bytes of
-    # their batches; after how many no other batch is begun.
+    # Rows written; rows written or left to the reference codec, and their maximum; the bytes of their
+    # batches, and the number of bytes after which no batch is begun.
     ROWS,
     PENDING_ROWS,
     ROW_CAPACITY,
@@ -37,10 +37,10 @@ TASK_WORDS = 42
     LEFT,
     LEFT_COUNT,
     LEFT_CAPACITY,
-    # The node that needs memory, and for how many elements or bytes; 0 for a column without any.
+    # The node that needs memory, and for how many elements or bytes; 0: the column has no memory yet.
     NODE,
     NEEDED,
-    # Of the record at hand: its type's number, whether secrets were skipped, tagged fields nobody declared.
+    # Of the current record: its type's number, whether secrets were skipped, unknown tagged fields.
     TYPE,
     REDACTED,
     UNKNOWN_TAGS,
@@ -60,10 +60,10 @@ TASK_WORDS = 42
     WAS_REDACTED,
 ) = range(0, 8 * TASK_WORDS, 8)
 
-# What reading a value can come to: not as declared, or no memory left for it (NODE, NEEDED).
+# Outcomes of reading a value: not as declared, or no memory left for it (NODE, NEEDED).
 MALFORMED = -1
 NO_ROOM = -2
-# What a run of the kernel can come to: everything up to STOP read, as many rows as it may write, NO_ROOM,
-# or bytes at AT that are no good batch.
+# Outcomes of a call: everything up to STOP is read, the capacity is reached, NO_ROOM, or the bytes at AT are
+# no good batch.
 DONE, FULL, DAMAGED = range(3)
 READABLE = 3

@@ -1,8 +1,8 @@
-"""Where the kernel puts what it reads: one node for each Arrow array of the record columns.
+"""The memory that the kernel writes to: one node for each Arrow array of the record columns.
 
 A node lives in a space of rows: the records themselves, or the elements of a list. Structs share the space
-of their parent, the elements of a list have their own. Fields that only former layouts had have no node:
-the kernel does not read those layouts.
+of their parent; the elements of a list have their own. Fields of legacy layouts only have no node, as the
+kernel does not read those layouts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kraft_core.columnar.schema import arrow_type, message_fields, table_fields
 from kraft_core.format.secrets import named_secret
 from kraft_core.messages.schema import Field, Message, Versions
 
-# text: strings, bytes and uuids. bit: Arrow packs booleans. guarded: text whose bytes the kernel leaves where
-# they are, noting only where that is, until its name has been judged.
+# text: strings, bytes and uuids. bit: Arrow packs booleans. guarded: a text that may be a secret;
+# the kernel notes only its address and size until the config's name has been checked.
 Kind = Literal["rows", "struct", "list", "text", "guarded", "number", "bit"]
 
 # The kernel's table has a row of int64 words for each node; these are the byte offsets of the words.
 # VALUES (text: its bytes; guarded: address and size of each), OFFSETS, VALIDITY: addresses, 0 without memory.
-# LENGTH: bytes of text or elements of a list so far; CAPACITY: those that there is memory for.
-# FILLED: how many OFFSETS are written; those after them come to be when a row is appended to, or at the end.
+# LENGTH: bytes of text or elements of a list so far; CAPACITY: how many there is memory for.
+# FILLED: how many OFFSETS are written; the rest follow when a later row is appended to, or at the end.
 # ROW: the row being written in the space of a list's elements, or of the records.
 # SPACE: byte offset, in the table, of the node whose space this one is in.
 NODE_BYTES = 64
@@ -64,7 +64,7 @@ class Node:
 
 
 class Place(NamedTuple):
-    """A piece of a node's memory, with room for as many items as the capacity of the node `counts`.
+    """A piece of a node's memory, with room for as many items as the capacity of node `counts`.
 
     node: index; word: of the address; bits: of an item; extra: bytes beside the items.
     """
@@ -86,11 +86,11 @@ class Span:
 
 
 class Places:
-    """All places as columns of numbers."""
+    """All places, as columns."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self.node, self._word, self.counts, self._bits, self._extra = np.array(places, dtype=np.int64).T
-        # Of the address, in the kernel's table taken as one row of words.
+        # Index of the address in the kernel's table, flattened to words.
         self.address_at: NDArray[np.int64] = self.node * (NODE_BYTES // 8) + self._word // 8
 
     def sizes(self, capacities: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -100,10 +100,10 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All nodes and places by index; the struct node of each message, and which places are its by its index.
+    """All nodes and places by index; the struct node of each message, and its span of places by node index.
 
-    spaces: what SPACE of each node says. pieces: memory for columns of this layout and of no other, so that
-    secrets that one may show are never in another's.
+    spaces: SPACE of each node. pool: memory for columns of this layout only, so that memory that held secrets
+    is never used by a layout that redacts.
     """
 
     nodes: tuple[Node, ...]
@@ -111,17 +111,17 @@ class Layout:
     places: Places
     columns: dict[Message, Node]
     spans: dict[int, Span]
-    pieces: BufferPool
+    pool: BufferPool
 
 
 def build_layout(messages: Iterable[Message], redact: bool) -> Layout:
-    """The nodes of the columns of these messages; redact: secrets have no place to be put at."""
+    """The nodes of the columns of these messages; redact: secrets have no memory."""
     builder = _Builder(redact)
     columns = {message: builder.message(message) for message in messages}
     places: list[Place] = []
     spans: dict[int, Span] = {}
     for column in columns.values():
-        # Bitmaps come first: they alone must be zero before they are written to.
+        # Bitmaps come first: only they must be zeroed before use.
         own = [place for node in column.descendants for place in _places(node)]
         bitmaps = sum(place.word == VALIDITY for place in own)
         own.sort(key=lambda place: place.word != VALIDITY)

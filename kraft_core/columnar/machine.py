@@ -1,6 +1,6 @@
-"""The machine that runs a piece of program (program.py) over the bytes of a record's value.
+"""The machine that runs a routine (program.py) over the bytes of a record's value.
 
-What the declarations do not fit is MALFORMED and nothing else: the reference codec finds out what it is.
+Bytes that do not match the declarations are MALFORMED; the reference codec determines why.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from kraft_core.columnar.program import (
 )
 from kraft_core.columnar.values import begin_list, no_room, read_list, read_value, write_number
 
-# A frame of the stack: elements or tagged fields still to come; of tagged fields also the last tag, which of
-# the known ones were met, and where the one being read ends.
+# A stack frame: elements or tagged fields remaining; of tagged fields also the last tag, the known tags met,
+# and the end of the current one.
 FRAME_BYTES = 32
 _REMAINING, _LAST_TAG, _MET, _TAG_END = range(0, FRAME_BYTES, 8)
 
 
 @compiled
 def run(task: int, pc: int, at: int, end: int) -> int:
-    """Runs the piece at pc over the bytes from `at`: the address after what it read, MALFORMED or NO_ROOM."""
+    """Runs the routine at pc from address `at`; returns the address after the value, MALFORMED or NO_ROOM."""
     program = get(task + PROGRAM)
     nodes = get(task + NODES)
     frame = get(task + STACK)
@@ -128,10 +128,11 @@ def _begin_tags(frame: int, count: int, at: int) -> None:
 def _read_tags(
     task: int, frame: int, instruction: int, pc: int, row: int, at: int, end: int
 ) -> tuple[int, int, int]:
-    """Reads tagged fields one after the other; where the program goes on, at which byte, and which were met.
+    """Reads tagged fields one after the other; returns the next position in the program, the address, and
+    the tags met.
 
-    That is after the tagged fields, or at the program of one that is more than a value or an array of values,
-    which leads back here.
+    The next position is after the tagged fields, or the program of a field that is neither a value nor an
+    array of values; that program jumps back here.
     """
     program = get(task + PROGRAM)
     remaining = get(frame + _REMAINING)
@@ -169,7 +170,7 @@ def _read_tags(
 
 @inlined
 def _read_field(task: int, instruction: int, row: int, at: int, end: int) -> int:
-    """Reads what one instruction says: a value or an array of values."""
+    """Executes one instruction: reads a value or an array of values."""
     nodes = get(task + NODES)
     node = nodes + word(instruction + 4)
     if word(instruction) == LIST:

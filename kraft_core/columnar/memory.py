@@ -1,8 +1,8 @@
 """Loads from and stores to raw addresses, as the kernel's machine code does them: unchecked.
 
-Whoever calls these has made sure that the bytes are there. Loads take big-endian numbers, as Kafka writes
-them, stores put numbers as Arrow has them on little-endian processors; `get`, `put` and `word` serve the
-kernel's own tables. Every value is an int64.
+The caller has checked the bounds. Loads read big-endian numbers, as Kafka writes them; stores write
+little-endian ones, as Arrow has them; `get`, `put` and `word` access the kernel's own tables. Every value is
+an int64.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ put = _storer(64)
 
 
 def _filler(bits: int) -> Callable[[int, int, int], None]:
-    """Stores the same number to `count` places that follow each other, as wide as the processor can.
+    """Stores the same number `count` times in a row, vectorized.
 
-    By a pointer that is indexed: a loop of stores to addresses becomes a scatter, which is much slower.
+    It indexes a pointer: a loop of stores to addresses would compile to a scatter, which is much slower.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -108,7 +108,7 @@ fill_64 = _filler(64)
 
 
 def _crc_step(name: str, value_bits: int, crc_bits: int) -> Callable[[int, int], int]:
-    """The processor's CRC-32C instruction: the checksum so far and the next bytes to the next checksum."""
+    """The processor's CRC-32C instruction: (checksum, next bytes) -> checksum."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         crc, value = arguments

@@ -1,7 +1,7 @@
-"""Message declarations compiled to the kernel's program: rows of int32 words, an instruction each.
+"""Message declarations compiled to the kernel's program: int32 words, a row per instruction.
 
-Every metadata record type at every version, and every control record, is a piece of program that begins with
-RECORD and ends with RETURN. The kernel knows instructions, never messages.
+Each version of each metadata record type, and each control record, is a routine that begins with RECORD and
+ends with RETURN. The kernel knows instructions, never messages.
 
 An instruction has WORDS words: the opcode, the node it writes to, the space whose current row it writes at
 (both as byte offsets into the kernel's table of nodes, see layout.py), then three operands. Positions in the
@@ -23,25 +23,26 @@ WORDS = 6
 
 # One value of a field. Those from STRING on take the operand: whether null is allowed.
 INT32, INT64, INT16, INT8, BOOL, UINT16, UINT32, UUID, STRING, BYTES = range(10)
-GUARDED = 10  # a string: its place is noted, its bytes stay where they are
+GUARDED = 10  # a string: its address is noted, its bytes are not copied
 SECRET_STRING = 11  # skipped, and the record marked as redacted
 SECRET_BYTES = 12
 LAST_VALUE = SECRET_BYTES
 # An array of single values. Operands: whether null is allowed, the element's node, its instruction.
 LIST = 13
-# An array of structs: their program follows, up to NEXT. Operands: whether null is allowed, where it goes on.
+# An array of structs: its program follows, up to NEXT. Operands: whether null is allowed, the position after
+# it.
 STRUCTS = 14
-NEXT = 15  # operand: where the program of an element begins
-NULLABLE_STRUCT = 16  # operand: where it goes on after a null
+NEXT = 15  # operand: the position of the element's program
+NULLABLE_STRUCT = 16  # operand: the position after a null
 PRESENT = 17  # marks a struct as not null
 RECORD = 18  # operand: the number of the record's type
-# The tagged fields of a struct. Operands: size of the table by tag of where each field's program begins,
-# where that table is, where it goes on after the tagged fields. NEXT_TAG follows. A field that is more than a
-# value or an array of values stands in the table as a negative number; its program jumps to NEXT_TAG.
+# The tagged fields of a struct. Operands: size and position of a table of each field's program by tag, and
+# the position after the tagged fields. NEXT_TAG follows. A field that is neither a value nor an array of
+# values is a negative position in the table; its program jumps to NEXT_TAG.
 TAGS = 19
 NEXT_TAG = 20  # operands as TAGS
 JUMP = 21  # operand: position
-# What a tagged field holds that was not on the wire. First operand: its tag.
+# The default of a tagged field that is absent. First operand: its tag.
 DEFAULT_NUMBER = 22  # then the value's instruction, the value (32 bits, sign extended)
 DEFAULT_TEXT = 23  # then the text's position in the program, its size in bytes
 DEFAULT_LIST = 24  # empty
@@ -63,13 +64,13 @@ _VALUES: dict[FieldType, int] = {
     "string": STRING,
     "bytes": BYTES,
 }
-# Which tags were met is kept in the bits of an int64. Kafka numbers them from 0 without a gap.
+# The tags that were met are the bits of an int64. Kafka numbers tags from 0 without gaps.
 _MOST_TAGS = 63
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """words: the instructions. metadata[api key, version], control[type, version]: where a piece begins,
+    """words: the instructions. metadata[api key, version], control[type, version]: where a routine begins,
     NO_ENTRY where there is none. types: the name of each record type, by the number in RECORD.
     """
 
@@ -83,7 +84,7 @@ def compile_program(
     layout: Layout, metadata: Mapping[int, Message], control: Mapping[int, Message]
 ) -> Program:
     """The program that reads records into the layout's nodes: metadata by api key, control by type."""
-    words: list[int] = [RETURN] * WORDS  # so that no piece begins at NO_ENTRY
+    words: list[int] = [RETURN] * WORDS  # so that no routine begins at NO_ENTRY
     numbers = {message: number for number, message in enumerate(layout.columns)}
     metadata_table = _compile_table(metadata, layout, numbers, words)
     control_table = _compile_table(control, layout, numbers, words)
@@ -108,7 +109,7 @@ def _compile_table(
 
 
 class _Compiler:
-    """Appends the piece of one message at one version to the program."""
+    """Appends the routine of one message at one version to the program."""
 
     def __init__(self, words: list[int], version: int, flexible: bool) -> None:
         self._words = words
@@ -186,7 +187,7 @@ class _Compiler:
             self._default(node, field, tag)
 
     def _default(self, parent: Node, field: Field, tag: int) -> None:
-        """What the field holds when its tag is not met: nothing to do for null."""
+        """Writes the default of a field whose tag is absent; a null default needs no instruction."""
         value = field.default_value(self._version)
         node = parent.children.get(field.column)
         if value is None:
@@ -219,13 +220,13 @@ class _Compiler:
         self._emit(DEFAULT_TEXT, node, tag, text_at, len(text))
 
     def _append(self, data: NDArray[np.int32]) -> int:
-        """Appends what is no instruction; its position."""
+        """Appends data; returns its position."""
         position = len(self._words)
         self._words.extend(data.tolist())
         return position
 
     def _emit(self, opcode: int, node: Node | None = None, *operands: int) -> int:
-        """Appends an instruction; its position."""
+        """Appends an instruction; returns its position."""
         position = len(self._words)
         where = (0, 0) if node is None else (node.index * NODE_BYTES, node.space * NODE_BYTES)
         self._words.extend((opcode, *where, *operands, *[0] * (WORDS - 3 - len(operands))))

@@ -1,4 +1,4 @@
-"""Files to Arrow columns by the reference codec: one record at a time, for every type and version alike."""
+"""Files to Arrow columns by the reference codec, one record at a time."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WHOLE_FILE: tuple[tuple[int, int | None], ...] = ((0, None),)
 def scan_headers(
     path: Path | str, start: int = 0, end: int | None = None, next_offset: int | None = None
 ) -> Iterator[Any]:
-    """Every batch and every damage of a file between two positions (start inclusive, end exclusive).
+    """Every batch and damaged range of a file between two positions (start inclusive, end exclusive).
 
-    pyarrow.RecordBatches in schema.HEADERS, in the order of position; CRCs are checked. next_offset: as in
+    pyarrow.RecordBatches in schema.HEADERS, ordered by position; CRCs are checked. next_offset: as in
     segment.scan. OSError when the file cannot be read.
     """
     with mapped(path) as buf:
@@ -48,8 +48,8 @@ def decode(
 ) -> Iterator[Any]:
     """Every record in ranges of a file, as pyarrow.RecordBatches in schema.RECORDS.
 
-    ranges: positions (start inclusive, end exclusive) at which batches begin and end. Bytes that are no good
-    batch give no rows: scan_headers names them. redact: secrets become null (secrets.redact). OSError when
+    ranges: positions (start inclusive, end exclusive) at which batches begin and end. Damaged bytes
+    give no rows; scan_headers reports them. redact: secrets become null (secrets.redact). OSError when
     the file cannot be read.
     """
     with mapped(path) as buf:
@@ -145,7 +145,7 @@ def _from_rows(rows: list[tuple[Any, ...]], schema: Any) -> Any:
 
 
 def _count_unknown(fields: tuple[Field, ...], value: dict[str, Any]) -> int:
-    """Tagged fields that no declaration covers, those inside structs too."""
+    """Unknown tagged fields, also inside structs."""
     count = len(value.get(UNKNOWN_TAGGED_FIELDS, ()))
     for field in _structs(fields):
         held = value.get(field.name)

@@ -1,9 +1,9 @@
-"""The Arrow schemas of batch headers and of decoded records, made from the message declarations.
+"""The Arrow schemas of batch headers and decoded records, derived from the message declarations.
 
 A record type is one nullable struct column, null in rows of another type; its fields are the union over
-versions and former layouts, null where a record's version has no such field. Spark knows no unsigned
-integers: they take the next larger type. A message without fields is a struct of one null field, since
-Parquet has no empty ones.
+versions and legacy layouts, null where a record's version has no such field. Spark has no unsigned integers:
+they become the next larger type. A message without fields is a struct of one null field, as Parquet has no
+empty structs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def message_columns() -> tuple[Message, ...]:
 
 
 def table_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
-    """The fields as columns: of several with one column name (former layouts) the first."""
+    """One field per column; of several with the same column name (legacy layouts) the first."""
     by_column: dict[str, Field] = {}
     for field in fields:
         by_column.setdefault(field.column, field)
@@ -52,7 +52,7 @@ def table_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
 
 
 def message_fields(message: Message) -> tuple[Field, ...]:
-    """The fields of a message's struct column: today's, then those that only former layouts had."""
+    """The fields of a message's struct column: the current ones, then those of legacy layouts only."""
     layouts = (message, *message.older)
     return table_fields(field for layout in layouts for field in layout.fields)
 
@@ -68,7 +68,7 @@ def _struct_type(fields: tuple[Field, ...]) -> Any:
     return pa.struct(inner or [pa.field(NOTHING, pa.bool_())])
 
 
-# A batch of a file, or damage: then reason and sha256 are set and the header's columns are null.
+# A batch, or damage: then reason and sha256 are set and the header's columns are null.
 HEADERS = pa.schema(
     [
         pa.field("position", pa.int64(), nullable=False),
@@ -87,7 +87,7 @@ HEADERS = pa.schema(
     ]
 )
 
-# The envelope takes the first eight columns. unread_reason is null where the value was read; otherwise
+# The first eight columns are the envelope. unread_reason is null where the value was read; otherwise
 # unread_position, unread_size_bytes and value_sha256 name the bytes (see record.Record).
 ENVELOPE = (
     pa.field("offset", pa.int64(), nullable=False),
@@ -123,7 +123,7 @@ Projection = Callable[[dict[str, Any]], dict[str, Any]]
 
 @cache
 def message_projection(message: Message) -> Projection:
-    """The projection of a message's values, of a former layout too, into its struct column."""
+    """The projection of a message's values, of a legacy layout too, into its struct column."""
     return projection(table_fields(message.fields))
 
 

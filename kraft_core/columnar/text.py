@@ -60,7 +60,7 @@ def is_utf8(address: int, size: int) -> bool:
 
 @compiled
 def _continuation(lead: int) -> tuple[int, int, int]:
-    """How many bytes follow a lead byte, -1 if it is none, and the range of the first of them."""
+    """How many bytes follow a lead byte (-1: not a lead byte), and the valid range of the first of them."""
     if 0xC2 <= lead <= 0xDF:
         return 1, 0x80, 0xBF
     if 0xE0 <= lead <= 0xEF:
@@ -72,7 +72,7 @@ def _continuation(lead: int) -> tuple[int, int, int]:
 
 @inlined
 def write_uuid(target: int, source: int) -> None:
-    """The 22 characters of 16 bytes, twelve bits at a time; the last two stand for eight."""
+    """The 22 characters of 16 bytes, twelve bits at a time; the last two characters encode eight bits."""
     high = load_i64(source)
     low = load_i64(source + 8)
     for pair in range(5):

@@ -1,6 +1,6 @@
-"""Times as the tables can hold them: from the year 1 to the year 9999, as Spark and Python do.
+"""Timestamps within the range of Spark and Python: from the year 1 to the year 9999.
 
-A leader's clock may say anything, and the checksum of a batch holds all the same: no time makes a batch bad.
+A leader's clock may show any time, and the batch's checksum is valid all the same: no time makes a batch bad.
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def representable(ms: int) -> int:
-    """The time, or the nearest that the tables can hold. The kernel compiles this function."""
+    """The time, clamped to the range of the tables. The kernel compiles this function."""
     return min(max(ms, FIRST_MS), LAST_MS)

@@ -48,7 +48,7 @@ from kraft_core.columnar.program import (
 )
 from kraft_core.columnar.text import UUID_BYTES, UUID_TEXT_BYTES, is_utf8
 
-# Kafka's limit of a string, in bytes.
+# Kafka's limit for a string, in bytes.
 _MAX_STRING_BYTES = 0x7FFF
 
 
@@ -76,7 +76,7 @@ def read_value(opcode: int, nullable: int, task: int, node: int, row: int, at: i
 
 @inlined
 def _read_int32(node: int, row: int, at: int, end: int) -> int:
-    """The most frequent of numbers."""
+    """Inlined, as most numbers are int32."""
     if at + 4 > end:
         return MALFORMED
     store_32(get(node + VALUES) + 4 * row, load_i32(at))
@@ -114,7 +114,7 @@ def _number_bytes(opcode: int) -> int:
 
 @inlined
 def write_number(opcode: int, node: int, row: int, value: int) -> None:
-    """At the width of the column: unsigned numbers take the next larger one."""
+    """At the width of the column; unsigned numbers take the next larger width."""
     values = get(node + VALUES)
     if opcode in (INT32, UINT16):
         store_32(values + 4 * row, value)
@@ -165,7 +165,7 @@ def _read_text(opcode: int, nullable: int, task: int, node: int, row: int, at: i
 
 @inlined
 def _copy_int32(target: int, source: int, count: int) -> None:
-    """Two at a time: most lists are of one to three replicas."""
+    """Two at a time, as most lists have one to three replicas."""
     end = source + 4 * count
     while source + 8 <= end:
         both = load_i64(source)
@@ -181,7 +181,7 @@ def begin_list(nullable: int, task: int, node: int, row: int, at: int, end: int)
     """How many elements follow, the row of the first of them, and the address after the count."""
     encoded, at = read_unsigned_varint(at, end)
     count = encoded - 1
-    # Every element takes a byte at least.
+    # Every element takes at least one byte.
     if at > end or count > end - at:
         return 0, 0, MALFORMED
     if count < 0:

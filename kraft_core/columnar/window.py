@@ -1,4 +1,4 @@
-"""A file mapped for compiled code, by address, with pages given back as the reading goes on."""
+"""A file mapped for compiled code, by address; pages are released as the reading proceeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Window:
     def __init__(self, buf: bytes | mmap.mmap) -> None:
         self.buf = buf
         self.size = len(buf)
-        # The view is let go at once: a mapping with views cannot be closed.
+        # The view is released at once: a mapping with views cannot be closed.
         self.address = np.frombuffer(buf, dtype=np.uint8).ctypes.data if self.size else 0
         self._released = 0
 
@@ -27,7 +27,7 @@ class Window:
         return self.size if end is None else min(end, self.size)
 
     def release(self, position: int) -> None:
-        """The pages before the position are not needed in memory any more: reading goes upwards."""
+        """Release the pages before the position, as reading only moves forward."""
         end = position // mmap.PAGESIZE * mmap.PAGESIZE
         if end > self._released and isinstance(self.buf, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             self.buf.madvise(mmap.MADV_DONTNEED, self._released, end - self._released)
