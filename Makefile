@@ -1,31 +1,38 @@
 # make run: set up and read the bundled captures; make test: set up and pass the tests.
-PYTHON ?= python3.11
+PYTHONS := python3.13 python3.12 python3.11
+PYTHON ?= $(firstword $(foreach python,$(PYTHONS),$(shell $(python) -c 'print("$(python)")' 2>/dev/null)))
+JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/)java
 VENV := .venv
 BIN := $(VENV)/bin
 LAKE ?= .lake
 PAGE ?= quorum.html
 CAPTURES := tests/golden/dynamic-membership tests/golden/uncommitted-truncation
 
-.PHONY: setup run test test-long lint golden clean
-
+.PHONY: setup
 setup: $(VENV)/.ready
 
 # Versions come from constraints.txt; the jars that Spark needs are resolved and the kernel compiled once, here.
 $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
-	command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; name a Python 3.11 with PYTHON=..." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "make: needs one of $(PYTHONS); install one, or name it with PYTHON=..." >&2; exit 1; }
+	@command -v "$(PYTHON)" >/dev/null || { echo "make: $(PYTHON) not found; PYTHON= must name one of $(PYTHONS)" >&2; exit 1; }
+	@version=$$($(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); test "$${version:-0}" -ge 17 || \
+	  { echo "make: needs Java 17 or later for Spark, found $${version:-none}; install it, or set JAVA_HOME" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	$(BIN)/python -m kraft_core.columnar & $(BIN)/python -m jobs.runtime.session && wait $$!
 	touch $@
 
+.PHONY: run test test-long lint docs clean
 run: setup
 	$(BIN)/kraftlake run --captures $(CAPTURES) --lake $(LAKE) --report $(PAGE)
 
+# In random order; the seed is printed: repeat with make test PYTEST_FLAGS="-p randomly -p random_order ...".
+PYTEST_FLAGS ?=
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
-test-long: setup
-	$(BIN)/python -m pytest -m long
+test-long: setup kafka
+	$(BIN)/python -m pytest -m long $(PYTEST_FLAGS)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -33,30 +40,48 @@ lint: setup
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-# Compare every file of a folder laid out like tests/golden with kafka-dump-log's output.
-GOLDEN ?= tests/golden
-golden: setup
-	$(BIN)/python -m tests.golden_compare $(GOLDEN)
+# Generated pages: docs/cli.md.
+docs: setup
+	$(BIN)/python -m tests.cli_reference
 
 clean:
 	rm -rf $(VENV) $(LAKE) $(PAGE)
 
-# Compare kraft_core.raft with traces of Kafka's own raft classes.
+# A real Kafka, fetched by Maven for tests, benchmarks and traces (tests/kafka/README.md).
+export KAFKA_LAB ?= $(CURDIR)/.kafka-lab
+.PHONY: kafka
+kafka: $(KAFKA_LAB)/classes
+$(KAFKA_LAB)/classes: $(wildcard tests/kafka/gen/*.java)
+	tests/kafka/bin/get 4.3.1
+	touch $@
+
+# Compare every file of a folder laid out like tests/golden with kafka-dump-log's output.
+GOLDEN ?= tests/golden
+.PHONY: golden
+golden: setup
+	$(BIN)/python -m tests.golden_compare $(GOLDEN)
+
+# Compare kraft_core.raft with traces of Kafka's own raft classes; make traces records new ones.
 TRACES ?= tests/traces
-.PHONY: conformance
+.PHONY: conformance traces
 conformance: setup
 	$(BIN)/python -m tests.conformance $(TRACES)
 
+SEED ?= 1
+OUT ?= .traces
+traces:
+	tests/kafka/bin/traces $(SEED) $(OUT)
+
 # Random operations on the log classes of a real release of Kafka, compared with the engine.
-KAFKA_SCRIPTS ?= ../shared/kafka
 RELEASE ?= 4.3.1
 .PHONY: drift
 drift: setup
-	$(BIN)/python -m tests.long.drift $(KAFKA_SCRIPTS) --release $(RELEASE)
+	$(BIN)/python -m tests.long.drift --release $(RELEASE)
 
 # Ratios of speed and size: make bench, or make bench BENCH="decode ingest", BENCH_FLAGS=--small for a quick look.
+# Rows that compare with Kafka need make kafka first.
 BENCH ?=
 BENCH_FLAGS ?=
 .PHONY: bench
 bench: setup
-	$(BIN)/python -m tests.bench $(BENCH) --kafka $(KAFKA_SCRIPTS) $(BENCH_FLAGS)
+	$(BIN)/python -m tests.bench $(BENCH) $(BENCH_FLAGS)

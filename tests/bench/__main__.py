@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
 from tests.bench.frame import Bench, Kafka, Row, groups, table
+from tests.kafka import LAB, RELEASE, is_fetched
 
 
 def main() -> None:
@@ -18,16 +18,13 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="about a hundredth of the work, figures rough")
     parser.add_argument("--out", type=Path, default=Path("bench.json"), help="the rows as JSON")
     parser.add_argument("--folder", type=Path, default=Path(".bench"), help="inputs, kept between runs")
-    parser.add_argument("--kafka", type=Path, help="the scripts that drive a real Kafka, if any")
-    parser.add_argument("--lab", type=Path, default=os.environ.get("KAFKA_LAB", ".kafka-lab"))
     args = parser.parse_args()
     unknown = sorted(set(args.group) - set(every))
     if unknown:
         parser.error(f"no group {', '.join(unknown)}; there are {', '.join(every)}")
-    kafka = Kafka(args.kafka.resolve(), args.lab.resolve()) if args.kafka and args.kafka.is_dir() else None
-    bench = Bench(args.folder.resolve(), args.small, kafka if kafka and kafka.is_ready else None)
+    bench = Bench(args.folder.resolve(), args.small, Kafka() if is_fetched() else None)
     if bench.kafka is None:
-        bench.say("no Kafka is set up: its rows are left out (--kafka SCRIPTS --lab FOLDER)")
+        bench.say(f"no Kafka {RELEASE} in {LAB}: its rows are left out (make kafka)")
     rows: list[tuple[str, Row]] = []
     for name in args.group or every:
         for row in every[name](bench):

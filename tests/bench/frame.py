@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tests.bench
+from tests.kafka import LAB, RELEASE, SCRIPTS
 
 # How often what takes seconds is measured, for the median: the first time the JVM still compiles.
 ROUNDS = 3
@@ -49,25 +49,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """The scripts that drive a real Kafka (`folder`) and where its releases lie (`lab`)."""
+    """A release of Kafka that tests/kafka fetched."""
 
-    folder: Path
-    lab: Path
-    release: str = "4.3.1"
-
-    @property
-    def is_ready(self) -> bool:
-        return (self.lab / "classes").is_dir() and (self.lab / f"kafka-{self.release}").is_dir()
+    release: str = RELEASE
 
     @property
     def class_path(self) -> str:
-        return f"{self.lab / 'classes'}:{self.lab / f'kafka-{self.release}' / 'libs'}/*"
+        return f"{LAB / 'classes'}:{LAB / f'kafka-{self.release}' / 'libs'}/*"
 
     def run(self, *command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        """One of the scripts, by its path in `folder`; options: of subprocess. Raises CalledProcessError."""
-        script = [str(self.folder / command[0]), *map(str, command[1:])]
-        environment = os.environ | {"KAFKA_LAB": str(self.lab)}
-        return subprocess.run(script, env=environment, check=True, text=True, **options)
+        """Run a script, by its path in tests/kafka. options: subprocess's. Raises CalledProcessError."""
+        script = [str(SCRIPTS / command[0]), *map(str, command[1:])]
+        return subprocess.run(script, check=True, text=True, **options)
 
     def dump_seconds(self, file: Path) -> float:
         """Wall seconds of kafka-dump-log over a segment or checkpoint, its output thrown away."""

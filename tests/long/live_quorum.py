@@ -1,4 +1,4 @@
-"""Real Kafka controllers on loopback, run by the scripts in KAFKA_TOOLS (k VERSION TOOL ...)."""
+"""Real Kafka controllers on loopback, driven by the scripts of tests/kafka."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-VERSION = "4.3.1"
+from tests.kafka import LAB, RELEASE, SCRIPTS, is_fetched
+
 FETCH_TIMEOUT_MS = 15_000
 HIDDEN = shutil.ignore_patterns("*.index", "*.timeindex", "*.txnindex", "*.lock", ".lock", "quorum-state")
 
 
 def kafka_tools() -> Path:
-    """The folder that KAFKA_TOOLS names; without it the test is skipped."""
-    folder = os.environ.get("KAFKA_TOOLS")
-    if not folder:
-        pytest.skip("KAFKA_TOOLS names no folder with the script k")
-    return Path(folder)
+    """The folder of the script k (k VERSION TOOL ...). Where no Kafka is fetched, the test is skipped."""
+    if not is_fetched():
+        pytest.skip(f"no Kafka {RELEASE} in {LAB}: make kafka")
+    return SCRIPTS / "bin"
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class LiveQuorum:
         self.cluster_id = self.random_uuid()
 
     def k(self, *words: str, timeout: float = 120) -> Tool:
-        command = [str(self.tools / "k"), VERSION, *words]
+        command = [str(self.tools / "k"), RELEASE, *words]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired as expired:
@@ -108,7 +108,7 @@ class LiveQuorum:
 
     def start(self, node: int) -> None:
         log = (self.path / f"{node}.out").open("ab")
-        command = [str(self.tools / "k"), VERSION, "server", self.configure(node)]
+        command = [str(self.tools / "k"), RELEASE, "server", self.configure(node)]
         self.running[node] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def kill(self, node: int) -> None:
@@ -147,7 +147,7 @@ class LiveQuorum:
 
     def begin_to_add(self, node: int, by: int) -> subprocess.Popen[bytes]:
         """The tool that adds a controller, left running: it waits until the change is committed."""
-        command = [str(self.tools / "k"), VERSION, *self._add(node, by)]
+        command = [str(self.tools / "k"), RELEASE, *self._add(node, by)]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _add(self, node: int, by: int) -> tuple[str, ...]:

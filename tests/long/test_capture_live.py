@@ -14,16 +14,15 @@ from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.judge import judge
 from kraft_core.format.controller_dir import find_controller_dirs
+from tests.kafka import LAB, SCRIPTS, needs_kafka
 from tests.kraft_core.findings.collect_rule_facts import collect_rule_facts
 
-SCRIPTS = Path(os.environ.get("KAFKA_SCRIPTS", "../shared/kafka")).absolute()
-LAB = Path(os.environ.get("KAFKA_LAB", ".kafka-lab")).absolute()
 # Three controllers and a broker that is given work until a file `stop` appears. Each controller in turn is
 # killed and started again, the leader too, so that logs are truncated and snapshots overtake segments. Kafka
 # deletes once a minute what snapshots cover: each lives longer than that.
 SCENARIO = """
 NAME=capture-live; SEG=16384; SNAP=8000; CTRL_EXTRA="metadata.max.retention.bytes=60000"
-. "$SCRIPTS/bin/lib.sh"
+. "$SCRIPTS/scenarios/lib.sh"
 CTRLS="1 2 3"; PORT[1]=29601; PORT[2]=29602; PORT[3]=29603; PORT[11]=29611
 cid
 for i in $CTRLS; do voters="${voters:+$voters,}$i@127.0.0.1:${PORT[$i]}:$(k $V storage random-uuid)"; done
@@ -45,19 +44,13 @@ KILLS = 6
 LONGEST_S = 420
 
 
-def has_lab() -> bool:
-    return (SCRIPTS / "bin" / "lib.sh").is_file() and (LAB / "kafka-4.3.1").is_dir()
-
-
 def begins_later(node: str) -> bool:
     """Whether the node has deleted its first segment."""
     return min(path.stem for path in Path(node).glob("**/__cluster_metadata-0/*.log")) != "0" * 20
 
 
 @pytest.mark.long
-@pytest.mark.skipif(
-    not has_lab(), reason="KAFKA_LAB holds no Kafka 4.3.1, or there are no scripts to drive it"
-)
+@needs_kafka
 def test_copies_of_a_busy_quorum_fit_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stop = tmp_path / "stop"
     environment = {"KAFKA_LAB": str(LAB), "BASE": str(tmp_path), "SCRIPTS": str(SCRIPTS), "STOP": str(stop)}

@@ -1,7 +1,7 @@
 """An evening of a real quorum: changed, captured and run three times; lake and page tell what happened.
 
 What is expected is what this script did and what Kafka's own tools printed meanwhile; kraftlake is given the
-captures alone. KAFKA_TOOLS is the folder of the script k, which starts Kafka's tools (k 4.3.1 server ...).
+captures alone. Needs `make kafka`.
 """
 
 from __future__ import annotations

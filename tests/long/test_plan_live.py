@@ -1,6 +1,6 @@
 """Plans made from captures of a running quorum, then really done with Kafka's tools, and compared.
 
-KAFKA_TOOLS is the folder of the script k, which starts Kafka's tools (k 4.3.1 metadata-quorum ...).
+Needs `make kafka`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""kafka-dump-log reads what the simulation writes.
-
-KAFKA_TOOLS is the folder of the script k, which starts Kafka's tools (k 4.3.1 dump-log ...).
-"""
+"""kafka-dump-log reads what the simulation writes. Needs `make kafka`."""
 
 from __future__ import annotations
 

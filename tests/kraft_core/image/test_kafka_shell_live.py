@@ -1,8 +1,7 @@
-"""New random lives of clusters, replayed by Kafka's own shell and by us. Needs Kafka 4.3.1 at hand."""
+"""New random lives of clusters, replayed by Kafka's own shell and by us. Needs `make kafka`."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -11,20 +10,11 @@ import pytest
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import METADATA_RECORDS
+from tests.kafka import RELEASE, SCRIPTS, needs_kafka
 from tests.kraft_core.image.kafka_shell import SECRETS, as_meant, our_tree
 from tests.kraft_core.image.worlds import Life, Row, random_steps, replay
 
-LAB = Path(os.environ.get("KAFKA_LAB", ".kafka-lab"))
-TOOL = Path(__file__).parents[4] / "shared" / "kafka" / "bin" / "k"
-RELEASE = "4.3.1"
-
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        not (TOOL.exists() and (LAB / f"kafka-{RELEASE}" / "libs").is_dir()),
-        reason=f"no Kafka {RELEASE}: run ../shared/kafka/bin/get {RELEASE} and name its folder in KAFKA_LAB",
-    ),
-]
+pytestmark = [pytest.mark.long, needs_kafka]
 
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
 # 4.3.1 reads nothing newer; and its snapshot writer refuses what an older metadata.version cannot hold.
@@ -70,7 +60,7 @@ def as_log(records: list[Row]) -> bytes:
 def kafkas_tree(log: Path) -> list[str]:
     """`tree /image` by Kafka's shell, which sometimes answers before it has read the log."""
     for _ in range(ATTEMPTS):
-        command = [TOOL, RELEASE, "metadata-shell", "-s", log, "tree", "/image"]
+        command = [SCRIPTS / "bin" / "k", RELEASE, "metadata-shell", "-s", log, "tree", "/image"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
         if "offset -1," not in done.stdout:
             return done.stdout.splitlines()

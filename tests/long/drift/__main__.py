@@ -1,6 +1,6 @@
 """Has Kafka changed? Random operations on a release's real log classes, compared with the engine.
 
-`make drift` fetches the release with the scripts in KAFKA_SCRIPTS, compiles ReplayLog.java against it, has it
+`make drift` fetches the release (tests/kafka), compiles ReplayLog.java against it, has it
 carry out a new plan, and compares the trace as `make conformance` does. The trace stays in the lab's folder
 drift/RELEASE. Exit code 1 on a mismatch, 2 if something could not be run.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import re
 import shutil
@@ -19,6 +18,7 @@ import zipfile
 from pathlib import Path
 
 from tests.conformance import __main__ as conformance
+from tests.kafka import LAB, RELEASE, SCRIPTS
 from tests.long.drift.plan import plan
 
 CASES, STEPS = 60, 60
@@ -27,14 +27,11 @@ TIMEOUT_S = 600
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.long.drift", description=__doc__)
-    parser.add_argument(
-        "scripts", type=Path, help="the folder with bin/get, which fetches a release of Kafka"
-    )
-    parser.add_argument("--release", default="4.3.1")
+    parser.add_argument("--release", default=RELEASE)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     options = parser.parse_args(arguments)
     try:
-        traces = record(options.scripts, options.release, options.seed)
+        traces = record(options.release, options.seed)
     except (OSError, subprocess.SubprocessError) as error:
         print(f"drift: {error}", file=sys.stderr)
         return 2
@@ -42,14 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
     return conformance.main([str(traces)])
 
 
-def record(scripts: Path, release: str, seed: int) -> Path:
+def record(release: str, seed: int) -> Path:
     """Carries out a new plan on the release's classes; the folder with the trace."""
-    lab = Path(os.environ.get("KAFKA_LAB", ".kafka-lab")).resolve()
-    jars = lab / f"kafka-{release}" / "libs"
+    jars = LAB / f"kafka-{release}" / "libs"
     if not jars.is_dir():
-        fetch = [scripts.resolve() / "bin" / "get", release]
-        subprocess.run(fetch, check=True, timeout=TIMEOUT_S, env=os.environ | {"KAFKA_LAB": str(lab)})
-    work = lab / "drift" / release
+        subprocess.run([SCRIPTS / "bin" / "get", release], check=True, timeout=TIMEOUT_S)
+    work = LAB / "drift" / release
     shutil.rmtree(work, ignore_errors=True)
     traces = work / "traces"
     traces.mkdir(parents=True)
