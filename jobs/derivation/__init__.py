@@ -1,1 +1,1 @@
-"""What was read becomes what it proves: conclusions, findings, histories."""
+"""Derived tables: evidence, findings, checks of snapshots and histories of the metadata."""

@@ -1,4 +1,4 @@
-"""From what was read to what it proves, for the touched clusters."""
+"""Derive all tables of the touched clusters: checks of snapshots, evidence and findings, histories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from jobs.captures.ingesting import Ingested
 from jobs.captures.reading import WritingRun
 from jobs.derivation.compare_snapshots import check_snapshots
-from jobs.derivation.derive_evidence import conclude
+from jobs.derivation.derive_evidence import derive_evidence
 from jobs.derivation.derive_histories import derive_histories
 from jobs.runtime.progress import Progress
 from transforms.lake.arrow_rows import to_arrow
@@ -21,14 +21,14 @@ Row = dict[str, Any]
 def derive(
     lake: Lake, clusters: Sequence[str], fresh: Ingested, run: WritingRun, progress: Progress
 ) -> dict[str, str]:
-    """Replace what is derived for the clusters. Returns the clusters that failed, with the reason.
+    """Replace the derived rows of the clusters. Returns the clusters that failed, with the reason.
 
-    `fresh`: captures and observations that this run has read and will commit after this. What was derived
-    before of a cluster that fails stays; table derivations says so.
+    `fresh`: captures and observations that this run has read and will commit after this. A cluster that fails
+    keeps its earlier derived rows; table derivations records the failure.
     """
     checks = check_snapshots(lake, clusters, fresh.captures.values(), progress)
     lake.create(ACKNOWLEDGEMENTS)
-    failed = conclude(lake, clusters, fresh, checks.deviations, progress)
+    failed = derive_evidence(lake, clusters, fresh, checks.deviations, progress)
     if checks.changed:
         lake.replace_few(SNAPSHOT_CHECKS, to_arrow(checks.rows, SNAPSHOT_CHECKS.schema), clusters)
     done = [c for c in clusters if c not in failed]

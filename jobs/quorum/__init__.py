@@ -1,1 +1,1 @@
-"""What a lake says of quorums, without Spark: what explain, plan and metrics stand on."""
+"""Facts and metrics of quorums read from a lake without Spark: for explain, plan and metrics."""

@@ -1,4 +1,4 @@
-"""A cluster's facts from a lake's tables, without Spark: what plan and metrics stand on."""
+"""A cluster's facts and registrations from a lake's tables, without Spark: for explain and plan."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from jobs.runtime.lakes import must_be_lake
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.plan.registrations import TYPE, Registration, Registrations, registration
+from transforms.evidence.cluster_facts import PinnedTables, cluster_row, evidence_facts
 from transforms.evidence.fact_values import cluster_facts
-from transforms.evidence.facts_at_hand import evidence_row
 from transforms.lake.delta_rs import cluster_ids, rows_with
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
 
@@ -23,8 +23,9 @@ def clusters_of(lake: Path) -> list[str]:
 
 
 def facts_of(lake: Path, cluster: str) -> ClusterFacts:
-    """As transforms.evidence.cluster_facts gathers them."""
-    return cluster_facts(evidence_row(lake, cluster))
+    """What the lake's captures of one cluster hold."""
+    facts = evidence_facts(PinnedTables.newest(lake), [cluster])
+    return cluster_facts(cluster_row(facts, cluster))
 
 
 def registrations_of(lake: Path, cluster: str) -> Registrations:

@@ -39,7 +39,7 @@ def test_killed_at_random_moments(golden: Path, tmp_path: Path) -> None:
     assert whole.ended() == 0, whole.err.read_text()
     stages = json.loads(whole.out.read_text().splitlines()[-1])["stage_seconds"]
     stages.pop("session")
-    assert {"scan", "write records", "derive", "write conclusions", "histories", "commit"} <= stages.keys()
+    assert {"scan", "write records", "derive", "write derived tables", "histories", "commit"} <= stages.keys()
     expected = tables(clean)
     assert sum(map(len, expected.values())) > 2000
     say("seconds of a clean run's stages:", stages)

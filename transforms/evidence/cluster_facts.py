@@ -1,123 +1,163 @@
-"""The facts that kraft_core.evidence draws conclusions from, one row a cluster, from the lake's tables.
+"""The facts of a group of clusters, read by Arrow: one scan of a table for the whole group.
 
-What goes to Python are runs, control records, snapshots and feature levels: their number grows with changes,
-not with batches. All kinds travel in one frame, so that one shuffle brings a cluster together.
+The driver reads the only group itself; of several, Spark's tasks read one each by the same functions, at the
+Delta versions that the driver pinned. Facts stay Arrow tables until a cluster's row is asked for, so that one
+cluster at a time is held as Python values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from kraft_core.columnar.schema import message_columns
+from transforms.evidence.batch_facts import batch_conflicts, batch_counts, batch_ends
+from transforms.lake.delta_rs import columns_with, exists, newest_version, opened
+from transforms.lake.tables import (
+    ACKNOWLEDGEMENTS,
+    BATCHES,
+    CAPTURES,
+    OBSERVATIONS,
+    RECORDS,
+    SNAPSHOT_RECORDS,
+    SNAPSHOTS,
+    Table,
+)
 
+Row = dict[str, Any]
+# Rows of several clusters by kind of fact; each has a cluster_id.
+GroupFacts = Mapping[str, pa.Table]
+TABLES_READ = (ACKNOWLEDGEMENTS, BATCHES, CAPTURES, OBSERVATIONS, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS)
 CONTROL_TYPES = ("LeaderChange", "KRaftVersion", "KRaftVoters")
-CONTROL_COLUMNS = {m.type_name: m.column for m in message_columns() if m.type_name in CONTROL_TYPES}
+CONTROL_COLUMNS = tuple(m.column for m in message_columns() if m.type_name in CONTROL_TYPES)
+ENVELOPE = ("offset", "leader_epoch", "batch_base_offset", "batch_crc", "appended_at", "type")
 SNAPSHOT_KEY = ("end_offset", "leader_epoch", "content_digest")
+FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
+METADATA_VERSION = "metadata.version"
+# The clusters of a group, and their rows of table batches: what one scan brings is held at once. A larger
+# cluster is a group of its own.
+GROUP_CLUSTERS, GROUP_BATCHES = 32, 500_000
 
 
-# What is told of batches that contradict each other: this many base offsets of each epoch, the lowest.
-TOLD_CONFLICTS = 16
+@dataclass(frozen=True, slots=True)
+class PinnedTables:
+    """The tables TABLES_READ of a lake at one Delta version each; those that do not exist have none."""
+
+    lake: Path
+    versions: Mapping[str, int]
+
+    @classmethod
+    def newest(cls, lake: Path) -> PinnedTables:
+        return cls(lake, {t.name: newest_version(lake, t) for t in TABLES_READ if exists(lake, t)})
+
+    def open(self, table: Table) -> ds.Dataset | None:
+        version = self.versions.get(table.name)
+        return None if version is None else opened(self.lake, table, version)
+
+    def read(self, table: Table, columns: Sequence[str], **wanted: Sequence[str]) -> pa.Table:
+        """The rows whose named columns are among the wanted values; none where the table does not exist."""
+        rows = self.open(table)
+        if rows is None:
+            return pa.table({name: pa.array([], pa.string()) for name in columns})
+        return columns_with(rows, columns, **wanted)
 
 
-def cluster_facts(
-    captures: DataFrame,
-    batches: DataFrame,
-    records: DataFrame,
-    snapshots: DataFrame,
-    snapshot_records: DataFrame,
-    **others: DataFrame,
-) -> DataFrame:
-    """One row a cluster: cluster_id and an array of structs for each kind of fact.
+@dataclass(frozen=True, slots=True)
+class FreshRows:
+    """Rows of one cluster that the lake does not hold yet: the run commits them after it has derived.
 
-    `others` are small tables that go along as they are, by the name of their kind.
+    captures take the place of stored ones with their capture_id. snapshot_deviations (rule 22): one row a
+    deviation of a checkpoint from the log, with the fields of kraft_core.findings.facts.SnapshotDeviation.
     """
-    return gathered(
-        {
-            "captures": captures,
-            "control_records": control_records(records),
-            "snapshots": snapshots,
-            "snapshot_levels": snapshot_levels(snapshot_records),
-            "batch_ends": batch_ends(batches, snapshots),
-            "feature_levels": feature_levels(records),
-            "batch_conflicts": batch_conflicts(batches),
-            **others,
-        }
-    )
+
+    captures: Sequence[Row] = ()
+    observations: Sequence[Row] = ()
+    snapshot_deviations: Sequence[Row] = ()
 
 
-def gathered(kinds: Mapping[str, DataFrame]) -> DataFrame:
-    """Rows of several kinds, each with a cluster_id, as one row a cluster: an array of structs a kind."""
-    parts = [
-        frame.select("cluster_id", F.struct(*[c for c in frame.columns if c != "cluster_id"]).alias(kind))
-        for kind, frame in kinds.items()
-    ]
-    together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    return together.groupBy("cluster_id").agg(*(F.collect_list(kind).alias(kind) for kind in kinds))
+@dataclass(frozen=True, slots=True)
+class ClusterGroup:
+    """Clusters whose facts are read together, and what this run adds to them."""
+
+    clusters: tuple[str, ...]
+    fresh: Mapping[str, FreshRows] = field(default_factory=dict[str, FreshRows])
 
 
-def control_records(records: DataFrame) -> DataFrame:
-    """Control records; the value stays in the column of its type."""
-    return records.where(F.col("is_control") & F.col("type").isin(*CONTROL_TYPES)).select(
-        "cluster_id",
-        "offset",
-        "leader_epoch",
-        "batch_base_offset",
-        "batch_crc",
-        "appended_at",
-        "type",
-        *CONTROL_COLUMNS.values(),
-    )
+def cluster_groups(
+    tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[str, FreshRows]
+) -> list[ClusterGroup]:
+    """The clusters in groups, the largest first."""
+    batches = tables.open(BATCHES)
+    counts = batch_counts(batches, clusters) if batches is not None else {}
+    groups: list[list[str]] = []
+    held = 0
+    for cluster in sorted(clusters, key=lambda c: (-counts.get(c, 0), c)):
+        count = counts.get(cluster, 0)
+        if not groups or len(groups[-1]) == GROUP_CLUSTERS or held + count > GROUP_BATCHES:
+            groups.append([])
+            held = 0
+        groups[-1].append(cluster)
+        held += count
+    return [ClusterGroup(tuple(g), {c: fresh[c] for c in g if c in fresh}) for g in groups]
 
 
-def snapshot_levels(snapshot_records: DataFrame) -> DataFrame:
-    """The metadata.version that checkpoints record."""
-    return snapshot_records.where(is_metadata_version()).select(
-        "cluster_id", *SNAPSHOT_KEY, F.col("feature_level.feature_level").alias("level")
-    )
+def evidence_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
+    """What kraft_core.evidence needs of the clusters (see fact_values)."""
+    snapshots = tables.read(SNAPSHOTS, SNAPSHOTS.names, cluster_id=clusters)
+    columns = ("cluster_id", *ENVELOPE, *CONTROL_COLUMNS, "feature_level")
+    records = tables.read(RECORDS, columns, cluster_id=clusters, type=(*CONTROL_TYPES, FEATURE_LEVEL))
+    columns = ("cluster_id", *SNAPSHOT_KEY, "feature_level")
+    snapshot_records = tables.read(SNAPSHOT_RECORDS, columns, cluster_id=clusters, type=[FEATURE_LEVEL])
+    batches = tables.open(BATCHES)
+    return {
+        "captures": tables.read(CAPTURES, CAPTURES.names, cluster_id=clusters),
+        "control_records": records.filter(pc.field("type") != FEATURE_LEVEL).drop_columns(["feature_level"]),
+        "snapshots": snapshots,
+        "snapshot_levels": _metadata_versions(snapshot_records, SNAPSHOT_KEY),
+        "batch_ends": batch_ends(batches, snapshots) if batches is not None else NO_ROWS,
+        "feature_levels": _metadata_versions(records, ("offset", "leader_epoch")),
+    }
 
 
-def batch_ends(batches: DataFrame, snapshots: DataFrame) -> DataFrame:
-    """For each snapshot's end the end of the batch of its epoch that holds the record below it."""
-    ends = snapshots.where("end_offset > 0").select("cluster_id", "end_offset", "leader_epoch").distinct()
-    spans = batches.select(
-        "cluster_id", "leader_epoch", "base_offset", (F.col("last_offset") + 1).alias("batch_end")
-    )
-    return (
-        spans.join(F.broadcast(ends), ["cluster_id", "leader_epoch"])
-        .where((F.col("base_offset") < F.col("end_offset")) & (F.col("batch_end") >= F.col("end_offset")))
-        .select("cluster_id", "end_offset", "leader_epoch", "batch_end")
-    )
+def group_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
+    """These facts and what the rules of kraft_core.findings need (see transforms.quality.findings)."""
+    batches = tables.open(BATCHES)
+    return {
+        **evidence_facts(tables, clusters),
+        "batch_conflicts": batch_conflicts(batches, clusters) if batches is not None else NO_ROWS,
+        "observations": tables.read(OBSERVATIONS, OBSERVATIONS.names, cluster_id=clusters),
+        "acknowledgements": tables.read(ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.names, cluster_id=clusters),
+    }
 
 
-def batch_conflicts(batches: DataFrame) -> DataFrame:
-    """Batches of one base offset and epoch that differ: a row a distinct one, with the replicas that held it.
-
-    Log matching (KIP-595) has none, so the whole table is only compared by its extremes.
-    """
-    place = ["cluster_id", "leader_epoch", "base_offset"]
-    content = ["last_offset", "crc", "size_bytes"]
-    differ = [F.min(name) != F.max(name) for name in content]
-    conflicts = batches.groupBy(*place).agg(reduce(Column.__or__, differ).alias("differ")).where("differ")
-    lowest = Window.partitionBy("cluster_id", "leader_epoch").orderBy("base_offset")
-    told = conflicts.withColumn("nth", F.row_number().over(lowest)).where(F.col("nth") <= TOLD_CONFLICTS)
-    return (
-        batches.join(F.broadcast(told.select(*place)), place)
-        .groupBy(*place, *content)
-        .agg(F.collect_set(F.struct("node_id", "directory_id")).alias("held_by"))
-    )
+def cluster_row(facts: GroupFacts, cluster: str, fresh: FreshRows = FreshRows()) -> Row:
+    """One cluster's facts: cluster_id and, by kind, a list of rows without it."""
+    row: Row = {"cluster_id": cluster}
+    for kind, rows in facts.items():
+        of_cluster = rows.filter(pc.field("cluster_id") == cluster)
+        row[kind] = of_cluster.drop_columns(["cluster_id"]).to_pylist()
+    replaced = {capture["capture_id"] for capture in fresh.captures}
+    kept = [capture for capture in row["captures"] if capture["capture_id"] not in replaced]
+    row["captures"] = [*kept, *fresh.captures]
+    row["observations"] = [*row.get("observations", ()), *fresh.observations]
+    row["snapshot_deviations"] = list(fresh.snapshot_deviations)
+    return row
 
 
-def feature_levels(records: DataFrame) -> DataFrame:
-    """Changes of metadata.version in the log."""
-    return records.where(is_metadata_version()).select(
-        "cluster_id", "offset", "leader_epoch", F.col("feature_level.feature_level").alias("level")
-    )
+def _metadata_versions(records: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Where metadata.version was set, and its `level`, from records of feature levels and others."""
+    names = ("cluster_id", *columns)
+    if not len(records):
+        return NO_ROWS
+    feature = records["feature_level"]
+    levels = records.select(names).append_column("level", pc.struct_field(feature, "feature_level"))
+    return levels.filter(pc.equal(pc.struct_field(feature, "name"), METADATA_VERSION))
 
 
-def is_metadata_version() -> Column:
-    return (F.col("type") == "FEATURE_LEVEL_RECORD") & (F.col("feature_level.name") == "metadata.version")
+NO_ROWS = pa.table({"cluster_id": pa.array([], pa.string())})

@@ -72,10 +72,18 @@ def arrow_with(
 
     A column that a lake of an earlier version lacks is null.
     """
-    condition = chosen(where, wanted)
-    found = dataset(lake / table.name, DeltaTable(lake / table.name))
-    held = set(found.schema.names)
-    rows = found.to_table([name for name in columns if name in held], filter=condition)
+    return columns_with(opened(lake, table), columns, where, **wanted)
+
+
+def columns_with(
+    rows_of: ds.Dataset,
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+    **wanted: Iterable[str],
+) -> pa.Table:
+    """The same of a table that is opened."""
+    held = set(rows_of.schema.names)
+    rows = rows_of.to_table([name for name in columns if name in held], filter=chosen(where, wanted))
     for index, name in enumerate(columns):
         if name not in held:
             rows = rows.add_column(index, name, pa.nulls(len(rows)))
@@ -95,9 +103,14 @@ def chosen(where: ds.Expression | None, wanted: Mapping[str, Iterable[str]]) -> 
     return among(wanted) if where is None else where & among(wanted)
 
 
-def opened(lake: Path, table: Table) -> ds.Dataset:
-    """A table that exists, as it is now, to be read a piece at a time."""
-    return dataset(lake / table.name, DeltaTable(lake / table.name))
+def opened(lake: Path, table: Table, version: int | None = None) -> ds.Dataset:
+    """A table that exists, at its newest or a given version, to be read a piece at a time."""
+    return dataset(lake / table.name, DeltaTable(lake / table.name, version=version))
+
+
+def newest_version(lake: Path, table: Table) -> int:
+    """The newest Delta version of a table that exists."""
+    return DeltaTable(lake / table.name).version()
 
 
 def count_rows(lake: Path, table: Table, where: ds.Expression | None = None, **wanted: Iterable[str]) -> int:

@@ -1,23 +1,34 @@
-"""What the captures prove, by kraft_core.evidence: one row of facts a cluster in, rows of the tables out."""
+"""What captures prove, by kraft_core.evidence: a group of clusters in, rows of derived tables out."""
 
 from __future__ import annotations
 
+import pickle
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType, TimestampType
 
 from kraft_core.evidence.conclusions import Conclusions, conclude
-from kraft_core.evidence.derive import tables
+from kraft_core.evidence.derive import tables as evidence_tables
 from kraft_core.findings.describe import observed_watermarks
 from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.findings.truncations import observed_truncations
+from transforms.evidence.cluster_facts import (
+    ClusterGroup,
+    FreshRows,
+    GroupFacts,
+    PinnedTables,
+    cluster_row,
+    group_facts,
+)
 from transforms.evidence.fact_values import cluster_facts
 from transforms.ingest.quarantine import quarantined
 from transforms.lake.arrow_rows import arrow_schema, moment
@@ -39,61 +50,103 @@ from transforms.quality.findings import finding_rows, rule_facts
 EVIDENCE: tuple[Table, ...] = (LOG_RANGES, REPLICA_RANGES, EPOCHS, VOTER_SETS, VOTER_CHANGES)
 DERIVED: tuple[Table, ...] = (*EVIDENCE, HIGH_WATERMARKS, QUARANTINE, TRUNCATIONS, FINDINGS, RECOVERIES)
 Row = dict[str, Any]
+RowTypes = Mapping[str, StructType]
 
 
-def derive_clusters(facts: DataFrame) -> DataFrame:
-    """One row a cluster: cluster_id, `failure` (null if it went well) and an array a table of DERIVED."""
-    types = {table.name: row_type(table) for table in DERIVED}
-    schema = derived_schema(types)
-    arrow = arrow_schema(schema)
+# --- a group of clusters ---
 
-    def derive_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+def derive_in_driver(tables: PinnedTables, group: ClusterGroup) -> pa.Table:
+    """One row a cluster: cluster_id, `failure` (null if all went well) and an array a table of DERIVED.
+
+    Needs a session: Spark parses the columns' types.
+    """
+    types = row_types()
+    return pa.Table.from_pylist(list(_derived_rows(tables, group, types)), schema=_arrow_schema(types))
+
+
+def derive_by_spark(spark: SparkSession, tables: PinnedTables, groups: Sequence[ClusterGroup]) -> DataFrame:
+    """The same rows from Spark's tasks, a group each. The lake must be at the same path on every node."""
+    types = row_types()
+    schema = _arrow_schema(types)
+
+    def derive(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for nth in range(len(batch)):
-                one = batch.slice(nth, 1)
-                row = derived_row(one["cluster_id"][0].as_py(), lambda one=one: one.to_pylist()[0], types)
-                yield pa.RecordBatch.from_pylist([row], schema=arrow)
+            for pickled in batch["group"].to_pylist():
+                for row in _derived_rows(tables, pickle.loads(pickled), types):
+                    yield pa.RecordBatch.from_pylist([row], schema=schema)
 
-    return facts.mapInArrow(derive_rows, schema)
-
-
-def derive_at_hand(clusters: Mapping[str, Callable[[], Row]]) -> pa.Table:
-    """The same in this process, from what reads the facts of each cluster."""
-    types = {table.name: row_type(table) for table in DERIVED}
-    rows = [derived_row(cluster, read, types) for cluster, read in clusters.items()]
-    return pa.Table.from_pylist(rows, schema=arrow_schema(derived_schema(types)))
+    numbers = pa.array(range(len(groups)), pa.int32())
+    pickled = pa.table({"number": numbers, "group": [pickle.dumps(group) for group in groups]})
+    tasks = spark.createDataFrame(pickled).repartitionById(len(groups), F.col("number"))
+    return tasks.mapInArrow(derive, _derived_schema(types))
 
 
-def derived_schema(types: Mapping[str, StructType]) -> StructType:
+def table_rows(derived: pa.Table, table: Table) -> pa.Table:
+    """The rows of one of the tables DERIVED."""
+    rows = derived[table.name].combine_chunks()
+    clusters = derived["cluster_id"].combine_chunks().take(pc.list_parent_indices(rows))
+    values = pc.list_flatten(rows)
+    columns = {"cluster_id": clusters} | {n: values.field(n) for n in table.names if n != "cluster_id"}
+    return pa.table(columns).select(table.names).cast(arrow_schema(table.schema))
+
+
+def table_frame(derived: DataFrame, table: Table) -> DataFrame:
+    """The same of rows that Spark's tasks derived."""
+    return derived.select("cluster_id", F.explode(table.name).alias("row")).select("cluster_id", "row.*")
+
+
+def row_types() -> RowTypes:
+    """By derived table the type of its rows without cluster_id."""
+    return {
+        table.name: StructType([f for f in table.schema.fields if f.name != "cluster_id"])
+        for table in DERIVED
+    }
+
+
+def _derived_schema(types: RowTypes) -> StructType:
     columns = [StructField("cluster_id", StringType(), False), StructField("failure", StringType())]
     return StructType([*columns, *(StructField(name, ArrayType(type_)) for name, type_ in types.items())])
 
 
-def row_type(table: Table) -> StructType:
-    """The columns of a derived table but cluster_id."""
-    return StructType([f for f in table.schema.fields if f.name != "cluster_id"])
+def _arrow_schema(types: RowTypes) -> pa.Schema:
+    return arrow_schema(_derived_schema(types))
 
 
-def rows_of(derived: DataFrame, table: Table) -> DataFrame:
-    """The rows of one table."""
-    return derived.select("cluster_id", F.explode(table.name).alias("row")).select("cluster_id", "row.*")
+# --- a cluster ---
 
 
-def derived_row(cluster: str, read: Callable[[], Row], types: Mapping[str, StructType]) -> Row:
-    """A cluster's conclusions, by the types of their rows. One that cannot be derived says so, alone.
+def _derived_rows(tables: PinnedTables, group: ClusterGroup, types: RowTypes) -> Iterator[Row]:
+    """A row a cluster. One scan of a table serves the group; if it fails, each cluster is read alone."""
+    try:
+        facts = group_facts(tables, group.clusters)
+    except Exception:  # a file that cannot be read must fail only the clusters that need it
+        facts = None
+    for cluster in group.clusters:
+        fresh = group.fresh.get(cluster, FreshRows())
+        yield derived_row(cluster, partial(_read_cluster, tables, facts, cluster, fresh), types)
 
-    `read` gives its row of transforms.evidence.cluster_facts.
+
+def _read_cluster(tables: PinnedTables, facts: GroupFacts | None, cluster: str, fresh: FreshRows) -> Row:
+    found = group_facts(tables, [cluster]) if facts is None else facts
+    return cluster_row(found, cluster, fresh)
+
+
+def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:
+    """A cluster's derived rows by table, or its failure: a cluster that cannot be derived fails alone.
+
+    `read` gives its facts (transforms.evidence.cluster_facts.cluster_row).
     """
     row: Row = {"cluster_id": cluster, "failure": None}
     try:
         facts = read()
-        known = conclude(cluster_facts(facts))
+        conclusions = conclude(cluster_facts(facts))
         lost = quarantined(facts["captures"], facts["snapshots"])
-        seen = rule_facts(facts, lost)
-        drawn = conclusions(known, seen)
-        row |= {name: [column(item, types[name]) for item in items] for name, items in drawn.items()}
+        of_rules = rule_facts(facts, lost)
+        values = derived_values(conclusions, of_rules)
+        row |= {name: [column(item, types[name]) for item in items] for name, items in values.items()}
         row[QUARANTINE.name] = lost
-        row[FINDINGS.name] = finding_rows(judge(known, seen), facts["acknowledgements"])
+        row[FINDINGS.name] = finding_rows(judge(conclusions, of_rules), facts["acknowledgements"])
     except Exception as error:  # whatever is wrong with one cluster must not fail a thousand others
         at = traceback.extract_tb(error.__traceback__)[-1]
         row["failure"] = f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
@@ -101,17 +154,15 @@ def derived_row(cluster: str, read: Callable[[], Row], types: Mapping[str, Struc
     return row
 
 
-def conclusions(known: Conclusions, seen: RuleFacts) -> dict[str, list[Any]]:
-    """What is concluded, by table: dataclasses with the fields that the table's columns name."""
-    evidence = tables(known)
-    drawn: dict[str, list[Any]] = {table.name: getattr(evidence, table.name) for table in EVIDENCE}
-    drawn[HIGH_WATERMARKS.name] = [
-        *evidence.high_watermarks,
-        *observed_watermarks(known, seen.observations),
-    ]
-    drawn[TRUNCATIONS.name] = observed_truncations(known)
-    drawn[RECOVERIES.name] = [recovery_advice(known)]
-    return drawn
+def derived_values(conclusions: Conclusions, facts: RuleFacts) -> dict[str, list[Any]]:
+    """By table what is concluded: dataclasses with the fields that the table's columns name."""
+    evidence = evidence_tables(conclusions)
+    watermarks = [*evidence.high_watermarks, *observed_watermarks(conclusions, facts.observations)]
+    return {table.name: getattr(evidence, table.name) for table in EVIDENCE} | {
+        HIGH_WATERMARKS.name: watermarks,
+        TRUNCATIONS.name: observed_truncations(conclusions),
+        RECOVERIES.name: [recovery_advice(conclusions)],
+    }
 
 
 def column(value: Any, type_: DataType) -> Any:
