@@ -11,18 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
-
 from jobs.captures.describe_files import DescribeFile
 from jobs.captures.planning import PlannedCapture, ReadPlan
 from jobs.captures.reading import Reading, WritingRun
 from jobs.runtime.progress import Progress
 from transforms.ingest.capture_rows import better
-from transforms.lake.arrow_rows import moment, to_frame
+from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import Lake
-from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
+from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, OBSERVATIONS, SEGMENTS
 from transforms.quality.findings import observation_rows
 
 Row = dict[str, Any]
@@ -157,13 +154,6 @@ def distinct_segments(rows: Iterable[Row]) -> list[Row]:
         if key not in best or row["bytes_read"] > best[key]["bytes_read"]:
             best[key] = row
     return list(best.values())
-
-
-def observed(lake: Lake, rows: list[Row]) -> DataFrame:
-    """Rows of observations that are not written yet, without the columns of the run."""
-    of_the_run = {column.name for column in LOADED}
-    schema = StructType([f for f in OBSERVATIONS.schema.fields if f.name not in of_the_run])
-    return to_frame(lake.spark, rows, schema)
 
 
 def commit(lake: Lake, ingested: Ingested, run: WritingRun) -> None:

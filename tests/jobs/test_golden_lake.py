@@ -1,4 +1,4 @@
-"""Every golden capture through Spark into one lake, held against the pure core and the expected truth."""
+"""Every golden capture in one lake: its derived tables are those that the pure core derives."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from kraft_core.format.controller_dir import find_controller_dirs
 from tests.kraft_core.findings.golden import rule_facts
 from transforms.lake.arrow_rows import to_frame
 from transforms.lake.tables import FINDINGS, OBSERVATIONS, QUARANTINE
-from transforms.quality.derived import DERIVED, column, conclusions, row_type
+from transforms.quality.derived import DERIVED, column, derived_values, row_types
 from transforms.quality.findings import finding_rows, observation_rows
 
 Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def concluded(lake: Any, golden_captures: list[Path]) -> dict[str, list[Row]]:
-    """The rows by table that the pure core makes of the same directories and outputs, without Spark."""
-    assert lake.spark  # it parses the columns' types
+def expected_rows(lake: Any, golden_captures: list[Path]) -> dict[str, list[Row]]:
+    """By table the rows that the pure core derives from the same directories and describe outputs."""
+    assert lake.spark  # Spark parses the columns' types
     described = find_describe_files(golden_captures).files
     rows: dict[str, list[Row]] = {table.name: [] for table in (*DERIVED, OBSERVATIONS)}
-    types = {table.name: row_type(table) for table in DERIVED}
+    types = row_types()
     for facts in collect(find_controller_dirs(golden_captures).directories):
         own = {"cluster_id": facts.cluster_id}
         files = [file for file in described if file.cluster_id == facts.cluster_id]
-        seen = replace(
+        of_rules = replace(
             rule_facts()[facts.cluster_id],
             observations=tuple(o for file in files for o in file.observations),
         )
-        known = conclude(facts)
-        for name, items in conclusions(known, seen).items():
+        conclusions = conclude(facts)
+        for name, items in derived_values(conclusions, of_rules).items():
             rows[name] += [own | column(item, types[name]) for item in items]
-        rows[FINDINGS.name] += [own | row for row in finding_rows(judge(known, seen), [])]
+        rows[FINDINGS.name] += [own | row for row in finding_rows(judge(conclusions, of_rules), [])]
         for file in files:
             rows[OBSERVATIONS.name] += observation_rows(
                 file.cluster_id, file.observation_id, file.observations
@@ -49,10 +49,10 @@ def concluded(lake: Any, golden_captures: list[Path]) -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("table", [*DERIVED, OBSERVATIONS], ids=lambda table: table.name)
-def test_spark_concludes_what_the_pure_core_concludes(
-    lake: Any, concluded: dict[str, list[Row]], table: Any
+def test_the_lake_holds_what_the_pure_core_derives(
+    lake: Any, expected_rows: dict[str, list[Row]], table: Any
 ) -> None:
-    rows = concluded[table.name]
+    rows = expected_rows[table.name]
     assert bool(rows) == (table is not QUARANTINE)
     names = [name for name in table.names if name not in ("run_id", "loaded_at")]
     found = lake.read(table).select(names)

@@ -20,7 +20,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, StructType
 
 from kraft_core.findings.facts import SnapshotDeviation
 from kraft_core.findings.snapshot_deviations import unlawful_deviations
@@ -31,7 +30,6 @@ from kraft_core.image.snapshot_check import deviations
 from transforms.histories.replay_plan import MARKERS
 from transforms.lake.arrow_rows import spark_types
 from transforms.lake.lake import in_clusters
-from transforms.lake.tables import SNAPSHOT_CHECKS
 
 Row = dict[str, Any]
 EQUAL, LAWFUL, DEVIATES = "equal", "lawful", "deviates"
@@ -74,16 +72,6 @@ CHECKED = pa.schema(
         ("failure", pa.string()),
     ]
 )
-
-
-def deviation_schema() -> StructType:
-    """A row a thing that a checkpoint has otherwise: the fields of kraft_core.findings.facts, and whose."""
-    columns = {f.name: f for f in SNAPSHOT_CHECKS.schema.fields}
-    deviations = columns["deviations"].dataType
-    assert isinstance(deviations, ArrayType)
-    inner = deviations.elementType
-    assert isinstance(inner, StructType)
-    return StructType([*(columns[name] for name in ("cluster_id", *KEY)), *inner.fields])
 
 
 def checked_snapshots(
