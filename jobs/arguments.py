@@ -21,8 +21,27 @@ def add_lake(parser: argparse.ArgumentParser) -> None:
     verb that registers the lake in a catalog adds --catalog (maintenance.publishing).
     """
     parser.set_defaults(fail_on="never", wait=0.0, catalog=None, database=None)
-    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+    add_lake_path(parser)
     parser.add_argument("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
+
+
+def add_lake_path(parser: argparse.ArgumentParser) -> None:
+    """--lake, for verbs that start no job of Spark."""
+    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+
+
+def add_clusters(parser: argparse.ArgumentParser) -> None:
+    """--cluster, any number of times."""
+    parser.add_argument(
+        "--cluster", action="append", default=[], metavar="CLUSTER", help="only this cluster; repeatable"
+    )
+
+
+def add_format(parser: argparse.ArgumentParser, *forms: str) -> None:
+    """--format, by default the first form."""
+    parser.add_argument(
+        "--format", choices=forms, default=forms[0], help=f"output format (default: {forms[0]})"
+    )
 
 
 def add_wait(parser: argparse.ArgumentParser) -> None:
@@ -56,20 +75,14 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add_lake(parser)
     add_wait(parser)
     add_catalog(parser)
-    parser.add_argument(
-        "--cluster",
-        action="append",
-        default=[],
-        metavar="CLUSTER",
-        help="read only this cluster; repeatable",
-    )
+    add_clusters(parser)
     parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that contain none")
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that contain none")
     parser.add_argument(
         "--captured-at",
         type=moment_ms,
         metavar="TIME",
-        help="when they were copied, as 2026-11-21T09:15:23Z (default: capture.json, else file times)",
+        help="when they were copied, such as 2026-11-21T09:15:23Z (default: capture.json, else file times)",
     )
     parser.add_argument("--verify", action="store_true", help="read everything again, even if it is known")
     parser.add_argument("--dry-run", action="store_true", help="only print what would be read")
@@ -95,7 +108,7 @@ def add_now(parser: argparse.ArgumentParser) -> None:
         "--now",
         type=moment_ms,
         metavar="TIME",
-        help="compute ages as of this time, as 2026-11-21T12:00:00Z (default: now)",
+        help="compute ages as of this time, such as 2026-11-21T12:00:00Z (default: now)",
     )
 
 

@@ -1,4 +1,4 @@
-"""kraftlake capture: copy the metadata log directories of live controllers."""
+"""kraftlake capture: copy the metadata log directories of running controllers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 EXAMPLES = """examples:
   kraftlake capture /var/lib/kafka/metadata --to /backup/controllers
   kraftlake capture /mnt/controller-1 --to /backup/controllers --host controller-1.example.org
-Nothing is stopped and nothing is written to the controller's directory. A line of JSON names each copy:
-TO/CLUSTER/node-N/TIME, with capture.json in it; kraftlake run --captures TO reads them.
-exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none could be copied"""
+
+The controller keeps running, and nothing is written to its directory. Each copy is a folder
+TO/CLUSTER/node-N/TIME with a capture.json, reported as one JSON line; kraftlake run --captures TO reads it.
+exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none was copied"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a controller's metadata.log.dir (by default the first of its log.dirs), local or mounted",
     )
-    parser.add_argument("--to", type=Path, required=True, metavar="PATH", help="folder that holds the copies")
+    parser.add_argument("--to", type=Path, required=True, metavar="PATH", help="folder for the copies")
     parser.add_argument(
-        "--host", default=socket.gethostname(), help="host the controller runs on; by default this one"
+        "--host",
+        default=socket.gethostname(),
+        metavar="HOST",
+        help="its host name (default: this host)",
     )
 
 
@@ -55,11 +59,9 @@ def found(sources: list[Path], target: Path) -> tuple[ControllerDir, ...]:
     """The controller directories at or below the sources. Raises Failure where there are none."""
     for source in sources:
         if not source.is_dir():
-            raise Failure(f"{source} is no folder: name a controller's metadata.log.dir")
+            raise Failure(f"{source} is not a folder: give a controller's metadata.log.dir")
         if target.resolve().is_relative_to(source.resolve()):
-            raise Failure(
-                f"{target} lies in {source}: copies of a controller must not lie in its own directory"
-            )
+            raise Failure(f"{target} is inside {source}: copies must be outside the controller's directory")
     directories = find_controller_dirs(sources).directories
     if not directories:
         where = ", ".join(map(str, sources))

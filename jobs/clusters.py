@@ -1,4 +1,4 @@
-"""kraftlake clusters: the clusters of a lake, with the names that kraftlake.toml gives them; no Spark."""
+"""kraftlake clusters: list the clusters of a lake with their names from kraftlake.toml; without Spark."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from jobs.arguments import add_format, add_lake_path
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.settings import NamedCluster, Settings
@@ -17,8 +18,9 @@ from jobs.sql import FORMATS
 EXAMPLES = """examples:
   kraftlake clusters --lake /data/lake
   kraftlake clusters --lake /data/lake --config /etc/kraftlake.toml --format json
-The names of the settings file are written to table cluster_names first, in the place of those there. Without
-a file that names clusters the table stays as it is."""
+
+First, the names in the settings file replace those in table cluster_names. Without a file that names
+clusters, the table is left as it is."""
 COLUMNS = (
     "name",
     "cluster_id",
@@ -34,8 +36,8 @@ Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
-    parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
+    add_lake_path(parser)
+    add_format(parser, *FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
-    """Make table cluster_names say what the settings say; nothing is written where it does."""
+    """Make table cluster_names equal to the settings; write nothing if it already is."""
     from transforms.lake.delta_rs import replace_rows, rows_with
     from transforms.lake.tables import CLUSTER_NAMES
 

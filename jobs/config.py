@@ -1,4 +1,4 @@
-"""kraftlake config: check the settings, and print those in force with where each comes from."""
+"""kraftlake config: check the settings, and print those in force."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator
 
+from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.settings import NAMED, Settings, apply
 
@@ -13,12 +14,13 @@ EXAMPLES = """examples:
   kraftlake config
   kraftlake config --config /etc/kraftlake.toml
   kraftlake config --format json
-docs/kraftlake.toml shows every setting with what it means. The file is the one of --config, else of the
-variable KRAFTLAKE_CONFIG, else ./kraftlake.toml; a flag on the command line wins over it."""
+
+docs/kraftlake.toml documents every setting. The file is given by --config, else by the variable
+KRAFTLAKE_CONFIG, else it is ./kraftlake.toml. A flag on the command line overrides it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    add_format(parser, "text", "json")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""kraftlake derive: derive again what the lake's captures prove."""
+"""kraftlake derive: derive again what the captures of a lake prove."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
     add_catalog(parser)
-    parser.add_argument("--cluster", action="append", default=[], metavar="CLUSTER", help="only this cluster")
+    arguments.add_clusters(parser)
     add_fail_on(parser)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.time_travel.moment import FORMS, NoMomentError, image_at, iso, parse_moment
 from jobs.time_travel.replica_files import warn
@@ -28,23 +29,23 @@ EXAMPLES = """examples:
   kraftlake diff --from 1894 --to /backup/node-1@1894 --lake /data/lake --cluster prod-1
   kraftlake diff --from old/00000000000000001956-0000000004.checkpoint --to /backup/node-1@2300 --format json
 
-Secrets are never shown; that one changed is said.
-exit codes: 0 fine, different or not; 2 a wrong path or moment, 3 nothing readable"""
+Secrets are never shown, only that one changed.
+exit codes: 0 success, with or without differences; 2 wrong path or moment, 3 nothing readable"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     ends = f"{FORMS}; or a path, or PATH@MOMENT"
-    parser.add_argument("--from", dest="before", required=True, metavar="X", help=f"where to begin: {ends}")
-    parser.add_argument("--to", dest="after", required=True, metavar="Y", help="where to end, as for --from")
+    parser.add_argument("--from", dest="before", required=True, metavar="X", help=f"the first state: {ends}")
+    parser.add_argument("--to", dest="after", required=True, metavar="Y", help="the second state, likewise")
     parser.add_argument(
         "source",
         type=Path,
         nargs="?",
         metavar="PATH",
-        help="what the moments are of: a controller directory, a segment or a checkpoint",
+        help="the controller directory, segment or checkpoint that the moments refer to",
     )
     add_lake(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    add_format(parser, "text", "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     opened: dict[Path, MetadataSource] = {}
     if args.lake is not None:
         if args.source is not None:
-            raise Failure("name a path or a lake, not both")
+            raise Failure("give a path or --lake, not both")
         # The lake's own path stands for it, as a directory's does.
         args.source = args.lake
         opened[args.lake] = open_lake(args.lake, args.cluster)
@@ -99,7 +100,7 @@ def _without_secrets(found: list[Difference]) -> list[Difference]:
 def _end(text: str, source: Path | None, opened: dict[Path, MetadataSource]) -> _End:
     path, moment = _split(text, source)
     if path is None:
-        raise Failure(f"{text!r} is no path: name the directory that this moment is of, too")
+        raise Failure(f"{text!r} is not a path: give the directory that this moment refers to, too")
     if path not in opened:
         opened[path] = open_captured(path)
     try:

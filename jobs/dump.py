@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.codec import to_json
 from kraft_core.format.controller_dir import UnsearchedPath, find_log_files, parse_segment_name, refuse_old
@@ -29,8 +30,8 @@ EXAMPLES = """examples:
   kraftlake dump /backup/node-1 | jq 'select(.type == "KRaftVoters")'
   kraftlake dump --format text 00000000000000003692-0000000009.checkpoint
 
-exit codes: 0 fine (a log that ends inside a batch only warns), 1 something could not be read or does not
-follow, 2 no such path, 3 nothing readable"""
+exit codes: 0 success (a log that ends inside a batch is only a warning), 1 something is unreadable or out of
+order, 2 no such path, 3 nothing readable"""
 
 
 @dataclass
@@ -62,14 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="a segment, a checkpoint, or a tree that holds some",
+        help="a segment, a checkpoint, or a folder that contains some at any depth",
     )
-    parser.add_argument("--format", choices=("jsonl", "text"), default="jsonl", help="default: jsonl")
-    parser.add_argument("--show-secrets", action="store_true", help="print credentials instead of null")
+    add_format(parser, "jsonl", "text")
+    parser.add_argument("--show-secrets", action="store_true", help="print secrets instead of null")
     parser.add_argument(
         "--raw-unknown",
         action="store_true",
-        help="print the bytes of values that cannot be decoded, as base64; they may hold secrets",
+        help="print values that cannot be decoded as base64; they may contain secrets",
     )
 
 

@@ -1,12 +1,12 @@
-"""kraftlake explain: what became of an offset, or from which replica to recover; no Spark is started."""
+"""kraftlake explain: what became of an offset, or which replica to recover from; without Spark."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from dataclasses import asdict
-from pathlib import Path
 
+from jobs.arguments import add_format, add_lake_path
 from jobs.quorum.quorum_facts import clusters_of, facts_of
 from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
 from jobs.runtime.outcome import ExitCode, Failure
@@ -23,16 +23,21 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
-    parser.add_argument("--cluster", metavar="CLUSTER", help="which cluster, where the lake has several")
+    add_lake_path(parser)
+    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if the lake has only one")
     question = parser.add_mutually_exclusive_group(required=True)
     question.add_argument(
-        "--offset", type=int, metavar="N", help="who held it, what proves it, what became of it"
+        "--offset",
+        type=int,
+        metavar="N",
+        help="who held this offset, what proves it, what became of it",
     )
     question.add_argument(
-        "--recovery", action="store_true", help="which replica to recover from, and what each would lose"
+        "--recovery",
+        action="store_true",
+        help="which replica to recover from, and what each would lose",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the answer")
+    add_format(parser, "text", "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,7 +53,7 @@ def chosen_cluster(args: argparse.Namespace) -> str:
         return clusters[0]
     if args.cluster is None:
         raise Failure(
-            f"{args.lake} has {len(clusters)} clusters, name one with --cluster: {' '.join(clusters)}"
+            f"{args.lake} has {len(clusters)} clusters: choose one with --cluster: {' '.join(clusters)}"
         )
     if args.cluster not in clusters:
         raise Failure(f"the lake {args.lake} has no capture of cluster {args.cluster}")
@@ -79,7 +84,7 @@ def timed(value: object) -> object:
 def explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
     if not rows:
-        raise Failure(f"cluster {cluster} has not been judged yet: kraftlake validate --lake {args.lake}")
+        raise Failure(f"cluster {cluster} has not been validated yet: kraftlake validate --lake {args.lake}")
     if args.format == "json":
         print(json.dumps(as_json(rows[0]), ensure_ascii=False))
     else:

@@ -1,4 +1,4 @@
-"""kraftlake findings: list what the lake's findings say, and acknowledge one that is known."""
+"""kraftlake findings: list the findings of a lake, and acknowledge a known one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.arguments import add_wait
+from jobs.arguments import add_clusters, add_format, add_lake_path, add_wait
 from jobs.runtime.finding_text import as_json, finding_lines
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.lease import process_name, take_lease
@@ -33,31 +33,28 @@ SEVERITIES = ("error", "warning")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="what", metavar="list|ack", required=True)
-    listing = verbs.add_parser("list", help="print findings, those that need a person first")
-    add_lake(listing)
+    listing = verbs.add_parser("list", help="print findings, the most urgent first")
+    add_lake_path(listing)
+    add_clusters(listing)
     listing.add_argument(
-        "--cluster", action="append", default=[], metavar="CLUSTER", help="only this cluster"
+        "--state",
+        choices=(*STATES, "all"),
+        default="open",
+        help="only in this state (default: open)",
     )
-    listing.add_argument(
-        "--state", choices=(*STATES, "all"), default="open", help="only those in this state; default open"
-    )
-    listing.add_argument("--format", choices=("text", "jsonl"), default="text", help="form of the answer")
-    ack = verbs.add_parser("ack", help="acknowledge a finding: it is kept, and no job fails by it any more")
+    add_format(listing, "text", "jsonl")
+    ack = verbs.add_parser("ack", help="acknowledge a finding: it is kept, and no longer fails a job")
     ack.add_argument("finding_id", metavar="ID", help="id of the finding, as list prints it")
-    ack.add_argument("--reason", required=True, metavar="TEXT", help="why it needs nobody any more")
-    add_lake(ack)
+    ack.add_argument("--reason", required=True, metavar="TEXT", help="why no action is needed")
+    add_lake_path(ack)
     add_wait(ack)
-
-
-def add_lake(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     must_be_lake(args.lake)
     if not exists(args.lake, FINDINGS):
-        raise Failure(f"{args.lake} has not been judged yet: kraftlake validate --lake {args.lake}")
+        raise Failure(f"{args.lake} has not been validated yet: kraftlake validate --lake {args.lake}")
     return list_findings(args) if args.what == "list" else acknowledge(args)
 
 
@@ -97,7 +94,7 @@ def by_urgency(rows: Iterable[Row]) -> list[Row]:
 def acknowledge(args: argparse.Namespace) -> int:
     """As a run that holds the lease: another one may be deriving the findings anew."""
     if not args.reason.strip():
-        raise Failure("say with --reason why it needs nobody any more")
+        raise Failure("--reason is empty: say why no action is needed")
     named_finding(args)  # a wrong id is told at once
     progress = Progress()
     give_up = time.monotonic() + args.wait

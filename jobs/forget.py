@@ -1,4 +1,4 @@
-"""kraftlake forget: take everything about a cluster out of the lake."""
+"""kraftlake forget: delete everything about a cluster from the lake."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jobs.runtime.progress import Progress
 EXAMPLES = """examples:
   kraftlake forget --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg
 
-Its captures can be loaded again. Files that held its rows go with kraftlake maintain, a week later."""
+Its captures can be loaded again. kraftlake maintain deletes the files with its rows a week later."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
-    parser.add_argument("--cluster", required=True, metavar="CLUSTER", help="the cluster")
+    parser.add_argument("--cluster", required=True, metavar="CLUSTER", help="the cluster to delete")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""kraftlake maintain: join small files, let old captures expire, free the space of what was replaced."""
+"""kraftlake maintain: compact small files, expire old captures, delete replaced files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-days",
         type=float,
         metavar="DAYS",
-        help="remove captures older than this, and what only they held, and answers of expectations; the "
-        "newest of each replica and of each expectation stays (default: keep all)",
+        help="expire captures and expectation results older than this, except the newest of each replica and "
+        "of each expectation (default: keep all)",
     )
-    parser.add_argument(
-        "--now", type=arguments.moment_ms, metavar="TIME", help="count --keep-days from then, not from now"
-    )
+    arguments.add_now(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         job.record.counts |= {"expired_captures": expired, "removed_files": removed}
         lines = [
             f"expired: {expired} captures of {len(clusters)} clusters",
-            f"forgotten: {answers} answers of expectations",
+            f"deleted: {answers} expectation results",
             f"compacted: {', '.join(compacted) or 'nothing'}",
             f"removed: {removed} files that were replaced more than {KEPT_HOURS} hours ago",
         ]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from jobs.arguments import moment_ms, now_of
+from jobs.arguments import add_lake_path, add_now, now_of
 from jobs.quorum.quorum_samples import Sample, cluster_samples
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
@@ -26,50 +26,48 @@ EXAMPLES = """examples:
   kraftlake metrics --lake /data/lake
   kraftlake metrics --lake /data/lake --out /var/lib/node_exporter/textfile/kraftlake.prom
 
-The file is put in place whole, so that a collector never reads half of it.
-exit codes: 0 fine, 2 no lake there"""
+The file is replaced atomically: a collector never reads half of it.
+exit codes: 0 success, 2 wrong usage or not a lake"""
 
 # The jobs that read captures: that others went well says nothing of how old the lake is.
 READING = ("run", "ingest")
 # Exit codes of a run that did its work, with findings or without.
 GOOD = (ExitCode.FINE, ExitCode.FOUND)
 HELP = {
-    "kraftlake_last_good_run_timestamp_seconds": "When the last run that did its work ended",
-    "kraftlake_last_good_run_age_seconds": "How long ago that was when this was written",
-    "kraftlake_last_run_exit_code": "Exit code of the last run that ended",
-    "kraftlake_failed_clusters": "Clusters that the last run could not derive",
-    "kraftlake_derivation_failed": "1 if the newest captures of the cluster could not be derived, else 0",
-    "kraftlake_expectations_not_met": "Expectations by severity that did not hold when they were asked last",
+    "kraftlake_last_good_run_timestamp_seconds": "When the last run that loaded captures ended",
+    "kraftlake_last_good_run_age_seconds": "Age of that run when this was written",
+    "kraftlake_last_run_exit_code": "Exit code of the last finished run",
+    "kraftlake_failed_clusters": "Clusters that the last run failed to derive",
+    "kraftlake_derivation_failed": "1 if the newest captures of the cluster failed to derive, else 0",
+    "kraftlake_expectations_not_met": "Failed expectations by severity, by their newest results",
     "kraftlake_findings": "Findings by rule, severity and state",
     "kraftlake_quarantined_bytes": "Bytes that no captured copy supplied",
-    "kraftlake_captured_timestamp_seconds": "When the replica was captured last",
-    "kraftlake_current_leader": "Leader of the last epoch seen (current-leader, KIP-595); -1 for none",
+    "kraftlake_captured_timestamp_seconds": "When the replica was last captured",
+    "kraftlake_current_leader": "Leader of the last captured epoch (current-leader, KIP-595); -1 if unknown",
     "kraftlake_current_epoch": "Epoch of the replica's quorum-state (current-epoch, KIP-595)",
-    "kraftlake_current_vote": "Whom it voted for in that epoch, -1 for nobody (current-vote, KIP-595)",
-    "kraftlake_current_vote_directory_id": "Its vote's directory id as a label (KIP-853)",
-    "kraftlake_current_state": "1 for what the replica's files say it was (current-state, KIP-595)",
+    "kraftlake_current_vote": "Candidate it voted for in that epoch, -1 for none (current-vote, KIP-595)",
+    "kraftlake_current_vote_directory_id": "Directory id of that candidate, as a label (KIP-853)",
+    "kraftlake_current_state": "1 for the role that the replica's files show (current-state, KIP-595)",
     "kraftlake_log_end_offset": "End of the replica's log, exclusive (log-end-offset, KIP-595)",
     "kraftlake_log_end_epoch": "Epoch of its last batch (log-end-epoch, KIP-595)",
-    "kraftlake_lag_records": "Records that the longest log of the last epoch has more",
-    "kraftlake_lag_seconds": "How far its last append lies behind that log's, as of its own capture",
+    "kraftlake_lag_records": "Records that the replica lacks of the longest log of the last epoch",
+    "kraftlake_lag_seconds": "How far its last append is behind that log's, as of its own capture",
     "kraftlake_high_watermark": "Proven bounds of the high watermark (high-watermark, KIP-595)",
-    "kraftlake_committed_end_offset": "Everything below it can never be lost",
-    "kraftlake_election_leaderless_seconds": "How long nobody led before the last epoch (election-latency)",
+    "kraftlake_committed_end_offset": "End of the proven committed log, exclusive",
+    "kraftlake_election_leaderless_seconds": "Time without a leader before the last epoch (election-latency)",
     "kraftlake_number_of_voters": "Voters in the newest set (number-of-voters, KIP-853)",
-    "kraftlake_number_of_observers": "Captured controllers that are no voters (number-of-observers, KIP-853)",
+    "kraftlake_number_of_observers": "Captured controllers that do not vote (number-of-observers, KIP-853)",
     "kraftlake_number_of_offline_voters": "Captured voters that lag beyond the fetch timeout (KIP-853)",
-    "kraftlake_number_of_uncaptured_voters": "Voters of which there is no capture",
+    "kraftlake_number_of_uncaptured_voters": "Voters without a capture",
     "kraftlake_uncommitted_voter_change": "1 if the newest set is not committed (KIP-853)",
-    "kraftlake_is_observer": "1 if the replica is no voter (IsObserver, KIP-853)",
+    "kraftlake_is_observer": "1 if the replica is not a voter (IsObserver, KIP-853)",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write there; by default to stdout")
-    parser.add_argument(
-        "--now", type=moment_ms, metavar="TIME", help="reference clock, default: this machine's"
-    )
+    add_lake_path(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: stdout)")
+    add_now(parser)
 
 
 def run(args: argparse.Namespace) -> int:

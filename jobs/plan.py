@@ -1,4 +1,4 @@
-"""kraftlake plan: may I do this to the quorum now, what would happen, and how is it done?"""
+"""kraftlake plan: can the quorum be changed now, what would happen, and what are the steps?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.arguments import moment_ms
+from jobs.arguments import add_format, moment_ms
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.collect import collect
@@ -32,18 +32,18 @@ EXAMPLES = """examples:
   kraftlake plan upgrade-kraft-version --captures /backup/controllers
   kraftlake plan lose 1 2 --captures /backup/controllers
 
-The answer is about the moment of the captures. No Spark is started.
+The answer holds for the time of the captures. Spark is not started.
 exit codes: 0 safe, 1 unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
 
 
-# What each action does, and how many nodes it takes: at least, at most (None: any number).
+# What each action does, and the least and greatest number of nodes it takes (None: any number).
 ACTIONS: dict[str, tuple[str, int, int | None]] = {
     "add": ("make an observer a voter", 1, 1),
     "remove": ("make a voter an observer", 1, 1),
     "update": ("restart a voter with other endpoints", 1, 1),
-    "replace": ("a voter is gone: a new disk for it, or another node in its place", 1, 1),
+    "replace": ("replace a lost voter by a new disk or by another node", 1, 1),
     "upgrade-kraft-version": ("finalize a level of kraft.version", 0, 0),
-    "lose": ("these nodes stop", 1, None),
+    "lose": ("assess the loss of these nodes", 1, None),
 }
 
 
@@ -52,22 +52,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=told)
     parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="node ids")
     parser.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
-    parser.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake, without --captures")
-    parser.add_argument("--cluster", metavar="CLUSTER", help="which cluster, where there are several")
+    parser.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake, instead of --captures")
+    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
     parser.add_argument(
-        "--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied, if nothing says"
+        "--captured-at",
+        type=moment_ms,
+        metavar="TIME",
+        help="when --captures were copied",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    parser.add_argument("--directory-id", metavar="ID", help="add, remove: where a node has several")
-    parser.add_argument("--by", type=int, metavar="NODE", help="replace: another node, not a new disk")
-    parser.add_argument("--level", type=int, default=1, help="upgrade-kraft-version: default 1")
+    add_format(parser, "text", "json")
+    parser.add_argument("--directory-id", metavar="ID", help="add, remove: which directory of the node")
+    parser.add_argument("--by", type=int, metavar="NODE", help="replace: by this node instead of a new disk")
+    parser.add_argument(
+        "--level", type=int, default=1, metavar="N", help="upgrade-kraft-version (default: 1)"
+    )
     parser.add_argument(
         "--endpoint",
         type=endpoint,
         action="append",
         default=[],
         metavar="NAME://HOST:PORT",
-        help="update: every listener that the voter will have",
+        help="update: a listener of the voter; repeat it for every listener",
     )
 
 
@@ -76,7 +81,7 @@ def endpoint(text: str) -> Endpoint:
     name, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
     if not name or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is no endpoint such as CONTROLLER://host-1:9093")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an endpoint such as CONTROLLER://host-1:9093")
     return Endpoint(name, host, int(port))
 
 
@@ -85,7 +90,7 @@ def action_of(args: argparse.Namespace) -> Action:
     _, least, most = ACTIONS[args.action]
     if not least <= len(args.nodes) <= (len(args.nodes) if most is None else most):
         takes = {0: "no node", 1: "one node", None: "one node or more"}[most]
-        raise Failure(f"{args.action} takes {takes}, as in the examples of --help")
+        raise Failure(f"{args.action} takes {takes}; see the examples of --help")
     if args.action == "update" and not args.endpoint:
         raise Failure("update takes the new --endpoint, such as CONTROLLER://host-1:9093")
     match args.action:
@@ -107,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
     action = action_of(args)
     if not args.captures and args.lake is None:
-        raise Failure("say what to look at: --captures PATH... or --lake PATH")
+        raise Failure("give --captures PATH... or --lake PATH")
     quorum = from_captures(args) if args.captures else from_lake(args)
     made = plan(quorum, action)
     if args.format == "json":
@@ -148,9 +153,9 @@ def only_cluster(found: list[str], wanted: str | None) -> str:
     if not found:
         raise Failure("no controller directory with a cluster id and a node id", ExitCode.NOTHING_READABLE)
     if wanted is not None and wanted not in found:
-        raise Failure(f"no cluster {wanted}; there are: {', '.join(sorted(found))}")
+        raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(found))}")
     if wanted is None and len(found) > 1:
-        raise Failure(f"{len(found)} clusters; name one by --cluster: {', '.join(sorted(found))}")
+        raise Failure(f"{len(found)} clusters: choose one with --cluster: {', '.join(sorted(found))}")
     return wanted or found[0]
 
 

@@ -1,4 +1,4 @@
-"""kraftlake report: one HTML page of what the lake knows of its clusters."""
+"""kraftlake report: one HTML page about the clusters of a lake."""
 
 from __future__ import annotations
 
@@ -19,37 +19,28 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
-    parser.add_argument("--out", type=page_file, required=True, metavar="FILE", help="the page to write")
-    parser.add_argument(
-        "--cluster", action="append", default=[], metavar="CLUSTER", help="tell of this cluster only"
-    )
-    add_now(parser)
+    arguments.add_lake_path(parser)
+    parser.add_argument("--out", type=page_file, required=True, metavar="FILE", help="HTML file to write")
+    arguments.add_clusters(parser)
+    arguments.add_now(parser)
 
 
 def page_file(text: str) -> Path:
-    """A file that can be written, as far as can be told before there is something to write."""
+    """A file in an existing folder, checked before anything is read."""
     file = Path(text)
     if file.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is a folder: name a file in it")
+        raise argparse.ArgumentTypeError(f"{text} is a folder: give the name of a file in it")
     if not file.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder {file.parent}")
+        raise argparse.ArgumentTypeError(f"the folder {file.parent} does not exist")
     return file
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """--report, of jobs that end with a page."""
-    parser.add_argument("--report", type=page_file, metavar="FILE", help="write the page of the lake there")
-    add_now(parser)
-
-
-def add_now(parser: argparse.ArgumentParser) -> None:
+    """--report, for jobs that finish by writing the page."""
     parser.add_argument(
-        "--now",
-        type=arguments.moment_ms,
-        metavar="TIME",
-        help="the moment that ages are told for, as 2026-11-21T12:00:00Z; by default that of the clock",
+        "--report", type=page_file, metavar="FILE", help="also write the HTML page to this file"
     )
+    arguments.add_now(parser)
 
 
 def run(args: argparse.Namespace) -> int:

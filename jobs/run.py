@@ -1,4 +1,4 @@
-"""kraftlake run: read captures, derive what they prove, say what was found."""
+"""kraftlake run: load captures, derive what they prove, print a summary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--validate",
         action="store_true",
-        help="then hold what is new against what is expected of the data, as kraftlake validate does",
+        help="also validate what is new, as kraftlake validate does",
     )
     add_fail_on(parser)
     add_report(parser)

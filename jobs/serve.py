@@ -1,4 +1,4 @@
-"""kraftlake serve: the lake for BI tools, by Spark's Thrift Server in this process."""
+"""kraftlake serve: serve the lake to BI tools by running Spark's Thrift Server in this process."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ EXAMPLES = """examples:
   beeline -u jdbc:hive2://127.0.0.1:10000/kraft -e "SELECT * FROM voter_history"
 From Python (pip install impyla): impala.dbapi.connect("127.0.0.1", 10000, database="kraft",
   auth_mechanism="PLAIN", user="any", password="any")
-It listens on this machine's loopback alone and asks for no password: whoever can connect can change tables,
-too. From elsewhere: ssh -L 10000:127.0.0.1:10000 HOST. Tables are read as they are when a query begins; stop
-it by Ctrl-C or SIGTERM."""
+
+The server listens on loopback only and has no authentication: whoever can connect can also change tables. To
+connect from another machine: ssh -L 10000:127.0.0.1:10000 HOST. Each query reads the tables as they are when
+it starts. Stop the server with Ctrl-C or SIGTERM."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     add_catalog(parser)
-    parser.add_argument("--port", type=int, default=10000, help="port on loopback; default: 10000")
+    parser.add_argument("--port", type=int, default=10000, help="port on loopback (default: 10000)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serves until it is told to stop. Raises Failure."""
+    """Serve until a signal arrives. Raises Failure."""
     must_be_lake(args.lake, up_to_date=True)
     check_port(args.port)
     database = database_of(args)
@@ -61,9 +62,7 @@ def check_port(port: int) -> None:
         with socket.create_server((HOST, port)):
             pass
     except (OSError, OverflowError) as error:
-        raise Failure(
-            f"port {port} of {HOST} cannot be listened on: {error}; name another with --port"
-        ) from None
+        raise Failure(f"cannot listen on {HOST}:{port}: {error}; choose another --port") from None
 
 
 def start(spark: Any, port: int) -> Any:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.time_travel.moment import NoMomentError, image_at, parse_moment
 from jobs.time_travel.replica_files import warn
@@ -27,7 +28,7 @@ EXAMPLES = """examples:
   kraftlake shell --lake /data/lake --cluster prod-1 --at-offset 1894 ls /image/topics/byName
 
 SCRAM credentials, token ids and the values of secret configs are never shown.
-exit codes: 0 fine, 2 a wrong path or command, 3 nothing readable"""
+exit codes: 0 success, 2 wrong path or command, 3 nothing readable"""
 
 _PROMPT = ">> "
 
@@ -39,31 +40,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="?",
         metavar="PATH",
-        help="a controller directory, a segment or a checkpoint; none with --lake",
+        help="a controller directory, a segment or a checkpoint; omit it with --lake",
     )
     parser.add_argument(
         "command",
         nargs=argparse.REMAINDER,
         metavar="COMMAND",
-        help=f"one of {', '.join(COMMANDS)}; interactive without",
+        help=f"one of {', '.join(COMMANDS)}; without a command the shell is interactive",
     )
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add_lake(parser)
     moment = parser.add_mutually_exclusive_group()
-    moment.add_argument("--at-offset", metavar="N", help="begin after the record at this offset")
-    moment.add_argument("--at-time", metavar="TIME", help="begin at this time, UTC unless it names a zone")
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="form of the answers, default: text"
-    )
+    moment.add_argument("--at-offset", metavar="N", help="start after the record at this offset")
+    moment.add_argument("--at-time", metavar="TIME", help="start at this time, UTC unless it has a zone")
+    add_format(parser, "text", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs one command, or asks for them. Raises Failure."""
     typed = _take_options(args)
     if args.lake is None and args.source is None:
-        raise Failure("name a controller directory, a segment or a checkpoint, or a lake with --lake")
+        raise Failure("give a controller directory, a segment or a checkpoint, or a lake with --lake")
     source = open_captured(args.source) if args.lake is None else open_lake(args.lake, args.cluster)
     try:
         image = source.image_at()

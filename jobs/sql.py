@@ -1,4 +1,4 @@
-"""kraftlake sql: ask the lake by SQL; the answer as a table, JSON lines or CSV on stdout."""
+"""kraftlake sql: query the lake with SQL; results as a table, JSON lines or CSV on stdout."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure, one_line
@@ -22,18 +23,17 @@ EXAMPLES = """examples:
   kraftlake sql "SHOW TABLES" --lake .lake --format json
   kraftlake sql --file morning.sql --lake .lake --format csv
   kraftlake sql --lake .lake
-Without a statement it asks for them, each ended by ; (what was typed is remembered in ~/.kraftlake_history),
-or reads them from standard input where that is no terminal."""
+
+Without a statement, it prompts for statements that end with ; (history: ~/.kraftlake_history), or reads them
+from standard input if that is not a terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", nargs="?", help="one SQL statement; tables and views by their plain names")
-    parser.add_argument("--file", type=Path, help="read statements from a file, separated by ;")
-    parser.add_argument("--lake", type=Path, required=True, help="folder of the lake")
+    parser.add_argument("query", nargs="?", help="one SQL statement over the tables and views")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="file with statements separated by ;")
+    add_lake_path(parser)
     add_catalog(parser)
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="form of the answer"
-    )
+    add_format(parser, "table", "json", "csv")
 
 
 def run(args: argparse.Namespace) -> int:

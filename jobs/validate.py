@@ -1,4 +1,4 @@
-"""kraftlake validate: hold captures against KRaft's rules and data against what is expected of them."""
+"""kraftlake validate: evaluate KRaft's rules over the captures, and validate the tables."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ EXAMPLES = """examples:
   kraftlake validate --lake /data/lake --format jsonl --fail-on never
   kraftlake validate --lake /data/lake --failing captures.log_is_gapless
 
-Only what came since the last validation is looked at: clusters with new captures, and of large tables their
-new rows. --full looks at everything again, and judges all clusters anew, as after an upgrade of kraftlake;
---cluster does so for one. What is open is listed, and decides the exit code, for all clusters. Acknowledged
-findings are listed last, resolved ones are not: kraftlake findings list --state all has them."""
+Validation is incremental: it covers clusters with captures that are new since the last validation and, in
+large tables, only their new rows. --full covers everything, as needed after an upgrade of kraftlake;
+--cluster covers all of a cluster. Open findings are listed and decide the exit code; acknowledged ones are
+listed last, resolved ones are not (kraftlake findings list --state all)."""
 
 # For more clusters than this, the advice is left to kraftlake explain --recovery and table recoveries.
 ADVISED_CLUSTERS = 10
@@ -37,29 +37,22 @@ ADVISED_CLUSTERS = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
+    arguments.add_clusters(parser)
     parser.add_argument(
-        "--cluster", action="append", default=[], metavar="CLUSTER", help="only this cluster, and all of it"
+        "--full", action="store_true", help="validate all clusters and all rows, not only new ones"
     )
-    parser.add_argument(
-        "--full", action="store_true", help="look at all clusters and all rows, not only at what is new"
-    )
-    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="form of the findings")
+    arguments.add_format(parser, "text", "jsonl")
     parser.add_argument(
         "--rules-only",
         action="store_true",
-        help="leave out the expectations of the data (Great Expectations)",
+        help="skip the expectations (Great Expectations)",
     )
     parser.add_argument(
         "--failing",
         metavar="SUITE.EXPECTATION",
-        help="judge nothing: print the rows that fail this expectation",
+        help="only print the rows that fail this expectation",
     )
-    parser.add_argument(
-        "--now",
-        type=arguments.moment_ms,
-        metavar="TIME",
-        help="the time by which captures are fresh or old; by default the clock's",
-    )
+    arguments.add_now(parser)
     add_fail_on(parser)
 
 

@@ -1,4 +1,4 @@
-"""--catalog and --database: the lake's tables, views and functions in a catalog that other programs ask.
+"""--catalog and --database: the lake's tables, views and functions in a catalog that other programs use.
 
 Without them they are in the session's own catalog, in memory.
 """
@@ -19,17 +19,17 @@ def add_catalog(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--catalog",
         metavar="NAME",
-        help="register tables, views and functions in this catalog of Spark's; spark_catalog: the Hive "
-        "metastore that [spark] in kraftlake.toml names (default: in memory, for this call alone)",
+        help="register tables, views and functions in this Spark catalog; spark_catalog is the Hive "
+        "metastore configured under [spark] in kraftlake.toml (default: in memory, for this command only)",
     )
-    parser.add_argument("--database", metavar="NAME", help=f"its database; default: {KRAFT}")
+    parser.add_argument("--database", metavar="NAME", help=f"database in that catalog (default: {KRAFT})")
 
 
 def database_of(args: argparse.Namespace) -> Database | None:
     """The database that the flags name, if any. Raises Failure before Spark starts."""
     if args.catalog is None:
         if args.database is not None:
-            raise Failure(f"--database {args.database} is in no catalog: name it with --catalog")
+            raise Failure(f"--database {args.database} needs a --catalog")
         return None
     from dashboards.published import check_lasts
     from jobs.runtime.session import settings_in_force

@@ -22,8 +22,8 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         choices=("new", "open", "never"),
         default="new",
-        help="which findings of severity error make the exit code 1: those that no run has reported yet, "
-        "be they resolved meanwhile (the default), all that are open, or none",
+        help="which error findings make the exit code 1: new ones that no run has reported yet, even if they "
+        "are resolved by now (the default), all open ones, or none",
     )
 
 

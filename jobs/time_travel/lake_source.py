@@ -56,7 +56,7 @@ def open_cluster(lake: Path, wanted: str | None) -> ClusterMetadata:
     known = cluster_ids(lake)
     names = {row["name"]: row["cluster_id"] for row in rows_with(lake, CLUSTER_NAMES)}
     if wanted is None and len(known) != 1:
-        raise Failure(f"{lake} holds {len(known)} clusters: name one with --cluster ({', '.join(known[:5])})")
+        raise Failure(f"{lake} has {len(known)} clusters: choose one with --cluster: {' '.join(known[:5])}")
     cluster_id = known[0] if wanted is None else names.get(wanted, wanted)
     if cluster_id not in known:
         raise Failure(f"the lake {lake} has no capture of cluster {wanted}")

@@ -39,7 +39,7 @@ def _of_tree(path: Path) -> CapturedReplica:
     if others:
         names = [str(each.path) for each in found.directories]
         listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
-        raise Failure(f"{len(names)} controller directories in {path}; name one of them: {listed}")
+        raise Failure(f"{len(names)} controller directories in {path}; choose one: {listed}")
     return CapturedReplica.of_directory(directory)
 
 

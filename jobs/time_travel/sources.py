@@ -53,12 +53,12 @@ class Captured:
 def add_lake(parser: argparse.ArgumentParser) -> None:
     """--lake and --cluster, in place of a path."""
     parser.add_argument(
-        "--lake", type=Path, metavar="PATH", help="ask this lake, which knows what all captures tell together"
+        "--lake", type=Path, metavar="PATH", help="read this lake, which combines all captures"
     )
     parser.add_argument(
         "--cluster",
-        metavar="ID",
-        help="id or name of the cluster in the lake; it may be left out if it has one",
+        metavar="CLUSTER",
+        help="the cluster of the lake; optional if it has only one",
     )
 
 

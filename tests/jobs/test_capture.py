@@ -157,8 +157,8 @@ def test_one_of_two(controller: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("source", "to", "code", "said"),
     [
-        ("nowhere", "to", 2, "nowhere is no folder"),
-        ("controller", "controller/copies", 2, "must not lie in its own directory"),
+        ("nowhere", "to", 2, "nowhere is not a folder"),
+        ("controller", "controller/copies", 2, "copies must be outside"),
         ("empty", "to", 3, "no __cluster_metadata-0"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_change_of_a_secret_is_told_without_it(say):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--from", "1", "--to", "2"], "'1' is no path: name the directory"),
+        (["--from", "1", "--to", "2"], "'1' is not a path: give the directory"),
         (["--from", "nope", "--to", "2", NODE], "no such file or directory: nope"),
         (["--from", "1", "--to", "99999", NODE], "offset 99999 is not written yet"),
         (["--from", f"{NODE}@soon", "--to", "2", NODE], "'soon' is no moment"),

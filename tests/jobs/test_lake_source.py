@@ -85,6 +85,6 @@ def test_shell_and_diff_ask_it(lake: Any, golden: Path, capsys: pytest.CaptureFi
 
 def test_what_is_not_there_is_said(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shell", "--lake", str(lake.path), "ls"]) == 2
-    assert "name one with --cluster" in capsys.readouterr().err
+    assert "choose one with --cluster" in capsys.readouterr().err
     assert main(["shell", "--lake", str(lake.path), "--cluster", "nobody", "ls"]) == 2
     assert "has no capture of cluster nobody" in capsys.readouterr().err

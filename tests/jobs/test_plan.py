@@ -76,14 +76,14 @@ def test_wrong_words(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 
     refused(2, "nowhere does not exist", "remove", "3", "--captures", str(tmp_path / "nowhere"))
     refused(3, "no controller directory", "remove", "3", "--captures", str(tmp_path))
-    refused(2, "clusters; name one by --cluster", "remove", "3", "--captures", str(golden))
+    refused(2, "clusters: choose one with --cluster", "remove", "3", "--captures", str(golden))
     refused(2, "no cluster x", "remove", "3", "--captures", captures, "--cluster", "x")
     refused(2, "is no lake", "remove", "3", "--lake", str(tmp_path))
     refused(2, "remove takes one node", "remove", "--captures", captures)
     refused(2, "lose takes one node or more", "lose", "--captures", captures)
     refused(2, "upgrade-kraft-version takes no node", "upgrade-kraft-version", "1", "--captures", captures)
     refused(2, "update takes the new --endpoint", "update", "1", "--captures", captures)
-    refused(2, "say what to look at", "remove", "3")
+    refused(2, "give --captures PATH... or --lake PATH", "remove", "3")
     for words in (("update", "2", "--endpoint", "host"), ("fly", "1"), ("remove", "one")):
         with pytest.raises(SystemExit, match="2"):
             main(["plan", *words, "--captures", captures])

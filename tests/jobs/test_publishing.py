@@ -17,7 +17,7 @@ IN_MEMORY = "the catalog spark_catalog lives in memory: name its metastore under
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--database", "kraft"), "--database kraft is in no catalog: name it with --catalog"),
+        (("--database", "kraft"), "--database kraft needs a --catalog"),
         (("--catalog", "spark_catalog"), IN_MEMORY),
     ],
 )

@@ -258,7 +258,7 @@ def test_completion():
         (["/nowhere"], "no such file or directory: /nowhere", ExitCode.USAGE),
         (
             [GOLDEN / "disk-failure"],
-            "controller directories in .*; name one of them: .*node-1",
+            "controller directories in .*; choose one: .*node-1",
             ExitCode.USAGE,
         ),
         ([GOLDEN / "corrupt"], "no controller directory in ", ExitCode.NOTHING_READABLE),

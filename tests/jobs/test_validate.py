@@ -151,7 +151,7 @@ def test_recovery_advice(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_wrong_questions(lake: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["explain", "--lake", str(lake.path), "--offset", "3"]) == 2
-    assert "name one with --cluster" in capsys.readouterr().err
+    assert "choose one with --cluster" in capsys.readouterr().err
     assert main(["explain", "--lake", str(lake.path), "--cluster", "none", "--recovery"]) == 2
     assert "has no capture of cluster none" in capsys.readouterr().err
     assert main(["validate", "--lake", str(tmp_path)]) == 2
