@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from transforms.lake.tables.declaration import Column, required
 
-# Of times that a log's bytes tell (kraft_core.columnar.timestamps).
-WITHIN = "held within the years 1 to 9999"
+# For times read from a log (kraft_core.columnar.timestamps).
+WITHIN = "clamped to the years 1 to 9999"
 
 CLUSTER_ID = required("cluster_id", "STRING", "Cluster id of meta.properties")
 
@@ -23,13 +23,14 @@ LOADED = (
 COMMIT_STATUS = (
     "commit_status",
     "STRING",
-    "committed, truncated, uncommitted or undecided, as the captures prove it",
+    "committed, truncated, uncommitted or undecided, as proven by the captures",
 )
 
 AS_OF = Column(
     "as_of",
     "TIMESTAMP",
-    "Committed, truncated: proven from then on. Uncommitted: held then. Undecided: the newest capture",
+    "Time of the status: committed and truncated hold from then on, uncommitted held "
+    "then; undecided: newest capture",
 )
 
 EVIDENCE = Column("evidence", "STRING", "What proves the status, in words")

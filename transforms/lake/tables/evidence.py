@@ -16,7 +16,7 @@ from transforms.lake.tables.declaration import Column, Table, required
 
 LOG_RANGES = Table(
     "log_ranges",
-    "A maximal run of offsets of one epoch with one commit status",
+    "A maximal range of offsets of one epoch with one commit status",
     (
         CLUSTER_ID,
         required("leader_epoch", "INT", "Leader epoch"),
@@ -25,7 +25,7 @@ LOG_RANGES = Table(
         required(*COMMIT_STATUS),
         EVIDENCE,
         AS_OF,
-        Column("truncated_by_epoch", "INT", "Epoch that took the place of truncated offsets"),
+        Column("truncated_by_epoch", "INT", "Epoch that replaced truncated offsets"),
     ),
     key=("cluster_id", "leader_epoch", "first_offset"),
     recomputed=True,
@@ -33,7 +33,7 @@ LOG_RANGES = Table(
 
 REPLICA_RANGES = Table(
     "replica_ranges",
-    "A run of offsets of one epoch that a replica held in any of its captures",
+    "A range of offsets of one epoch that a replica held in any of its captures",
     (
         CLUSTER_ID,
         NODE_ID,
@@ -54,12 +54,12 @@ EPOCHS = Table(
     (
         CLUSTER_ID,
         required("leader_epoch", "INT", "Leader epoch"),
-        Column("leader_id", "INT", "Leader by its LEADER_CHANGE; null if that is not in sight"),
+        Column("leader_id", "INT", "Leader named by its LEADER_CHANGE; null if that was not captured"),
         Column("start_offset", "BIGINT", "First offset of the epoch"),
-        Column("start_offset_exact", "BOOLEAN", "Whether the LEADER_CHANGE itself is in sight"),
+        Column("start_offset_exact", "BOOLEAN", "Whether the LEADER_CHANGE itself was captured"),
         Column("elected_at", "TIMESTAMP", "Timestamp of the LEADER_CHANGE: the leader's clock"),
-        Column("voters", "ARRAY<INT>", "Voter ids the LEADER_CHANGE names"),
-        Column("granting_voters", "ARRAY<INT>", "Voters whose grants were counted, the leader included"),
+        Column("voters", "ARRAY<INT>", "Voter ids in the LEADER_CHANGE"),
+        Column("granting_voters", "ARRAY<INT>", "Voters that granted their vote, including the leader"),
         Column("leaderless_ms", "BIGINT", "Upper estimate of the time without a leader before it, in ms"),
     ),
     key=("cluster_id", "leader_epoch"),
@@ -82,12 +82,10 @@ VOTER_SETS = Table(
         AS_OF,
         Column("appended_at", "TIMESTAMP", f"Timestamp of the record: the leader's clock, {WITHIN}"),
         Column("in_force_from_offset", "BIGINT", "Offset from which the set counts in the log, inclusive"),
-        Column(
-            "in_force_to_offset", "BIGINT", "Offset at which the next set took its place; null for the last"
-        ),
-        Column("in_force_from", "TIMESTAMP", "Since when"),
-        Column("in_force_to", "TIMESTAMP", "Until when; null for the last"),
-        Column("truncated_by_epoch", "INT", "Epoch that took the place of a truncated record"),
+        Column("in_force_to_offset", "BIGINT", "Offset at which the next set replaced it; null for the last"),
+        Column("in_force_from", "TIMESTAMP", "Time from which it was in force"),
+        Column("in_force_to", "TIMESTAMP", "Time until which it was in force; null for the last"),
+        Column("truncated_by_epoch", "INT", "Epoch that replaced a truncated record"),
     ),
     key=("cluster_id", "offset", "leader_epoch", "source"),
     recomputed=True,
@@ -117,12 +115,16 @@ HIGH_WATERMARKS = Table(
     (
         CLUSTER_ID,
         required("evidence", "STRING", "Kind of proof: snapshot, first_data_batch, log_ends, ..."),
-        required("source", "STRING", "What it was read from, in words"),
-        required("as_of", "TIMESTAMP", "Moment of the bound"),
-        Column("leader_epoch", "INT", "Epoch that the proof speaks of"),
+        required("source", "STRING", "What it was derived from, in words"),
+        required("as_of", "TIMESTAMP", "Time of the bound"),
+        Column("leader_epoch", "INT", "Epoch that the proof refers to"),
         Column("lower_bound", "BIGINT", "The high watermark was at least this; null for an upper bound"),
         Column("upper_bound", "BIGINT", "The high watermark was at most this; null for a lower bound"),
-        Column("believed_bound", "BIGINT", "What only the leader of an unlawful election took for committed"),
+        Column(
+            "believed_bound",
+            "BIGINT",
+            "End offset that only the leader of an unlawful election considered committed",
+        ),
     ),
     key=("cluster_id", "evidence", "source", "as_of"),
     recomputed=True,
@@ -130,21 +132,21 @@ HIGH_WATERMARKS = Table(
 
 TRUNCATIONS = Table(
     "truncations",
-    "A truncation that two captures of a replica show: what it held and then held no more",
+    "A truncation shown by two captures of a replica: what it held and then no longer held",
     (
         CLUSTER_ID,
         NODE_ID,
         DIRECTORY_ID,
         required("truncated_to", "BIGINT", "First offset that was lost"),
         required("end_offset", "BIGINT", "End of what was lost, exclusive"),
-        required("by_epoch", "INT", "Epoch whose batches took the place"),
-        Column("leader_epochs", "ARRAY<INT>", "Epochs of what was lost"),
+        required("by_epoch", "INT", "Epoch whose batches replaced it"),
+        Column("leader_epochs", "ARRAY<INT>", "Epochs of the lost batches"),
         Column("voter_set_offsets", "ARRAY<BIGINT>", "Offsets of the VotersRecords that were lost"),
-        Column("lost_voter_changes", "STRING", "The changes of voters that were lost, in words"),
+        Column("lost_voter_changes", "STRING", "The voter changes that were lost, in words"),
         Column("held_at", "TIMESTAMP", "Last capture before it"),
         Column("lost_at", "TIMESTAMP", "First capture after it"),
         Column("held_capture_id", "STRING", "Capture that holds what was lost"),
-        Column("lost_capture_id", "STRING", "Capture that holds what took its place"),
+        Column("lost_capture_id", "STRING", "Capture that holds what replaced it"),
     ),
     key=("cluster_id", "node_id", "directory_id", "truncated_to", "end_offset", "by_epoch"),
     recomputed=True,
@@ -158,13 +160,13 @@ CANDIDATE_STRUCT = (
 
 RECOVERIES = Table(
     "recoveries",
-    "From which replica to recover the cluster, as far as its captures tell",
+    "Which replica to recover the cluster from, according to its captures",
     (
         CLUSTER_ID,
-        Column("as_of", "TIMESTAMP", "The advice holds for what was captured until then"),
+        Column("as_of", "TIMESTAMP", "The advice covers what was captured until then"),
         required("is_safe", "BOOLEAN", "Whether the best candidates hold every committed record"),
         required("why", "STRING", "Why it is safe, or what may be missing"),
-        Column("best", f"ARRAY<{CANDIDATE_STRUCT}>", "Replicas with the best claim; all are equal"),
+        Column("best", f"ARRAY<{CANDIDATE_STRUCT}>", "Replicas with the best claim, all equal"),
         Column("others", f"ARRAY<{CANDIDATE_STRUCT}>", "The other replicas, and what each would lose"),
         Column("highest_epoch", "INT", "Highest epoch that any captured replica has seen"),
     ),

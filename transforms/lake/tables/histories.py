@@ -12,29 +12,33 @@ FEATURES_TYPE = (
 )
 
 VERSION = (
-    required("valid_from_offset", "BIGINT", "Offset from which it stood, inclusive"),
-    Column("valid_to_offset", "BIGINT", "Offset at which it ended, exclusive; null: it stands"),
-    Column("valid_from_at", "TIMESTAMP", "The same in time: running maximum of the batches' timestamps"),
-    Column("valid_to_at", "TIMESTAMP", "When it ended, in the same time; null: it stands"),
+    required("valid_from_offset", "BIGINT", "First offset at which the version is valid"),
+    Column("valid_to_offset", "BIGINT", "End of its validity, exclusive; null if it is still valid"),
+    Column(
+        "valid_from_at",
+        "TIMESTAMP",
+        "Start of its validity in time: the running maximum of the batches' timestamps",
+    ),
+    Column("valid_to_at", "TIMESTAMP", "End of its validity in the same time; null if it is still valid"),
     Column(
         "known_from_offset",
         "BIGINT",
-        "Set where a snapshot told of it first: its last offset; it may be older",
+        "Set if the version is first known from a snapshot: its last offset; the version may be older",
     ),
-    Column("record_offset", "BIGINT", "Offset of the record that made it; null where a snapshot told of it"),
-    required("record_type", "STRING", "Type of the record that made it"),
+    Column(
+        "record_offset", "BIGINT", "Offset of the record that created it; null if it is known from a snapshot"
+    ),
+    required("record_type", "STRING", "Type of the record that created it"),
     Column("record_leader_epoch", "INT", "Leader epoch of that record, or of the snapshot"),
     Column("appended_at", "TIMESTAMP", "Timestamp of that record: the leader's clock"),
-    Column("ended_by", "STRING", "Type of the record that ended it; snapshot where one no longer had it"),
-    required(
-        "commit_status", "STRING", "Whether its beginning is committed: committed, uncommitted, undecided"
-    ),
-    Column("end_commit_status", "STRING", "Whether its end is committed; null: it stands"),
+    Column("ended_by", "STRING", "Type of the record that ended it; snapshot if one no longer contains it"),
+    required("commit_status", "STRING", "Commit status of its start: committed, uncommitted or undecided"),
+    Column("end_commit_status", "STRING", "Commit status of its end; null if it is still valid"),
 )
 
 
 def history(name: str, comment: str, key: tuple[str, ...], *columns: Column) -> Table:
-    """A table of versions of a kind of thing that `key` names."""
+    """A table of versions of one kind of thing, identified by `key`."""
     return Table(
         name,
         comment,
@@ -49,7 +53,7 @@ TOPICS = history(
     "A topic, from creation to removal",
     ("topic_id",),
     required("topic_id", "STRING", "Topic id"),
-    Column("name", "STRING", "Name; one that was removed may be used again by another id"),
+    Column("name", "STRING", "Name; the name of a removed topic may be reused under another id"),
 )
 
 PARTITIONS = history(
@@ -64,12 +68,16 @@ PARTITIONS = history(
     Column("isr", "ARRAY<INT>", "In-sync replicas"),
     Column("removing_replicas", "ARRAY<INT>", "Replicas that a reassignment removes"),
     Column("adding_replicas", "ARRAY<INT>", "Replicas that a reassignment adds"),
-    Column("eligible_leader_replicas", "ARRAY<INT>", "Replicas outside the ISR that lost nothing (KIP-966)"),
-    Column("last_known_elr", "ARRAY<INT>", "The last known of them, for an unclean recovery"),
-    Column("leader", "INT", "Broker id of the leader; -1: none"),
+    Column(
+        "eligible_leader_replicas",
+        "ARRAY<INT>",
+        "Replicas outside the ISR that are eligible to lead (KIP-966)",
+    ),
+    Column("last_known_elr", "ARRAY<INT>", "Last known eligible leader replicas, for an unclean recovery"),
+    Column("leader", "INT", "Broker id of the leader; -1 if there is none"),
     Column("leader_recovery_state", "STRING", "RECOVERED, or RECOVERING after an unclean election"),
     Column("leader_epoch", "INT", "Leader epoch of the partition"),
-    Column("partition_epoch", "INT", "Partition epoch: rises with every change"),
+    Column("partition_epoch", "INT", "Partition epoch: incremented by every change"),
 )
 
 BROKERS = history(
@@ -77,16 +85,20 @@ BROKERS = history(
     "A version of a broker's registration",
     ("broker_id",),
     required("broker_id", "INT", "Broker id"),
-    Column("broker_epoch", "BIGINT", "Broker epoch: rises with every registration"),
+    Column("broker_epoch", "BIGINT", "Broker epoch: increases with every registration"),
     Column("incarnation_id", "STRING", "Id of the broker's process"),
     Column("end_points", END_POINTS_TYPE, "Its listeners, by name"),
     Column("features", FEATURES_TYPE, "Feature levels it supports, by name"),
-    Column("rack", "STRING", "Rack; null: none"),
-    Column("fenced", "BOOLEAN", "Whether the controller keeps it from leading and from clients"),
-    Column("in_controlled_shutdown", "BOOLEAN", "Whether it hands over its leaderships to stop"),
-    Column("is_migrating_zk_broker", "BOOLEAN", "Whether it still ran with ZooKeeper"),
+    Column("rack", "STRING", "Rack; null if there is none"),
+    Column("fenced", "BOOLEAN", "Whether it is fenced: it may not lead partitions or serve clients"),
+    Column("in_controlled_shutdown", "BOOLEAN", "Whether it is in controlled shutdown"),
+    Column("is_migrating_zk_broker", "BOOLEAN", "Whether it still ran in ZooKeeper mode"),
     Column("log_dirs", "ARRAY<STRING>", "Its log directories"),
-    Column("cordoned_log_dirs", "ARRAY<STRING>", "Those that take no new replicas; null before release 4.3"),
+    Column(
+        "cordoned_log_dirs",
+        "ARRAY<STRING>",
+        "Log directories that take no new replicas; null before release 4.3",
+    ),
 )
 
 CONTROLLERS = history(
@@ -105,9 +117,9 @@ CONFIGS = history(
     "A version of one configuration of a resource",
     ("resource_type", "resource_name", "name"),
     required("resource_type", "STRING", "TOPIC, BROKER, CLIENT_METRICS, GROUP, ..."),
-    required("resource_name", "STRING", "Name of the resource; empty: the default of all of that type"),
+    required("resource_name", "STRING", "Name of the resource; empty for the default of its type"),
     required("name", "STRING", "Name of the configuration"),
-    Column("value", "STRING", "Value; null where it is a secret"),
+    Column("value", "STRING", "Value; null if it is a secret"),
     Column("redacted", "BOOLEAN", "Whether the value is a secret"),
 )
 
@@ -117,10 +129,10 @@ ACLS = history(
     ("id",),
     required("id", "STRING", "Id of the ACL"),
     Column("resource_type", "STRING", "TOPIC, GROUP, CLUSTER, ..."),
-    Column("resource_name", "STRING", "Name of the resource, or its beginning"),
+    Column("resource_name", "STRING", "Name of the resource, or its prefix"),
     Column("pattern_type", "STRING", "LITERAL or PREFIXED"),
-    Column("principal", "STRING", "Who it is about"),
-    Column("host", "STRING", "From where; *: anywhere"),
+    Column("principal", "STRING", "Principal that the ACL applies to"),
+    Column("host", "STRING", "Host that the ACL applies to; * for any"),
     Column("operation", "STRING", "READ, WRITE, ALL, ..."),
     Column("permission_type", "STRING", "ALLOW or DENY"),
 )
@@ -129,11 +141,11 @@ CLIENT_QUOTAS = history(
     "client_quotas",
     "A version of a client quota",
     ("entity_name", "key"),
-    required("entity_name", "STRING", "The entity in words: client-id=c1,user=<default>"),
+    required("entity_name", "STRING", "The entity as text: client-id=c1,user=<default>"),
     Column(
         "entity",
         "ARRAY<STRUCT<entity_type: STRING, entity_name: STRING>>",
-        "Its parts by type; a null name: the default of that type",
+        "Its parts by type; a null name is the default of that type",
     ),
     required("key", "STRING", "producer_byte_rate, request_percentage, ..."),
     Column("value", "DOUBLE", "The quota"),
@@ -141,7 +153,7 @@ CLIENT_QUOTAS = history(
 
 SCRAM_USERS = history(
     "scram_users",
-    "A version of a user's SCRAM credential; what is secret of it is nowhere in the lake",
+    "A version of a user's SCRAM credential; its secrets are nowhere in the lake",
     ("mechanism", "name"),
     required("mechanism", "STRING", "SCRAM-SHA-256 or SCRAM-SHA-512"),
     required("name", "STRING", "Name of the user"),
@@ -152,12 +164,12 @@ DELEGATION_TOKENS = history(
     "delegation_tokens",
     "A version of a delegation token; its id is nowhere in the lake",
     ("token_digest",),
-    required("token_digest", "STRING", "Stands for the token"),
-    Column("owner", "STRING", "Whose token it is"),
-    Column("requester", "STRING", "Who asked for it; null before release 3.6"),
+    required("token_digest", "STRING", "Digest that identifies the token"),
+    Column("owner", "STRING", "Owner of the token"),
+    Column("requester", "STRING", "Who requested it; null before release 3.6"),
     Column("renewers", "ARRAY<STRING>", "Who may renew it"),
     Column("issue_timestamp", "BIGINT", "When it was issued, ms since the epoch"),
-    Column("max_timestamp", "BIGINT", "Until when it may be renewed, ms since the epoch"),
+    Column("max_timestamp", "BIGINT", "When it can no longer be renewed, ms since the epoch"),
     Column("expiration_timestamp", "BIGINT", "When it expires, ms since the epoch"),
 )
 
@@ -173,14 +185,14 @@ PRODUCER_IDS = history(
     "producer_ids",
     "A version of the next producer id",
     (),
-    Column("next_producer_id", "BIGINT", "The next one that no broker was given"),
-    Column("broker_id", "INT", "Broker that asked for the block before; -1 in snapshots"),
+    Column("next_producer_id", "BIGINT", "Next producer id that is not assigned to a broker"),
+    Column("broker_id", "INT", "Broker that requested the previous block; -1 in snapshots"),
     Column("broker_epoch", "BIGINT", "Its broker epoch; -1 in snapshots"),
 )
 
 ZK_MIGRATION_STATES = history(
     "zk_migration_states",
-    "How far the move from ZooKeeper was",
+    "A state of the migration from ZooKeeper",
     (),
     Column("zk_migration_state", "STRING", "MIGRATION, PRE_MIGRATION, POST_MIGRATION or ZK"),
 )
@@ -202,17 +214,19 @@ HISTORIES: tuple[Table, ...] = (
 
 METADATA_TRANSACTIONS = Table(
     "metadata_transactions",
-    "A metadata transaction (KIP-868): its records show only from its end on",
+    "A metadata transaction (KIP-868): its records take effect at its end",
     (
         CLUSTER_ID,
         required("begin_offset", "BIGINT", "Offset of the record that began it"),
-        Column("end_offset", "BIGINT", "Offset of the record that ended or aborted it; null: open"),
-        Column("name", "STRING", "Name the controller gave it"),
-        required("outcome", "STRING", "ended, aborted (nothing of it shows) or open"),
+        Column("end_offset", "BIGINT", "Offset of the record that ended or aborted it; null if it is open"),
+        Column("name", "STRING", "Name given by the controller"),
+        required("outcome", "STRING", "ended, aborted (its records have no effect) or open"),
         Column("reason", "STRING", "Why it was aborted"),
-        Column("begun_at", "TIMESTAMP", "Timestamp of the first of these records"),
-        Column("ended_at", "TIMESTAMP", "Timestamp of the other one"),
-        required("commit_status", "STRING", "Status of the record that closed it, or began it if it is open"),
+        Column("begun_at", "TIMESTAMP", "Timestamp of the record that began it"),
+        Column("ended_at", "TIMESTAMP", "Timestamp of the record that ended or aborted it"),
+        required(
+            "commit_status", "STRING", "Status of the record that closed it, or that began it if it is open"
+        ),
     ),
     key=("cluster_id", "begin_offset"),
     recomputed=True,
@@ -220,17 +234,17 @@ METADATA_TRANSACTIONS = Table(
 
 REPLAYS = Table(
     "replays",
-    "What the histories were made from: a stretch of the log, or a snapshot where the log has a gap",
+    "What the histories were replayed from: a range of the log, or a snapshot over a gap",
     (
         CLUSTER_ID,
-        required("step", "INT", "Its place in the order of the replay, from 0"),
+        required("step", "INT", "Its position in the replay, from 0"),
         required(
-            "first_offset", "BIGINT", "First offset, inclusive; of a snapshot the last one it stands for"
+            "first_offset", "BIGINT", "First offset, inclusive; of a snapshot, the last offset it replaces"
         ),
         required("end_offset", "BIGINT", "End offset, exclusive"),
         required("leader_epoch", "INT", "Leader epoch"),
         required("commit_status", "STRING", "Commit status of these offsets"),
-        Column("content_digest", "STRING", "Of a snapshot: its key in table snapshots; null for the log"),
+        Column("content_digest", "STRING", "Key of a snapshot in table snapshots; null for the log"),
         Column("last_contained_log_at", "TIMESTAMP", f"Of a snapshot: LastContainedLogTimestamp, {WITHIN}"),
     ),
     key=("cluster_id", "step"),

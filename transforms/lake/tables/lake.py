@@ -1,4 +1,4 @@
-"""The lake's own tables: its runs, what people call its clusters, and whether each could be derived."""
+"""The lake's own tables: its runs, the names of its clusters, and the state of their derivation."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from transforms.lake.tables.declaration import Column, Table, required
 
 RUNS = Table(
     "runs",
-    "A run of a job: what it read, wrote and found",
+    "A run of a verb: what it read, wrote and found",
     (
         required("run_id", "STRING", "Id of the run"),
         required("started_at", "TIMESTAMP", "When it began"),
         Column("finished_at", "TIMESTAMP", "When it ended"),
         Column("job", "STRING", "The verb that ran"),
         Column("exit_code", "INT", "Exit code it ended with"),
-        Column("stage_seconds", "MAP<STRING, DOUBLE>", "Seconds a stage took"),
-        Column("counts", "MAP<STRING, BIGINT>", "What it read, wrote and found, counted"),
-        Column("failed_clusters", "MAP<STRING, STRING>", "Clusters that failed, and why"),
+        Column("stage_seconds", "MAP<STRING, DOUBLE>", "Seconds by stage"),
+        Column("counts", "MAP<STRING, BIGINT>", "Counters of what it read, wrote and found"),
+        Column("failed_clusters", "MAP<STRING, STRING>", "Failed clusters, with the reason"),
         Column(
             "reported_findings",
             "ARRAY<STRUCT<cluster_id: STRING, finding_id: STRING>>",
-            "Errors that this run was the first to report",
+            "Error findings that this run was the first to report",
         ),
         Column(
             "lease",
             "STRUCT<host: STRING, process: STRING, until: TIMESTAMP>",
-            "While finished_at is null and until has not passed, no other run may write; null if it wrote "
-            "nothing",
+            "No other run may write while finished_at is null and until has not passed; null if "
+            "it wrote nothing",
         ),
     ),
     key=("run_id",),
@@ -36,22 +36,26 @@ RUNS = Table(
 
 CLUSTER_NAMES = Table(
     "cluster_names",
-    "What people call a cluster: the clusters of kraftlake.toml",
+    "Names of clusters, from kraftlake.toml",
     (
         CLUSTER_ID,
-        required("name", "STRING", "Its name; it can be given wherever a cluster id can"),
+        required("name", "STRING", "Name, accepted wherever a cluster id is"),
         Column("environment", "STRING", "Such as production or test"),
-        Column("owner", "STRING", "Whom to call"),
+        Column("owner", "STRING", "Whom to contact"),
     ),
     key=("cluster_id",),
 )
 
 DERIVATIONS = Table(
     "derivations",
-    "Whether what the captures of a cluster prove could be derived, when a run tried last",
+    "Whether the last derivation of a cluster succeeded",
     (
         CLUSTER_ID,
-        Column("failure", "STRING", "Why not: what is told of the cluster is older then; null if it could"),
+        Column(
+            "failure",
+            "STRING",
+            "Why it failed, in which case the cluster's derived rows are older; null if it succeeded",
+        ),
         *(replace(column, nullable=False) for column in LOADED),
     ),
     key=("cluster_id",),

@@ -1,4 +1,4 @@
-"""Findings, checked checkpoints, and what the expectations came to."""
+"""Findings, compared checkpoints, and results of expectations."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from transforms.lake.tables.declaration import Column, Table, required
 
 FINDINGS = Table(
     "findings",
-    "A broken rule of KRaft, or bytes that cannot be read",
+    "A violated rule of KRaft, or unreadable bytes",
     (
         CLUSTER_ID,
-        required("finding_id", "STRING", "By cluster, rule and place: the same in every run"),
+        required("finding_id", "STRING", "Derived from cluster, rule and place: the same in every run"),
         required("rule", "INT", "Number of the rule; 0 for unreadable bytes"),
-        required("name", "STRING", "What the rule demands, as a name"),
-        required("severity", "STRING", "error, where KRaft forbids it, or warning"),
-        required("state", "STRING", "open, acknowledged, or resolved: a newer capture shows it no more"),
+        required("name", "STRING", "Name of the rule"),
+        required("severity", "STRING", "error if KRaft forbids it, else warning"),
+        required("state", "STRING", "open, acknowledged, or resolved: newer captures no longer show it"),
         required("first_seen_at", "TIMESTAMP", "First capture that shows it"),
         required("last_seen_at", "TIMESTAMP", "Last capture that shows it"),
-        Column("first_offset", "BIGINT", "First offset of the log concerned; null where none is"),
+        Column("first_offset", "BIGINT", "First offset concerned; null if none is"),
         Column("end_offset", "BIGINT", "End of the offsets concerned, exclusive"),
         Column("leader_epochs", "ARRAY<INT>", "Leader epochs concerned"),
         Column("replicas", "ARRAY<STRING>", "Replicas concerned, as node@directory"),
         Column("capture_ids", "ARRAY<STRING>", "Captures that show it"),
         required("sentence", "STRING", "What is wrong, in one sentence"),
         Column("evidence", "STRING", "What shows it"),
-        Column("source", "STRING", "Where the rule is written: section of a KIP, or Kafka's class"),
+        Column("source", "STRING", "Where the rule is specified: section of a KIP, or Kafka's class"),
         Column("reason", "STRING", "Why it was acknowledged; null if it was not"),
     ),
     key=("cluster_id", "finding_id"),
@@ -33,26 +33,26 @@ FINDINGS = Table(
 
 SNAPSHOT_CHECKS = Table(
     "snapshot_checks",
-    "What a checkpoint came to, held against the replay of the log below it (rule 22)",
+    "Comparison of a checkpoint with the replay of the log below it (rule 22)",
     (
         CLUSTER_ID,
         required("end_offset", "BIGINT", "End offset of the checkpoint"),
         required("leader_epoch", "INT", "Epoch of the checkpoint"),
         required("content_digest", "STRING", "SHA-256 of the checkpoint"),
-        required("base_end_offset", "BIGINT", "End of the checkpoint that the replay goes on from; 0: none"),
+        required("base_end_offset", "BIGINT", "End of the checkpoint from which the replay starts; 0: none"),
         required("base_content_digest", "STRING", "SHA-256 of that checkpoint; empty: none"),
-        required("log_digest", "STRING", "Digest of the epochs and offsets of the log that was replayed"),
+        required("log_digest", "STRING", "Digest of the epochs and offsets of the replayed log"),
         required(
             "outcome",
             "STRING",
-            "equal; lawful, where Kafka leaves things out by design; deviates; unread_log or "
-            "unread_checkpoint, where a record below its end, or one of its own, cannot be read",
+            "equal; lawful: Kafka omits things by design; deviates; unread_log, "
+            "unread_checkpoint: a record below its end, or one of its own, is unreadable",
         ),
         Column(
             "deviations",
             "ARRAY<STRUCT<kind: STRING, thing: STRING, is_missing: BOOLEAN, is_extra: BOOLEAN, "
             "explanation: STRING>>",
-            "What it has otherwise, the first of them; explanation: the known fault of Kafka, or empty",
+            "The first differences; explanation: the known defect of Kafka, or empty",
         ),
     ),
     key=(
@@ -68,12 +68,12 @@ SNAPSHOT_CHECKS = Table(
 
 ACKNOWLEDGEMENTS = Table(
     "acknowledgements",
-    "A finding that somebody has taken note of; kept when findings are derived again",
+    "A finding that a user has acknowledged; kept when findings are derived again",
     (
         CLUSTER_ID,
         required("finding_id", "STRING", "The finding"),
         required("acknowledged_at", "TIMESTAMP", "When"),
-        Column("acknowledged_by", "STRING", "Who: the name of the user who ran the command"),
+        Column("acknowledged_by", "STRING", "Name of the user who ran the command"),
         required("reason", "STRING", "Why"),
     ),
     key=("cluster_id", "finding_id", "acknowledged_at"),
@@ -81,22 +81,22 @@ ACKNOWLEDGEMENTS = Table(
 
 EXPECTATION_RESULTS = Table(
     "expectation_results",
-    "What an expectation of the data came to in a run, for one cluster",
+    "Result of an expectation for one cluster in a run",
     (
-        required("cluster_id", "STRING", "Cluster; * for what belongs to none"),
-        required("suite", "STRING", "Table that the expectation speaks of"),
+        required("cluster_id", "STRING", "Cluster; * for rows that belong to none"),
+        required("suite", "STRING", "Table that the expectation is about"),
         required("expectation", "STRING", "Name of the expectation"),
         required("sentence", "STRING", "What is expected, in words"),
-        required("severity", "STRING", "error or warning, if it does not hold"),
-        required("success", "BOOLEAN", "Whether it held"),
+        required("severity", "STRING", "Severity of a failure: error or warning"),
+        required("success", "BOOLEAN", "Whether the expectation is met"),
         Column(
             "observed",
             "DOUBLE",
-            "Rows that fail, or the measured value; null if there was nothing to measure",
+            "Number of failing rows, or the measured value; null if there was nothing to measure",
         ),
-        required("allowed", "DOUBLE", "The largest value that is allowed"),
-        Column("failing_rows", "ARRAY<STRING>", "Some of the rows that fail, as JSON"),
-        required("run_id", "STRING", "Run that asked"),
+        required("allowed", "DOUBLE", "Largest allowed value"),
+        Column("failing_rows", "ARRAY<STRING>", "Some of the failing rows, as JSON"),
+        required("run_id", "STRING", "Run that evaluated it"),
         required("loaded_at", "TIMESTAMP", "When that run began"),
     ),
     key=("run_id", "cluster_id", "suite", "expectation"),
