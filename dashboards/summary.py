@@ -42,7 +42,7 @@ def summary(lake: Path, clusters: Sequence[str]) -> Summary:
     found = Found(lake, clusters, told)
     lines = [line for cluster in told for line in found.cluster_lines(cluster)]
     if len(clusters) > len(told):
-        lines.append(f"and {len(clusters) - len(told)} more clusters: kraftlake sql has them all")
+        lines.append(f"and {len(clusters) - len(told)} more clusters: see kraftlake sql")
     return Summary(lines, found.lost_rows)
 
 
@@ -106,7 +106,7 @@ class Found:
             return []
         last = epochs[-1]
         leader = "unknown" if last["leader_id"] is None else f"node {last['leader_id']}"
-        return [f"  epochs: {len(epochs)}, the last {last['leader_epoch']} led by {leader}"]
+        return [f"  epochs: {len(epochs)}, newest {last['leader_epoch']} led by {leader}"]
 
     def _watermark_lines(self, cluster: str) -> list[str]:
         marks = self.of(HIGH_WATERMARKS, cluster)
@@ -130,7 +130,7 @@ class Found:
         size = sum(q["size_bytes"] for q in lost)
         first = min(lost, key=lambda q: (q["file"], q["position"]))
         return [
-            f"  quarantined: {len(lost)} stretches, {size:,} bytes; the first in {first['file']} "
+            f"  quarantined: {len(lost)} ranges, {size:,} bytes; the first in {first['file']} "
             f"at byte {first['position']} ({first['reason']})"
         ]
 
@@ -147,7 +147,7 @@ class Found:
         errors = [f for f in findings if (f["state"], f["severity"]) == ("open", "error")]
         errors.sort(key=lambda f: (f["rule"], f["finding_id"]))
         return [
-            f"  findings: {told}; kraftlake findings list has them",
+            f"  findings: {told}; see kraftlake findings list",
             *(f"    {f['finding_id']}  rule {f['rule']}: {f['sentence']}" for f in errors[:TOLD_ERRORS]),
             *([f"    ... {len(errors) - TOLD_ERRORS} more errors"] if len(errors) > TOLD_ERRORS else []),
         ]

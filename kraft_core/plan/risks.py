@@ -32,10 +32,10 @@ def _of_quorum(quorum: CapturedQuorum, judged: Judged) -> Iterator[Risk]:
     if quorum.leader is None:
         yield Risk("no_leader", f"epoch {quorum.epoch} had no leader when this was captured")
     elif not quorum.leader_is_captured:
-        words = f"leader {quorum.leader.id} was not captured: its log may hold more, VotersRecords too"
+        words = f"leader {quorum.leader.id} was not captured: its log may hold more, even VotersRecords"
         yield Risk("leader_not_captured", words)
     elif judged.before is not None and judged.high_watermarks[0] is None:
-        words = f"nothing of epoch {quorum.epoch} is known to be committed: until then no voter changes"
+        words = f"nothing of epoch {quorum.epoch} is proven committed: until then it changes no voters"
         yield Risk("no_own_epoch_commit", words)
     yield from _uncommitted_change(quorum)
 
@@ -89,7 +89,7 @@ def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterat
     if isinstance(action, Remove):
         yield from _rejoining(quorum, action)
     if isinstance(action, Remove | Replace) and quorum.leader and quorum.leader.id == action.node_id:
-        yield Risk("leader_goes", f"{action.node_id} leads: for an election's time nothing is written")
+        yield Risk("leader_goes", f"{action.node_id} leads: during the election nothing is written")
     if isinstance(action, Replace) and action.successor is None and judged.before is not None:
         left = len(judged.before.voters) - 1
         words = f"between the removal and the addition {left} voters tolerate {(left - 1) // 2} failures"
@@ -99,7 +99,7 @@ def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterat
         return
     if after.hangs_on:
         names = ", ".join(str(key.id) for key in after.hangs_on)
-        yield Risk("no_spare_voter", f"afterwards every commit hangs on each of {names}")
+        yield Risk("no_spare_voter", f"afterwards every commit needs each of {names}")
     if len(after.voters) % 2 == 0:
         count = len(after.voters)
         words = f"{count} voters tolerate no more failures than {count - 1}, but need a larger majority"

@@ -59,7 +59,7 @@ def _first(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> Iterator
     if verdict.error is ErrorCode.REQUEST_TIMED_OUT:
         behind = ", ".join(str(member.key.id) for member in lagging(quorum))
         who = f"bring back {behind}, so that" if behind else "wait until"
-        yield PlanStep(f"{who} what is under way commits; then plan again")
+        yield PlanStep(f"{who} the pending change commits; then plan again")
         yield _look(quorum, "--replication", "Lag 0 for a majority of the voters")
     elif verdict.error is ErrorCode.INVALID_REQUEST and isinstance(action, Update) and quorum.leader:
         names = ",".join(end.name for end in quorum.endpoints_of(quorum.leader.id)[:1])
@@ -171,7 +171,7 @@ def _restart(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
 
 def _upgrade(quorum: CapturedQuorum, level: int) -> Iterator[PlanStep]:
     features = f"bin/kafka-features.sh {_boot(quorum)}"
-    yield PlanStep("see that all controllers support it", f"{features} describe")
+    yield PlanStep("check that all controllers support it", f"{features} describe")
     yield PlanStep(f"finalize {level}", f"{features} upgrade --feature kraft.version={level}")
     yield _look(quorum, "--status", "CurrentVoters shows directory ids")
 

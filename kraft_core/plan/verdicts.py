@@ -290,7 +290,7 @@ def _take(part: _Part, here: tuple[World, ...]) -> tuple[Verdict, tuple[World, .
         return _refusal(part, refused[-1]), here
     after = tuple(answer.world for answer in answers)
     if all(new.leader.log == old.leader.log for new, old in zip(after, here, strict=True)):
-        return Verdict("safe", "it is so already: nothing is written"), here
+        return Verdict("safe", "it is so already; nothing would be written"), here
     return _committed(part, after)
 
 
@@ -332,10 +332,10 @@ def _committed(part: _Part, after: tuple[World, ...]) -> tuple[Verdict, tuple[Wo
     lasting = tuple(world for world in settled if world is not None)
     if not any(done):
         stuck = engine.side_words(after[0])
-        reason = f"Kafka takes it, but it does not commit: {stuck}; until then every later change is refused"
+        reason = f"Kafka accepts it, but it does not commit: {stuck}; until then, later changes are refused"
         return Verdict("unsafe", reason), after
     if len(lasting) < len(after):
-        reason = f"after {part.what} the others elect no leader by what was captured"
+        reason = f"after {part.what} the others elect no leader, as far as was captured"
         return Verdict("unsafe" if not lasting else "not_known", reason), lasting
     lives = [engine.commits(engine.write(world)) for world in lasting]
     if not all(done) or not all(lives):

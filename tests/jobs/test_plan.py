@@ -27,7 +27,7 @@ def test_a_refusal_for_people(golden: Path, capsys: pytest.CaptureFixture[str]) 
     assert out.startswith("REFUSED: Kafka refuses to remove 3@kf8ghIj_xoS34ea-4yIRQg: REQUEST_TIMED_OUT")
     assert "Kafka's tool prints TimeoutException: Request timed out waiting for voters to commit" in out
     assert "2@JJnBYSCjLKkJ5gRPQ1FZ7g voter, behind: lacks the last 17 records, for 8.0 s or more" in out
-    assert "1. bring back 2, 3, so that what is under way commits; then plan again" in out
+    assert "1. bring back 2, 3, so that the pending change commits; then plan again" in out
 
 
 def test_a_safe_plan_for_programs(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
