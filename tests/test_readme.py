@@ -44,8 +44,8 @@ def test_commands_that_need_no_lake_answer(
 
 
 def test_it_names_every_verb_of_its_table() -> None:
-    told = re.findall(r"^\| (`.*?`) \|", README, re.MULTILINE)
-    verbs = re.findall(r"`(\w+)`", " ".join(told))
+    cells = re.findall(r"^\| (`.*?`) \|", README, re.MULTILINE)
+    verbs = re.findall(r"`(\w+)`", " ".join(cells))
     listed = build_parser(None, Settings()).format_help()
     assert len(verbs) >= 14
     assert [verb for verb in verbs if f"    {verb} " not in listed] == []

@@ -111,7 +111,7 @@ def value(kind: str, number: int, topic: int = 0) -> RawRecord:
     """A record of a kind, its offset and its fields by its number, of the topic with that number."""
     message = by_api_key[NAMED[kind]]
     fields = message.default(0)
-    told = {
+    values = {
         "name": f"topic-of-usual-length-{topic or number:05d}",
         "topicId": uuid_text(topic.to_bytes(16)),
         "partitionId": number,
@@ -119,7 +119,7 @@ def value(kind: str, number: int, topic: int = 0) -> RawRecord:
         "isr": [1, 2],
         "leader": 1,
     }
-    fields |= {name: held for name, held in told.items() if name in fields}
+    fields |= {name: given for name, given in values.items() if name in fields}
     written = write_metadata_value(message, 0, fields)
     return RawRecord(offset=number, timestamp=T0_MS + number, key=None, value=written)
 

@@ -41,13 +41,13 @@ from tests.conformance.cluster import SimulatedQuorum
 from tests.conformance.recorded import (
     alone,
     cases,
+    comparable,
     deadline,
     epoch_below,
     granting_voters,
     is_at,
     known_high_watermark,
     leads,
-    told,
     update_request,
 )
 from tests.conformance.tally import Tally
@@ -129,7 +129,9 @@ class ProtocolFollower:
         if not owed:
             replica = self._explain(node, replica, operation)
         found = owed.pop(0) if owed else None
-        self.tally.compare(self.place, "operation", told(found, before.log), told(operation, before.log))
+        self.tally.compare(
+            self.place, "operation", comparable(found, before.log), comparable(operation, before.log)
+        )
         log = replace(after.log, known_high_watermark=known_high_watermark(replica, operation))
         self.replicas[node] = replace(replica, store=EmulatedReplica(log, after.reader))
         self._resign(node)
@@ -276,7 +278,7 @@ class ProtocolFollower:
             return self._fetched_from(node, replica, offset)
         replica = self._following(node, replica, self._epoch_followed(replica))
         if replica.log.known_high_watermark == offset:
-            self.pending[node].append(replay.UpdateHighWatermark(offset))  # told again: it stays
+            self.pending[node].append(replay.UpdateHighWatermark(offset))  # received again: unchanged
             return replica
         return self._fetched(node, replica, high_watermark=offset)
 
@@ -394,7 +396,7 @@ class ProtocolFollower:
         return self._changed(node, free, voters)
 
     def _upgraded(self, node: str, replica: Replica, voters: VoterSet | None, level: int) -> Replica:
-        """Before it, the voters told the leader what the static set does not know."""
+        """First, the voters sent the leader the directory ids and endpoints that a static set lacks."""
         if voters is not None:
             state = replica.state
             assert isinstance(state, Leader)
@@ -459,7 +461,7 @@ class ProtocolFollower:
             self.tally.leave_out("a new leader's first records, written in a later event")
             return replica
         for operation in owed:
-            self.tally.compare(self.place, "operation", told(operation), None)
+            self.tally.compare(self.place, "operation", comparable(operation), None)
         owed.clear()
         return replica
 

@@ -99,7 +99,7 @@ def update_request(replica: Replica, voter: Voter) -> messages.UpdateVoterReques
     )
 
 
-def told(operation: replay.Operation | None, log: ReplicaLog | None = None) -> Any:
+def comparable(operation: replay.Operation | None, log: ReplicaLog | None = None) -> Any:
     """An operation as both sides must agree on it: batches by bounds and control records, not by bytes."""
     match operation:
         case replay.AppendAsLeader() | replay.AppendAsFollower():

@@ -14,7 +14,7 @@ from transforms.lake.tables import RUNS
 
 @pytest.mark.long
 def test_two_runs_at_once(golden: Path, tmp_path: Path) -> None:
-    """On a lake that neither finds there: both load their part; one that will not wait is told who writes."""
+    """On a new lake: both load their part; a run that does not wait learns who writes."""
     parts = [golden / "uncommitted-truncation/before"], [golden / "v4.4.0-mini"]
     lake = tmp_path / "lake"
     pair = [run(tmp_path / f"part-{n}", lake, part, "--wait", "1500") for n, part in enumerate(parts)]

@@ -30,8 +30,8 @@ SCENARIO = CHECKOUT / "tests/golden/stale-split"
 EXIT_CODES = [0, 1, 0]
 
 
-def told() -> list[tuple[str, str]]:
-    """The commands of the page, and what each is said to print."""
+def commands() -> list[tuple[str, str]]:
+    """The commands of the page, each with its output there."""
     text = (CHECKOUT / "docs/stale-split.md").read_text()
     return re.findall(r"```console\n\$ (.*?)\n(.*?)```", text, flags=re.DOTALL)
 
@@ -48,7 +48,7 @@ def test_the_page_is_what_the_commands_print(
 ) -> None:
     monkeypatch.chdir(CHECKOUT)
     codes = []
-    for command, expected in told():
+    for command, expected in commands():
         words = [str(nights) if word == ".stale" else word for word in shlex.split(command)]
         capsys.readouterr()
         code = main(words[1:])
