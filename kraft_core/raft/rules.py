@@ -50,7 +50,7 @@ READABLE = Rule(
 ORDERED = Rule(
     0,
     "batches_follow_each_other",
-    "a log has neither holes nor repetitions",
+    "a log has no gaps and no duplicates",
     "KIP-595, Fetch",
     engine=("raft.replay.step",),
     finding=("findings.byte_rules.batches_follow_each_other",),
@@ -70,7 +70,7 @@ RULES = {
         Rule(
             2,
             "epochs_never_go_back",
-            "epochs never go back within a log",
+            "epochs never decrease within a log",
             "KIP-595, Fetch",
             engine=("raft.invariants.epochs_never_go_back", "raft.replay.step"),
             finding=("findings.log_rules.epochs_never_go_back",),
@@ -105,7 +105,7 @@ RULES = {
         Rule(
             6,
             "high_watermark_rises",
-            "a leader's high watermark never falls",
+            "a leader's high watermark never decreases",
             "KIP-853, High watermark",
             engine=(
                 "raft.quorum_invariants.high_watermark_rises",
@@ -120,7 +120,7 @@ RULES = {
         Rule(
             7,
             "leader_is_complete",
-            "a leader holds all that was committed before its epoch",
+            "a leader holds everything that was committed before its epoch",
             "KIP-595, Vote; Raft, leader completeness",
             engine=("raft.quorum_invariants.leader_is_complete", "protocol.voting.log_is_up_to_date"),
             finding=("findings.completeness_rules.leader_is_complete",),
@@ -128,7 +128,7 @@ RULES = {
         Rule(
             8,
             "majority_holds",
-            "a majority holds what lies below a high watermark",
+            "a majority holds everything below a high watermark",
             "KIP-595, Fetch, check 3",
             engine=("raft.quorum_invariants.majority_holds", "raft.watermark.majority_end_offset"),
             finding=("findings.watermark_rules.majority_holds_high_watermark",),
@@ -136,7 +136,7 @@ RULES = {
         Rule(
             9,
             "high_watermark_is_in_epoch",
-            "a leader's first high watermark lies above its epoch's start",
+            "a leader's first high watermark is above its epoch's start",
             "KIP-595, Fetch, check 3",
             engine=(
                 "raft.quorum_invariants.high_watermark_is_in_epoch",
@@ -164,7 +164,7 @@ RULES = {
         Rule(
             12,
             "one_change_uncommitted",
-            "at most one change of members is uncommitted",
+            "at most one voter change is uncommitted",
             "KIP-853, AddVoter, step 1",
             engine=(
                 "raft.invariants.one_change_uncommitted",
@@ -188,7 +188,7 @@ RULES = {
         Rule(
             14,
             "changes_follow_a_commit",
-            "members change only after a commit in the leader's own epoch",
+            "voters change only after a commit in the leader's own epoch",
             "KIP-853, AddVoter, step 2",
             engine=("raft.quorum_invariants.changes_follow_a_commit", "protocol.membership.change_error"),
             finding=("findings.voter_rules.changes_follow_a_commit",),
@@ -196,7 +196,7 @@ RULES = {
         Rule(
             15,
             "kraft_version_allows_voters",
-            "no VotersRecord under kraft.version 0, which never falls",
+            "no VotersRecord with kraft.version 0; kraft.version never decreases",
             "KIP-853, UpdateFeatures",
             engine=("raft.invariants.kraft_version_allows_voters", "protocol.membership.change_error"),
             finding=("findings.voter_rules.kraft_version_allows_voters",),
@@ -204,7 +204,7 @@ RULES = {
         Rule(
             16,
             "kafka_goes_by_its_log",
-            "a replica goes by the voter set of its log",
+            "a replica uses the voter set of its log",
             "KIP-853, Internal listener",
             engine=(
                 "raft.invariants.kafka_goes_by_its_log",
@@ -216,7 +216,7 @@ RULES = {
         Rule(
             17,
             "snapshots_carry_the_log",
-            "a snapshot carries the voters and kraft.version of the log below its end",
+            "a snapshot contains the voters and kraft.version of the log below its end",
             "KIP-853, Snapshots",
             engine=("raft.invariants.snapshots_carry_the_log", "raft.emulation.snapshot_kafka_would_write"),
             finding=("findings.snapshot_rules.snapshots_carry_the_log",),
@@ -232,7 +232,7 @@ RULES = {
         Rule(
             19,
             "starts_under_a_snapshot",
-            "a log that does not begin at 0 begins under a snapshot",
+            "a log that does not start at 0 has a snapshot that covers its start",
             "KIP-630, Log deletion",
             engine=("raft.invariants.starts_under_a_snapshot", "raft.replay.step"),
             finding=("findings.log_rules.starts_under_a_snapshot",),
@@ -240,7 +240,7 @@ RULES = {
         Rule(
             20,
             "removed_leader_changes_no_more",
-            "a leader that removed itself changes the voters no more",
+            "a leader that removed itself no longer changes the voters",
             "KIP-853, Removing voters",
             engine=(
                 "raft.invariants.removed_leader_changes_no_more",
