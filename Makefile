@@ -26,7 +26,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
 run: setup
 	$(BIN)/kraftlake run --captures $(CAPTURES) --lake $(LAKE) --report $(PAGE)
 
-# In random order; the seed is printed: repeat with make test PYTEST_FLAGS="-p randomly -p random_order ...".
+# In random order; pytest prints the seed: repeat with PYTEST_FLAGS=--randomly-seed=N.
 PYTEST_FLAGS ?=
 test: setup
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)

@@ -1,0 +1,135 @@
+"""Rules of the house that no linter knows. Each exception is listed with its reason."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+PACKAGES = ("jobs", "dashboards", "transforms", "kraft_core")
+LONGEST_FUNCTION = 70
+LONGEST_FILE = 400
+
+# Class names that stand for the same thing on both sides.
+SHARED_NAMES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "kraft_core/raft/rules.py": "declarations: the table of rules",
+    "transforms/quality/expectation_suites.py": "declarations: the expectations of every table",
+}
+LONG_FUNCTIONS: dict[str, str] = {}
+# Files and folders that may name places outside the checkout.
+OTHER_PLACES = {
+    "tests/golden/": "output of a real Kafka, with the paths of the machine that recorded it",
+    "tests/jobs/test_archives.py": "places where no archive may write",
+    "tests/test_tidy.py": "the pattern itself",
+}
+
+
+@cache
+def tracked() -> tuple[str, ...]:
+    """The files that git tracks."""
+    command = ["git", "-C", str(CHECKOUT), "ls-files", "-z"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    return tuple(name for name in listed.stdout.split("\0") if name and (CHECKOUT / name).is_file())
+
+
+def product_files() -> list[str]:
+    return [name for name in tracked() if name.endswith(".py") and name.split("/")[0] in PACKAGES]
+
+
+@cache
+def parsed(name: str) -> ast.Module:
+    return ast.parse((CHECKOUT / name).read_text())
+
+
+def functions(name: str) -> Iterator[tuple[str, int]]:
+    """Name and number of lines of every function and method of a file."""
+    for node in ast.walk(parsed(name)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for name in product_files():
+        for node in parsed(name).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    twice = {class_: where for class_, where in places.items() if len(where) > 1}
+    assert {class_: where for class_, where in twice.items() if class_ not in SHARED_NAMES} == {}
+    assert set(SHARED_NAMES) <= set(twice)
+
+
+def test_a_function_fits_a_screen() -> None:
+    long = {
+        f"{name}:{function}": lines
+        for name in product_files()
+        for function, lines in functions(name)
+        if lines > LONGEST_FUNCTION
+    }
+    assert {where: lines for where, lines in long.items() if where not in LONG_FUNCTIONS} == {}
+    assert set(LONG_FUNCTIONS) <= set(long)
+
+
+def test_a_module_is_short() -> None:
+    lengths = {name: len((CHECKOUT / name).read_text().splitlines()) for name in product_files()}
+    long = {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE}
+    assert {name: lines for name, lines in long.items() if name not in LONG_FILES} == {}
+    assert set(LONG_FILES) <= set(long)
+
+
+def test_a_module_is_named_after_its_job() -> None:
+    vague = re.compile(r"(^|_)(utils?|managers?|helpers?|misc|common)$")
+    assert [name for name in product_files() if vague.search(Path(name).stem)] == []
+
+
+def test_nothing_leads_out_of_the_checkout() -> None:
+    """Neither a folder beside it nor one of the machine where it was written."""
+    outside = re.compile(r"\.\./shared|(?<![\w./-])/(?:work|root)/|(?<![\w./-])/tmp/\w")
+    found = [
+        f"{name}:{number}: {line.strip()[:100]}"
+        for name in tracked()
+        if not name.startswith(tuple(OTHER_PLACES))
+        for number, line in enumerate(_lines(name), 1)
+        if outside.search(line)
+    ]
+    assert found == []
+
+
+def _lines(name: str) -> list[str]:
+    try:
+        return (CHECKOUT / name).read_text().splitlines()
+    except UnicodeDecodeError:  # an archive, a picture
+        return []
+
+
+PAGES = [name for name in tracked() if name.endswith(".md") and not name.startswith("tests/golden/corrupt")]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_of_a_page_resolve(name: str) -> None:
+    """Files are there; an anchor is a heading of the page it leads to."""
+    broken = []
+    text = re.sub(r"```.*?```", "", (CHECKOUT / name).read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (CHECKOUT / name).parent / path if path else CHECKOUT / name
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
