@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure for a wrong path."""
-    directories = found(args.sources, args.to)
+    directories = _controller_dirs(args.sources, args.to)
     copied = 0
     for directory in directories:
         try:
@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FINE if copied == len(directories) else ExitCode.FOUND
 
 
-def found(sources: list[Path], target: Path) -> tuple[ControllerDir, ...]:
-    """The controller directories at or below the sources. Raises Failure where there are none."""
+def _controller_dirs(sources: list[Path], target: Path) -> tuple[ControllerDir, ...]:
+    """The controller directories at or below the sources. Raises Failure if there are none."""
     for source in sources:
         if not source.is_dir():
             raise Failure(f"{source} is not a folder: give a controller's metadata.log.dir")

@@ -45,13 +45,13 @@ def run(args: argparse.Namespace) -> int:
     must_be_lake(args.lake)
     settings: Settings = args.settings
     if settings.clusters:
-        write_names(args.lake, settings.clusters)
-    rows = (tuple(row[name] for name in COLUMNS) for row in told(args.lake))
+        _write_names(args.lake, settings.clusters)
+    rows = (tuple(row[name] for name in COLUMNS) for row in _cluster_rows(args.lake))
     FORMATS[args.format](COLUMNS, rows, sys.stdout)
     return ExitCode.FINE
 
 
-def write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
+def _write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
     """Make table cluster_names equal to the settings; write nothing if it already is."""
     from transforms.lake.delta_rs import replace_rows, rows_with
     from transforms.lake.tables import CLUSTER_NAMES
@@ -59,15 +59,15 @@ def write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
     rows = [
         {"cluster_id": c.id, "name": c.name, "environment": c.environment, "owner": c.owner} for c in clusters
     ]
-    if sorted(rows, key=by_id) != sorted(rows_with(lake, CLUSTER_NAMES), key=by_id):
+    if sorted(rows, key=_by_id) != sorted(rows_with(lake, CLUSTER_NAMES), key=_by_id):
         replace_rows(lake, CLUSTER_NAMES, rows)
 
 
-def by_id(row: Row) -> str:
+def _by_id(row: Row) -> str:
     return row["cluster_id"]
 
 
-def told(lake: Path) -> list[Row]:
+def _cluster_rows(lake: Path) -> list[Row]:
     """A row a cluster: captured ones by name, then those that have a name and no capture."""
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS, EPOCHS

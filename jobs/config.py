@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the settings. Returns the exit code. Raises Failure where they mean nothing."""
+    """Print the settings. Returns the exit code. Raises Failure if they are invalid."""
     settings: Settings = args.settings
-    others = list(defaults(settings))
-    check_expectations(settings)
+    others = list(_defaults(settings))
+    _check_expectations(settings)
     if args.format == "json":
         print(json.dumps({"file": settings.file and str(settings.file), **settings.content}, default=str))
         return ExitCode.FINE
@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FINE
 
 
-def defaults(settings: Settings) -> Iterator[str]:
-    """What is in force of the flags that the file says nothing of. Raises Failure for a wrong value in it."""
+def _defaults(settings: Settings) -> Iterator[str]:
+    """The flags that the file does not set, with their defaults. Raises Failure for an invalid value."""
     from jobs import cli, run
 
     parser = argparse.ArgumentParser(add_help=False)
@@ -68,8 +68,8 @@ def defaults(settings: Settings) -> Iterator[str]:
             yield f"{name} is not set" if value is None else f"{name} = {json.dumps(value)} by default"
 
 
-def check_expectations(settings: Settings) -> None:
-    """Raises Failure where the file names an expectation that there is not."""
+def _check_expectations(settings: Settings) -> None:
+    """Raises Failure if the file names an unknown expectation."""
     if settings.expectations:
         from transforms.quality.expectations import UnknownExpectationError, configured, suites
 

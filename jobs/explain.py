@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    cluster = chosen_cluster(args)
-    return explain_recovery(args, cluster) if args.recovery else explain_offset(args, cluster)
+    cluster = _chosen_cluster(args)
+    return _explain_recovery(args, cluster) if args.recovery else _explain_offset(args, cluster)
 
 
-def chosen_cluster(args: argparse.Namespace) -> str:
-    """The cluster asked for, or the lake's only one. Raises Failure."""
+def _chosen_cluster(args: argparse.Namespace) -> str:
+    """The requested cluster, or the lake's only one. Raises Failure."""
     clusters = clusters_of(args.lake)
     if args.cluster is None and len(clusters) == 1:
         return clusters[0]
@@ -60,28 +60,28 @@ def chosen_cluster(args: argparse.Namespace) -> str:
     return args.cluster
 
 
-def explain_offset(args: argparse.Namespace, cluster: str) -> int:
-    told = explain(conclude(facts_of(args.lake, cluster)), args.offset)
+def _explain_offset(args: argparse.Namespace, cluster: str) -> int:
+    explained = explain(conclude(facts_of(args.lake, cluster)), args.offset)
     if args.format == "json":
-        print(json.dumps(timed(asdict(told)), ensure_ascii=False))
+        print(json.dumps(_with_times(asdict(explained)), ensure_ascii=False))
         return ExitCode.FINE
-    print(f"offset {told.offset} of cluster {cluster}")
-    for sentence in told.words:
+    print(f"offset {explained.offset} of cluster {cluster}")
+    for sentence in explained.words:
         print("\n".join(wrapped(sentence)))
     return ExitCode.FINE
 
 
-def timed(value: object) -> object:
-    """The explanation with its times as ISO 8601: they are the fields named _at and as_of."""
+def _with_times(value: object) -> object:
+    """The explanation with its times (fields *_at and as_of) as ISO 8601."""
     if isinstance(value, dict):
         return {
-            name: as_json(moment(held)) if name.endswith("_at") or name == "as_of" else timed(held)
+            name: as_json(moment(held)) if name.endswith("_at") or name == "as_of" else _with_times(held)
             for name, held in value.items()
         }
-    return [timed(item) for item in value] if isinstance(value, list | tuple) else value
+    return [_with_times(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def explain_recovery(args: argparse.Namespace, cluster: str) -> int:
+def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
     if not rows:
         raise Failure(f"cluster {cluster} has not been validated yet: kraftlake validate --lake {args.lake}")

@@ -27,7 +27,7 @@ EXAMPLES = """examples:
   kraftlake findings ack 3f0c1d5a9be27746 --reason "known since January, KAFKA-1" --lake /data/lake"""
 
 STATES = ("open", "acknowledged", "resolved")
-# What needs a person comes first.
+# The most urgent first.
 SEVERITIES = ("error", "warning")
 
 
@@ -55,10 +55,10 @@ def run(args: argparse.Namespace) -> int:
     must_be_lake(args.lake)
     if not exists(args.lake, FINDINGS):
         raise Failure(f"{args.lake} has not been validated yet: kraftlake validate --lake {args.lake}")
-    return list_findings(args) if args.what == "list" else acknowledge(args)
+    return _list_findings(args) if args.what == "list" else _acknowledge(args)
 
 
-def list_findings(args: argparse.Namespace) -> int:
+def _list_findings(args: argparse.Namespace) -> int:
     states = STATES if args.state == "all" else (args.state,)
     clusters = {"cluster_id": args.cluster} if args.cluster else {}
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
@@ -91,25 +91,25 @@ def by_urgency(rows: Iterable[Row]) -> list[Row]:
     )
 
 
-def acknowledge(args: argparse.Namespace) -> int:
-    """As a run that holds the lease: another one may be deriving the findings anew."""
+def _acknowledge(args: argparse.Namespace) -> int:
+    """Acknowledge under the lease: another run may be deriving the findings."""
     if not args.reason.strip():
         raise Failure("--reason is empty: say why no action is needed")
-    named_finding(args)  # a wrong id is told at once
+    _named_finding(args)  # an unknown id fails before the wait
     progress = Progress()
     give_up = time.monotonic() + args.wait
     process = process_name(os.getpid())
     lease = take_lease(args.lake.resolve(), RunRecord("findings", progress), process, give_up, progress.say)
     code = None
     try:
-        code = note(args.lake, named_finding(args), args.reason)
+        code = note(args.lake, _named_finding(args), args.reason)
         return code
     finally:
         lease.end(code)
 
 
-def named_finding(args: argparse.Namespace) -> Row:
-    """The row of the finding asked for. Raises Failure where there is none."""
+def _named_finding(args: argparse.Namespace) -> Row:
+    """The row of the finding. Raises Failure if there is none."""
     found = rows_with(args.lake, FINDINGS, finding_id=[args.finding_id])
     if not found:
         raise Failure(

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def expire_old(job: Job, args: argparse.Namespace) -> tuple[int, list[str]]:
-    """What --keep-days asks for: how many captures went, and of which clusters."""
+    """Expire captures by --keep-days. Returns how many, and their clusters."""
     if args.keep_days is None:
         return 0, []
     from jobs.retention import expire

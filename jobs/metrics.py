@@ -29,9 +29,9 @@ EXAMPLES = """examples:
 The file is replaced atomically: a collector never reads half of it.
 exit codes: 0 success, 2 wrong usage or not a lake"""
 
-# The jobs that read captures: that others went well says nothing of how old the lake is.
+# The verbs that load captures: only they show how old the lake is.
 READING = ("run", "ingest")
-# Exit codes of a run that did its work, with findings or without.
+# Exit codes of a successful run, with or without findings.
 GOOD = (ExitCode.FINE, ExitCode.FOUND)
 HELP = {
     "kraftlake_last_good_run_timestamp_seconds": "When the last run that loaded captures ended",

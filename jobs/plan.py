@@ -48,8 +48,8 @@ ACTIONS: dict[str, tuple[str, int, int | None]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    told = "; ".join(f"{name}: {text}" for name, (text, _, _) in ACTIONS.items())
-    parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=told)
+    actions = "; ".join(f"{name}: {text}" for name, (text, _, _) in ACTIONS.items())
+    parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=actions)
     parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="node ids")
     parser.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
     parser.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake, instead of --captures")
@@ -86,7 +86,7 @@ def endpoint(text: str) -> Endpoint:
 
 
 def action_of(args: argparse.Namespace) -> Action:
-    """What is to be planned. Raises Failure where the words do not make an action."""
+    """The action to plan. Raises Failure for an incomplete one."""
     _, least, most = ACTIONS[args.action]
     if not least <= len(args.nodes) <= (len(args.nodes) if most is None else most):
         takes = {0: "no node", 1: "one node", None: "one node or more"}[most]

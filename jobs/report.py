@@ -66,5 +66,5 @@ def write_page(lake: Path, out: Path, clusters: Sequence[str], now: int | None) 
         "page": str(out),
         "page_bytes": written.size_bytes,
         "clusters": written.clusters,
-        "clusters_told": len(written.told),
+        "clusters_detailed": len(written.told),
     }

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal arrives. Raises Failure."""
     must_be_lake(args.lake, up_to_date=True)
-    check_port(args.port)
+    _check_port(args.port)
     database = database_of(args)
     from jobs.runtime.session import open_session
 
@@ -47,17 +47,17 @@ def run(args: argparse.Namespace) -> int:
     with progress.stage("session"):
         spark = open_session(args.master, say=progress.say, own=args.settings.spark)
         open_lake(spark, args.lake, None, database)
-    server = start(spark, args.port)
+    server = _start(spark, args.port)
     progress.done()
     print(json.dumps({"url": f"jdbc:hive2://{HOST}:{args.port}/{args.database or KRAFT}"}), flush=True)
-    wait_for_signal()
+    _wait_for_signal()
     server.stop()
     spark.stop()
     return ExitCode.FINE
 
 
-def check_port(port: int) -> None:
-    """Raises Failure where the port cannot be listened on, before Spark starts."""
+def _check_port(port: int) -> None:
+    """Raises Failure if the port is not free, before Spark starts."""
     try:
         with socket.create_server((HOST, port)):
             pass
@@ -65,18 +65,18 @@ def check_port(port: int) -> None:
         raise Failure(f"cannot listen on {HOST}:{port}: {error}; choose another --port") from None
 
 
-def start(spark: Any, port: int) -> Any:
+def _start(spark: Any, port: int) -> Any:
     """The running Thrift Server over the session.
 
-    All clients share the session: one of their own would be made by a thread of Hive's, whose class loader
-    does not know Delta's jars.
+    All clients share the session: a session per client would be created by a thread of Hive, whose class
+    loader does not know Delta's jars.
     """
     settings = {
         "hive.server2.thrift.bind.host": HOST,
         "hive.server2.thrift.port": str(port),
         "hive.server2.transport.mode": "binary",
     }
-    # The server boots Derby in memory and uses none of it; its log would lie in the current folder.
+    # The server starts Derby in memory without using it; its log would be in the current folder.
     spark._jvm.System.setProperty("derby.stream.error.file", os.devnull)
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     for key, value in settings.items():
@@ -87,9 +87,9 @@ def start(spark: Any, port: int) -> Any:
     return thrift.HiveThriftServer2.startWithSparkSession(session, False)
 
 
-def wait_for_signal() -> None:
+def _wait_for_signal() -> None:
     """Returns on SIGINT or SIGTERM."""
-    told = threading.Event()
+    stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
-    told.wait()
+        signal.signal(number, lambda *_: stopped.set())
+    stopped.wait()

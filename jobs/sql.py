@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_statements(args: argparse.Namespace) -> list[str] | None:
-    """The statements asked for; None where a person will type them. Raises Failure where there are none."""
+    """The statements to run; None if the user will type them. Raises Failure if there are none."""
     if args.query is not None and args.file is not None:
         raise Failure('give one statement, as in kraftlake sql "SELECT ...", or --file FILE, not both')
     if args.query is not None:
@@ -109,7 +109,7 @@ def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tupl
 
     from jobs.runtime.session import open_session
 
-    # It prints a page of JSON for every wrong query; the one line below says what is wrong.
+    # It logs a page of JSON for every wrong query, for which we print one line.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     spark = open_session(quick=True, own=args.settings.spark)
     open_lake(spark, args.lake, None if statements is None else ";".join(statements), database)
@@ -160,7 +160,7 @@ def show_csv(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO)
 
 
 def show_table(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
-    """Columns as wide as what stands in the first 1,000 rows."""
+    """A table with column widths by the first 1,000 rows."""
     iterator = iter(rows)
     first = [[cell(v) for v in row] for row, _ in zip(iterator, range(1000), strict=False)]
     widths = [max([len(n), *(len(r[i]) for r in first)]) for i, n in enumerate(names)]

@@ -35,26 +35,26 @@ def database_of(args: argparse.Namespace) -> Database | None:
     from jobs.runtime.session import settings_in_force
 
     settings = settings_in_force(args.settings.spark)
-    told(lambda: check_lasts(args.catalog, settings.get("spark.sql.catalogImplementation")))
+    _as_failure(lambda: check_lasts(args.catalog, settings.get("spark.sql.catalogImplementation")))
     return Database(args.catalog, args.database or KRAFT)
 
 
 def check_database(lake: Any, database: Database) -> None:
-    """Raises Failure where the lake cannot be registered there."""
+    """Raises Failure if the lake cannot be registered there."""
     from dashboards import published
 
-    told(lambda: published.check_database(lake, database))
+    _as_failure(lambda: published.check_database(lake, database))
 
 
 def publish(lake: Any, database: Database) -> None:
-    """Register the lake, where that is not done yet. Raises Failure."""
+    """Register the lake, unless it already is. Raises Failure."""
     from dashboards import published
 
-    told(lambda: published.publish(lake, database))
+    _as_failure(lambda: published.publish(lake, database))
 
 
 def publish_known(args: argparse.Namespace, progress: Progress) -> None:
-    """What a run without news does for the catalog that it was given, if any: see that the lake is there."""
+    """Register the lake in the catalog that was given, if any, in a run without new captures."""
     database = database_of(args)
     if database is not None:
         from jobs.runtime.session import open_session
@@ -64,8 +64,8 @@ def publish_known(args: argparse.Namespace, progress: Progress) -> None:
             open_lake(spark, args.lake, None, database)
 
 
-def told(step: Callable[[], object]) -> None:
-    """Take a step that asks a catalog; what is wrong with it becomes a Failure of one line."""
+def _as_failure(step: Callable[[], object]) -> None:
+    """Run a step that uses a catalog; its errors become a Failure of one line."""
     from pyspark.errors import PySparkException
 
     try:
@@ -77,7 +77,7 @@ def told(step: Callable[[], object]) -> None:
 
 
 def open_lake(spark: Any, path: Path, asked: str | None, database: Database | None) -> None:
-    """The lake's tables and views by their plain names: of the database, or what `asked` needs in memory."""
+    """Make tables and views available by plain names: from the database, or in memory what `asked` needs."""
     if database is None:
         from dashboards.catalog import open_lake
 

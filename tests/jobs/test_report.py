@@ -155,7 +155,7 @@ def test_the_verb_says_what_it_wrote(lake: Any, tmp_path: Path, capsys: pytest.C
     said = json.loads(capsys.readouterr().out)
     assert said["page"] == str(out)
     assert said["page_bytes"] == out.stat().st_size < 1_000_000
-    assert said["clusters"] == said["clusters_told"] == 7
+    assert said["clusters"] == said["clusters_detailed"] == 7
     assert list(tmp_path.iterdir()) == [out]
 
 
