@@ -27,7 +27,7 @@ LONG_FUNCTIONS: dict[str, str] = {}
 # Files and folders that may name places outside the checkout.
 OTHER_PLACES = {
     "tests/golden/": "output of a real Kafka, with the paths of the machine that recorded it",
-    "tests/jobs/test_archives.py": "places where no archive may write",
+    "tests/jobs/run/test_archives.py": "places where no archive may write",
     "tests/test_tidy.py": "the pattern itself",
 }
 

@@ -16,10 +16,10 @@ from jobs.time_travel.shell_columns import in_columns
 from jobs.time_travel.shell_commands import COMMANDS, Session
 from jobs.time_travel.sources import open_captured
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 NODE = GOLDEN / "dynamic-membership/node-3"
 CHECKPOINT = NODE / "__cluster_metadata-0/00000000000000003692-0000000009.checkpoint"
-KAFKAS = Path(__file__).parents[1] / "kraft_core/image/metadata_shell/4.3.1/commands.txt"
+KAFKAS = Path(__file__).parents[2] / "kraft_core/image/metadata_shell/4.3.1/commands.txt"
 
 
 def run(*words: str | Path) -> int:

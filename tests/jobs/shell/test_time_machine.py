@@ -13,7 +13,7 @@ from dashboards import catalog
 from jobs.cli import main
 from transforms.lake.tables import TABLES
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 PAGE = (CHECKOUT / "docs/time-machine.md").read_text()
 # A block with a command, and the block behind it.
 SHOWN = re.findall(r"```\n(kraftlake [^\n]*)\n```\n\n```\n(.*?)```", PAGE, flags=re.DOTALL)

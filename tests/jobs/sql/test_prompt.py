@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.sql import show_table
 
-COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
+COOKBOOK = Path(__file__).parents[3] / "docs" / "cookbook.md"
 RECIPE = re.compile(r"^## \d+\. ([^\n]+)\n\n```sql\n(.*?)```\n\n```\n(.*?)```", re.DOTALL | re.MULTILINE)
 RECIPES = RECIPE.findall(COOKBOOK.read_text())
 

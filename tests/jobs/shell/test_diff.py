@@ -11,7 +11,7 @@ import pytest
 from jobs import diff
 from jobs.runtime.outcome import ExitCode, Failure
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 NODE = GOLDEN / "dynamic-membership/node-3"
 CHECKPOINTS = GOLDEN / "dynamic-membership/node-1/__cluster_metadata-0"
 

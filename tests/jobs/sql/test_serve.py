@@ -18,7 +18,7 @@ import pytest
 from jobs.cli import main
 from tests.long.venvs import installed
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 BEELINE = Path(pyspark.__file__).parent / "bin" / "beeline"
 
 
