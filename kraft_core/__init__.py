@@ -16,7 +16,8 @@ A capture is one copy of one replica's directory. A replica is a node id with a 
 is another replica. A capture shows which batches the log held, which checkpoints lay beside it, and by
 quorum-state which epoch the node was in. Copies are imperfect. A quorum-state older than the last batch was
 copied first and says nothing of the epoch. A torn last batch is where a copy ended; other unreadable bytes
-behind the last batch leave the log end unknown. Facts are a set: neither order nor duplicates change a result.
+behind the last batch leave the log end unknown. Facts are a set: neither order nor duplicates change any
+result.
 
 2. Epoch ranges and lineage
 

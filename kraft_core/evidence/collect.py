@@ -1,7 +1,7 @@
 """Facts from controller directories on disk, without Spark.
 
-Reads every batch once, decodes control batches and those that can set metadata.version. Directories whose
-cluster or node is not known are no one's, and are left out.
+Reads every batch once; decodes control batches and those that can set metadata.version. Directories whose
+cluster or node is unknown are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BATCH_IDENTITY = struct.Struct(">qiIi")
 
 
 def collect(directories: Iterable[ControllerDir], captured_at_ms: int | None = None) -> list[ClusterFacts]:
-    """The facts of each cluster, by cluster id. captured_at_ms: when all were copied, if the caller knows.
+    """The facts of each cluster, by cluster id. captured_at_ms: when all were copied, if known.
 
     OSError when a file cannot be read.
     """
@@ -244,10 +244,12 @@ def _snapshot(who: Identity, file: CheckpointFile, unfinished: bool, at: int) ->
     assert file.id is not None  # only bootstrap.checkpoint has none
     with mapped(file.path) as buf:
         snapshot = read_snapshot(buf)
-        said = {record.type: record.value for record in snapshot.control_records if record.value is not None}
+        values = {
+            record.type: record.value for record in snapshot.control_records if record.value is not None
+        }
         levels = [_metadata_version(r) for r in read_log(buf, next_offset=0) if isinstance(r, Record)]
         digest = hashlib.sha256(buf).hexdigest()
-    version, voters = said.get("KRaftVersion"), said.get("KRaftVoters")
+    version, voters = values.get("KRaftVersion"), values.get("KRaftVoters")
     return SnapshotFacts(
         end_offset=file.id.end_offset,
         leader_epoch=file.id.leader_epoch,

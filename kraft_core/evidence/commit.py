@@ -1,8 +1,8 @@
 """The commit status of what captured logs hold: committed, truncated, uncommitted or undecided.
 
-committed: a proof reaches above it, of its own epoch or of a later one on its line. truncated: see
-truncation.py. uncommitted: so many voters lacked it when their newest captures were taken, after it was
-appended, that those left are no majority; it may still commit after as_of. Everything else is undecided.
+committed: a proof of its epoch, or of a later one on its line, reaches above it. truncated: see
+truncation.py. uncommitted: so many voters lacked it in their newest captures, taken after its append, that
+the others are no majority; it may still commit after as_of. Everything else is undecided.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Status = Literal["committed", "truncated", "uncommitted", "undecided"]
 class CommitVerdict:
     """A status, what proves it, and when (ms).
 
-    as_of: committed and truncated hold from then on; uncommitted held then; undecided is all that captures up
-    to then tell (None where no capture holds it). for_good: no capture that is still to come can change it.
+    as_of: committed and truncated hold from then on; uncommitted held then; undecided is what captures up to
+    then leave open (None where no capture holds it). for_good: no later capture can change it.
     """
 
     status: Status
@@ -101,13 +101,13 @@ class CommitStatus:
         return self._open_verdict(line, base_offset, end_offset)
 
     def ranges(self, line: EpochLine) -> list[tuple[int, int, CommitVerdict]]:
-        """(first, end, verdict) over all that captures hold of an epoch, cut where the status changes."""
+        """(first, end, verdict) of everything captured of an epoch, cut where the status changes."""
         found: list[tuple[int, int, CommitVerdict]] = []
         for first, end in line.covered:
             pieces = [(first, end, _contested(line))] if line.contested else self._pieces(line, first, end)
             for _, same in groupby(pieces, key=lambda piece: piece[2].status):
-                stretch = list(same)
-                found.append((stretch[0][0], stretch[-1][1], _joined([verdict for *_, verdict in stretch])))
+                run = list(same)
+                found.append((run[0][0], run[-1][1], _joined([verdict for *_, verdict in run])))
         return found
 
     def _pieces(self, line: EpochLine, first: int, end: int) -> Iterator[tuple[int, int, CommitVerdict]]:
@@ -132,9 +132,9 @@ class CommitStatus:
             return []
         cuts = {first, end}
         cuts |= {offset for offset, _ in line.appended_by if first < offset < end}
-        for stretch in self.in_force.stretches(line):
-            cuts |= {offset for offset in (stretch.first_offset,) if first < offset < end}
-            for capture in self._newest_of(stretch.voters):
+        for part in self.in_force.voter_set_ranges(line):
+            cuts |= {offset for offset in (part.first_offset,) if first < offset < end}
+            for capture in self._newest_of(part.voters):
                 if capture.known_end is not None and first < capture.known_end < end:
                     cuts.add(capture.known_end)
         return sorted(cuts)
@@ -147,7 +147,7 @@ class CommitStatus:
     def _open_verdict(self, line: EpochLine, first: int, end: int) -> CommitVerdict:
         voters = self.in_force.voters_at(line.leader_epoch, end - 1)
         if voters is None:
-            words = "its voter set is not in sight, and no proof of another kind reaches it"
+            words = "its voter set is unknown, and no other proof reaches it"
             return CommitVerdict("undecided", words, line.newest_capture_at)
         nth = bisect_left(line.appended_by, end, key=lambda entry: entry[0])
         appended_by = line.appended_by[nth][1]
@@ -163,15 +163,15 @@ class CommitStatus:
             if len(left) <= (len(voters.voters) - 1) // 2 or self._leader_stayed(voters, line, as_of):
                 words = f"{known}; the others ({labels(left) or 'none'}) are no majority"
                 return CommitVerdict("uncommitted", words, as_of)
-            words = f"{known}; {labels(left)} are a majority of a next set that was perhaps not captured"
+            words = f"{known}; {labels(left)} are a majority of a next set that may not have been captured"
             return CommitVerdict("undecided", words, line.newest_capture_at)
-        words = f"{known}; {labels(left)} may have stored it, of which there is no proof"
+        words = f"{known}; {labels(left)} may have stored it, but nothing proves it"
         return CommitVerdict("undecided", words, line.newest_capture_at)
 
     def _leader_stayed(self, voters: SetInForce, line: EpochLine, moment: int) -> bool:
         """Whether the epoch's leader was captured in its epoch at or after a moment.
 
-        Then every voter set it had appended is in sight. Half of an even set is a majority of that set
+        Then every voter set that it had appended is known. Half of an even set is a majority of that set
         without one of the others.
         """
         leader = self.in_force.leader_among(voters.voters, line.leader_epoch)
@@ -202,7 +202,7 @@ class CommitStatus:
 
 
 def _newest(captures: tuple[Capture, ...]) -> list[Capture]:
-    """A replica's newest capture; several where they bear the same time."""
+    """A replica's newest capture; several if their times are equal."""
     return [capture for capture in captures if capture.captured_at == captures[-1].captured_at]
 
 
@@ -221,12 +221,12 @@ def _truncated(truncation: Truncation) -> CommitVerdict:
 
 
 def _contested(line: EpochLine) -> CommitVerdict:
-    words = f"captures disagree about the batches of epoch {line.leader_epoch}"
+    words = f"captures contradict each other about epoch {line.leader_epoch}"
     return CommitVerdict("undecided", words, line.newest_capture_at)
 
 
 def _joined(verdicts: list[CommitVerdict]) -> CommitVerdict:
-    """The verdict on adjacent stretches of one status: the proofs of the first and the last."""
+    """The verdict on adjacent ranges of one status: the proofs of the first and the last."""
     evidence = dict.fromkeys([verdicts[0].evidence, verdicts[-1].evidence])
     known = [verdict.as_of for verdict in verdicts if verdict.as_of is not None]
     words = "; further up ".join(evidence)

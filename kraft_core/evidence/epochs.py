@@ -1,9 +1,8 @@
-"""The leader epochs that captures show: by LEADER_CHANGE, and where that is gone by what else names them.
+"""The leader epochs that captures show: by LEADER_CHANGE records, else by whatever names the epoch.
 
-The epoch of a batch, of a snapshot, of a leader-epoch-checkpoint entry, or of a quorum-state that names a
-leader had a leader. Only the LEADER_CHANGE tells where it began; the other sources know an offset that is
-not below its start, for Kafka raises the first entry of leader-epoch-checkpoint to the log's start. Skipped
-numbers are failed elections and get no row.
+Every epoch of a batch, a snapshot, an entry of leader-epoch-checkpoint or a quorum-state with a leader had a
+leader. Only the LEADER_CHANGE has its exact start; an entry of leader-epoch-checkpoint may lie above it, for
+Kafka raises the first entry to the log's start. Skipped numbers are failed elections and get no row.
 """
 
 from __future__ import annotations

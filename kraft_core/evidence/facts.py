@@ -1,8 +1,8 @@
-"""What captures of one cluster hold, as far as conclusions need it.
+"""The facts of one cluster: what its captures hold, as far as conclusions need it.
 
-A capture is one copy of one replica's metadata log directory. Batches come as runs: by Raft's log matching
-(KIP-595) an offset and an epoch name one batch with one history, so a stretch of one epoch is known by its
-bounds and no conclusion needs its batches. Times are ms since the epoch. Of two offsets first_ is inclusive,
+A capture is one copy of one replica's metadata log directory. Batches come as epoch ranges (runs): by Raft's
+log matching (KIP-595) an offset and an epoch name one batch with one history, so the bounds of a range stand
+for its batches. Times are ms since the epoch. Of two offsets first_ is inclusive,
 end_ exclusive. A directory id is Kafka's text of the uuid; the zero uuid stands for an unknown directory.
 """
 
@@ -19,7 +19,7 @@ ControlType = Literal["LeaderChange", "KRaftVersion", "KRaftVoters"]
 
 @dataclass(frozen=True, slots=True)
 class EpochRange:
-    """A maximal stretch of one epoch in one captured log, without a gap.
+    """A maximal range of offsets of one epoch in one captured log, without a gap.
 
     digest: of its batches' (base_offset, leader_epoch, crc, size_bytes); equal batches give equal digests.
     first_appended_at, last_appended_at: of its first and last batch, by the leader's clock.
@@ -80,7 +80,7 @@ class Capture:
 
     @property
     def in_epoch(self) -> int | None:
-        """The epoch the replica was in when its log was copied, None if its files do not tell.
+        """The epoch the replica was in when its log was copied, None if its files do not show it.
 
         A quorum-state older than the log's last batch was copied before the log.
         """
@@ -115,7 +115,7 @@ class SnapshotFacts:
     kraft_version, voters (as VotersRecord.voters), metadata_version: as recorded in it, None if absent.
     batch_end: end of the captured batch of that epoch which holds end_offset - 1, None if none does.
     held_by: (node id, directory id) of the directories that held it. held_in: the captures that did; () if
-    not told, then any capture of theirs may have.
+    unknown: then any capture of these directories may have.
     """
 
     end_offset: int
@@ -140,7 +140,7 @@ class SnapshotFacts:
 
     @property
     def proves(self) -> bool:
-        """Whether it stands for a prefix of the log that was committed when it was written."""
+        """Whether it proves that the log below its end was committed when it was written."""
         return self.complete and not self.unfinished and not self.is_bootstrap
 
 
@@ -175,7 +175,7 @@ def labels(replicas: Iterable[ReplicaKey]) -> str:
 
 
 def distinct(facts: ClusterFacts) -> ClusterFacts:
-    """The same facts in one order, each once: what makes conclusions a function of the set of captures."""
+    """The same facts in one order, each once: conclusions are a function of the set of captures."""
     captures: dict[str, Capture] = {}
     for capture in facts.captures:
         known = captures.get(capture.capture_id)

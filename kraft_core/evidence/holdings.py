@@ -1,9 +1,9 @@
 """What each replica is known to have stored, and what its newest capture lacks.
 
-Followers append what the leader sends and cut only what a later leader overrules, so what a capture holds of
-an epoch the replica had stored by then. Whether it stored it while in that epoch is another question (Raft's
-figure 8): only then did it count for that epoch's leader. quorum-state tells, as no batch of an epoch
-reaches a replica before the epoch does.
+Followers append what the leader sends and truncate only what a later leader overrules, so a replica had
+stored by the time of a capture what the capture holds of an epoch. Whether it stored it while in that epoch
+is another question (Raft, figure 8): only then did it count for that epoch's leader. quorum-state answers it,
+for no batch of an epoch reaches a replica before the epoch does.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from kraft_core.raft.voters import ReplicaKey, Voter
 class EpochHolding:
     """What one replica held of one epoch, over its captures.
 
-    held, held_in_epoch: (captured_at, end offset), both rising: by then it held everything of its log below
-    that end; held_in_epoch counts only captures whose quorum-state was still in the epoch, of which
+    ranges: (first, end offset) of each captured range, with the times of its first and last capture. held,
+    held_in_epoch: (captured_at, end offset), both rising: by then it held everything of its log below that
+    end; held_in_epoch counts only captures whose quorum-state was still in the epoch, of which
     last_in_epoch_at is the newest.
     """
 
@@ -29,7 +30,7 @@ class EpochHolding:
     first_captured_at: int
     last_captured_at: int
     end_offset: int
-    stretches: dict[tuple[int, int], tuple[int, int]] = field(
+    ranges: dict[tuple[int, int], tuple[int, int]] = field(
         default_factory=dict[tuple[int, int], tuple[int, int]]
     )
     held: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -66,11 +67,11 @@ def holdings_of(captures: tuple[Capture, ...]) -> Holdings:
 
 
 def _add(holding: EpochHolding, run: EpochRange, at: int, in_epoch: int | None) -> None:
-    stretch = (run.first_offset, run.end_offset)
+    bounds = (run.first_offset, run.end_offset)
     holding.first_offset = min(holding.first_offset, run.first_offset)
     holding.end_offset = max(holding.end_offset, run.end_offset)
     holding.last_captured_at = at
-    holding.stretches[stretch] = (holding.stretches.get(stretch, (at, at))[0], at)
+    holding.ranges[bounds] = (holding.ranges.get(bounds, (at, at))[0], at)
     _raise_to(holding.held, at, run.end_offset)
     if in_epoch == run.leader_epoch:
         _raise_to(holding.held_in_epoch, at, run.end_offset)

@@ -1,7 +1,7 @@
 """What was in force at an offset of an epoch, along the lines of the log.
 
 What counted for a batch follows from the records below it on its own line. While there is no VotersRecord the
-static set counts, which shows in each epoch's LEADER_CHANGE. Above a stretch that no capture holds nothing
+static set counts, which shows in each epoch's LEADER_CHANGE. Above a gap that no capture fills nothing
 is known until the next record.
 """
 
@@ -47,12 +47,12 @@ class InForce:
         self._starts: dict[int, StateInForce] = {}
         # Of each line (offset from which it holds, state), rising.
         self._timelines: dict[int, tuple[tuple[int, StateInForce], ...]] = {}
-        self._stretches: dict[int, tuple[VoterSetRange, ...]] = {}
+        self._ranges: dict[int, tuple[VoterSetRange, ...]] = {}
         changes = changes_of(facts)
         for epoch, line in lineage.lines.items():
             start = self._starts[epoch] = self._start_state(line, lineage)
             self._timelines[epoch] = timeline_of(line, start, changes[epoch], self._snapshots[epoch])
-            self._stretches[epoch] = self._cut(line)
+            self._ranges[epoch] = self._cut(line)
 
     def at(self, leader_epoch: int, offset: int) -> StateInForce:
         """The state that the records of that epoch's line at or below `offset` put in force."""
@@ -61,16 +61,16 @@ class InForce:
         return timeline[count - 1][1] if count else UNKNOWN
 
     def below_epoch(self, leader_epoch: int) -> StateInForce:
-        """The state just below the epoch's first batch; UNKNOWN where that is not in sight."""
+        """The state just below the epoch's first batch; UNKNOWN where captures do not show it."""
         return self._starts.get(leader_epoch, UNKNOWN)
 
     def voters_at(self, leader_epoch: int, offset: int) -> SetInForce | None:
         """The voter set that counts for a batch of that epoch whose last offset is `offset`."""
         return self._voters(leader_epoch, self.at(leader_epoch, offset))
 
-    def stretches(self, line: EpochLine) -> tuple[VoterSetRange, ...]:
+    def voter_set_ranges(self, line: EpochLine) -> tuple[VoterSetRange, ...]:
         """The epoch's offsets cut where the voter set changes, before the batch that changes it."""
-        return self._stretches[line.leader_epoch]
+        return self._ranges[line.leader_epoch]
 
     def is_unlawful(self, leader_epoch: int) -> bool:
         """Whether the epoch's LEADER_CHANGE is known to disagree with the voter set in force below it."""
@@ -81,7 +81,7 @@ class InForce:
     def leader_among(self, voters: VoterSet, leader_epoch: int) -> Voter | None:
         """The epoch's leader among the voters: the directory that won counts, not another one of its id.
 
-        Where the set it was elected by is not in sight, or has no directory ids, the id decides: a leader's
+        Where the set it was elected by is unknown, or has no directory ids, the id decides: a leader's
         id cannot get another directory while it leads.
         """
         election = self.elections.get(leader_epoch)

@@ -1,10 +1,10 @@
-"""The epochs of a cluster as one tree, read from the runs of its captured logs.
+"""The epochs of a cluster as one tree, read from the epoch ranges of its captured logs.
 
 Raft's log matching (KIP-595): an epoch has one leader, which only appends; so two logs that hold the same
 offset of the same epoch are equal up to there. An epoch's batches therefore form one line, that line hangs
 at one offset on one line of an earlier epoch, and every capture shows a part of the same tree. Where
-captures disagree with that (two digests for the same stretch, two starts of one epoch), the epoch is
-contested and proves nothing.
+captures contradict that (two digests of the same range, two starts of one epoch), the epoch is contested
+and proves nothing.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Lineage:
 
 @dataclass(slots=True)
 class _Line:
-    stretches: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    ranges: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     digests: dict[tuple[int, int], str | int] = field(default_factory=dict[tuple[int, int], str | int])
     links: set[Link] = field(default_factory=set[Link])
     starts: set[int] = field(default_factory=set[int])
@@ -89,9 +89,9 @@ class _Line:
     contested: bool = False
 
     def add(self, run: EpochRange, captured_at: int) -> None:
-        stretch = (run.first_offset, run.end_offset)
-        self.stretches.add(stretch)
-        self.contested |= self.digests.setdefault(stretch, run.digest) != run.digest
+        bounds = (run.first_offset, run.end_offset)
+        self.ranges.add(bounds)
+        self.contested |= self.digests.setdefault(bounds, run.digest) != run.digest
         self.appended.add((run.end_offset, run.last_appended_at))
         self.newest_capture_at = max(self.newest_capture_at, captured_at)
         if run.first_batch_end is not None:
@@ -107,14 +107,14 @@ class _Line:
 
 
 def lineage_of(facts: ClusterFacts) -> Lineage:
-    """The tree that a cluster's (distinct) facts show."""
+    """The tree of a cluster's (distinct) facts."""
     lines: defaultdict[int, _Line] = defaultdict(_Line)
     snapshot_ends = _snapshot_ends(facts)
     for capture in facts.captures:
         _add_runs(lines, capture)
         _add_snapshot_link(lines, capture, snapshot_ends)
     _add_control_records(lines, facts.control_records)
-    finished = {epoch: _finished(epoch, lines[epoch]) for epoch in sorted(lines) if lines[epoch].stretches}
+    finished = {epoch: _finished(epoch, lines[epoch]) for epoch in sorted(lines) if lines[epoch].ranges}
     children: defaultdict[int, list[tuple[int, Link]]] = defaultdict(list)
     for epoch, line in finished.items():
         for link in line.links:
@@ -163,15 +163,15 @@ def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[Captu
     for record in records:
         line = lines[record.leader_epoch]
         line.appended.add((record.batch_end_offset, record.appended_at))
-        said = (record.type, record.value)
-        line.contested |= values.setdefault((record.leader_epoch, record.offset), said) != said
+        content = (record.type, record.value)
+        line.contested |= values.setdefault((record.leader_epoch, record.offset), content) != content
         if record.type == "LeaderChange":
             offset = leader_changes.setdefault(record.leader_epoch, record.offset)
             line.contested |= offset != record.offset
 
 
 def _finished(epoch: int, line: _Line) -> EpochLine:
-    covered = _union(line.stretches)
+    covered = _union(line.ranges)
     start = min(line.starts, default=None)
     parents = {link.parent for link in line.links if link.adjacent}
     before_start = start is not None and covered[0][0] < start
@@ -196,9 +196,9 @@ def _link_order(link: Link) -> tuple[int, int, bool, bool, int]:
     return (link.parent, link.end_offset, not link.adjacent, unknown, link.last_appended_at or 0)
 
 
-def _union(stretches: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _union(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     merged: list[tuple[int, int]] = []
-    for first, end in sorted(stretches):
+    for first, end in sorted(ranges):
         if merged and first <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -207,7 +207,7 @@ def _union(stretches: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _rising(appended: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The (end offset, time) pairs that no pair of a higher end and an earlier time makes needless."""
+    """The (end offset, time) pairs without those that a higher end at an earlier time makes redundant."""
     kept: list[tuple[int, int]] = []
     for end, at in sorted(appended, reverse=True):
         if not kept or at < kept[-1][1]:

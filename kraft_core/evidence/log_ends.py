@@ -1,12 +1,12 @@
-"""What a majority of a voter set can have stored at a moment, at most, by captured log ends.
+"""The most that a majority of a voter set can have stored at a moment, by captured log ends.
 
-What is committed is never cut off, so a log end captured at or after t is at least the share its replica had
-in the high watermark of t; a voter that was not captured may have stored anything. Of the ends sorted
-descending the one at index floor(n/2) bounds the high watermark by this set.
+What is committed is never truncated, so a log end captured at or after t is no lower than what its replica
+contributed to the high watermark at t; a voter that was not captured may have stored anything. Of the ends in
+descending order the one at index floor(n/2) bounds the high watermark by this set.
 
-A leader counts by a set that it appended and that no captured log shows, too. Of an odd set no majority of
-such a neighbour fits above the bound. Of an even one half its voters, above the bound, are a majority of the
-set without one of the others: then the bound is the next higher end, unless the leader of the only epoch
+A leader also counts by a set that it appended and no captured log shows. If the known set is odd, no majority
+of such a next set fits above the bound. If it is even, half of its voters, above the bound, are a majority of
+the set without one of the others: then the bound is the next higher end, unless the leader of the only epoch
 above the bound was captured in that epoch, at or after t, and so shows every set it had appended.
 """
 
@@ -85,13 +85,13 @@ class LogEnds:
 
 
 def _ends(known: Conclusions, captures: tuple[Capture, ...]) -> _Ends:
-    """Only logs whose voter set at their end is in sight: a hole may hide a set that counts."""
+    """Only logs whose voter set at their end is known: a hole may hide a set that counts."""
     shown = [c for c in captures if _shows_set(known, c)]
-    told = [(c.captured_at, c.known_end) for c in shown if c.known_end is not None]
+    dated = [(c.captured_at, c.known_end) for c in shown if c.known_end is not None]
     lowest: list[int] = []
-    for _, end in reversed(told):
+    for _, end in reversed(dated):
         lowest.append(min(end, lowest[-1]) if lowest else end)
-    return _Ends([at for at, _ in told], lowest[::-1])
+    return _Ends([at for at, _ in dated], lowest[::-1])
 
 
 def _shows_set(known: Conclusions, capture: Capture) -> bool:

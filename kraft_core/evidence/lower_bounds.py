@@ -26,7 +26,7 @@ ACTIVE_AFTER_OWN_EPOCH = 12
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """The high watermark was at least `bound` at `as_of` (ms), and ever after.
+    """The high watermark was at least `bound` from `as_of` (ms) on.
 
     believed: only the leader of an unlawful election thought so. offset: of the record or snapshot end that
     shows it. commits: (leader epoch, end offset) of the lines it proves committed; empty where believed.
@@ -121,7 +121,7 @@ class LowerBounds:
                 yield from self._before_record(record, line)
 
     def _before_record(self, record: CapturedControlRecord, line: EpochLine) -> Iterator[LowerBound]:
-        """Its epoch's first batch, and the VotersRecord before it, whose place a snapshot does not tell."""
+        """Its epoch's first batch and the VotersRecord before it; a snapshot does not show where that was."""
         epoch, previous = record.leader_epoch, self.in_force.at(record.leader_epoch, record.offset - 1).voters
         commits: list[tuple[int, int]] = []
         before = ""
@@ -160,8 +160,8 @@ class _SnapshotHolders:
     def epoch_of(self, snapshot: SnapshotFacts) -> int | None:
         """The lowest epoch that a replica is known to have been in with the snapshot, so not before it.
 
-        What a replica knows committed, leaders of its epoch or of earlier ones told it. Where the captures
-        that held the snapshot are not told, it may have been the last one of its directory.
+        What a replica knows to be committed it learnt from leaders of its epoch or of earlier ones. Where
+        the captures that held the snapshot are unknown, it may have been the last one of its directory.
         """
         if snapshot.held_in:
             held = [[self.by_name[name]] for name in snapshot.held_in if name in self.by_name]

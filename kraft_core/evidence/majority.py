@@ -34,25 +34,23 @@ class MajorityRule:
         if line.contested:
             return []
         found: list[Proof] = []
-        stretches = list(self.in_force.stretches(line))
-        for stretch, following in zip(stretches, [*stretches[1:], None], strict=True):
-            of_stretch: list[Proof] = []
-            for voters in _counting_sets(stretch, following):
-                of_stretch += [
+        parts = list(self.in_force.voter_set_ranges(line))
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            of_part: list[Proof] = []
+            for voters in _counting_sets(part, following):
+                of_part += [
                     proof
-                    for proof in self._proofs_by(voters, stretch, line.leader_epoch)
-                    if not any(
-                        p.end_offset >= proof.end_offset and p.as_of <= proof.as_of for p in of_stretch
-                    )
+                    for proof in self._proofs_by(voters, part, line.leader_epoch)
+                    if not any(p.end_offset >= proof.end_offset and p.as_of <= proof.as_of for p in of_part)
                 ]
-            found += of_stretch
+            found += of_part
         return found
 
-    def _proofs_by(self, voters: SetInForce, stretch: VoterSetRange, epoch: int) -> Iterator[Proof]:
-        reached = stretch.first_offset
+    def _proofs_by(self, voters: SetInForce, part: VoterSetRange, epoch: int) -> Iterator[Proof]:
+        reached = part.first_offset
         for stored_at, stored in self._stored_by(voters, epoch):
             as_of = max(stored_at, voters.appended_at or 0)
-            end = min(stretch.end_offset, sorted(stored.values(), reverse=True)[voters.voters.majority - 1])
+            end = min(part.end_offset, sorted(stored.values(), reverse=True)[voters.voters.majority - 1])
             if end > reached:
                 reached = end
                 words = self._words(voters, epoch, end, stored)
@@ -85,11 +83,11 @@ class MajorityRule:
         return f"a majority of {voters.words} stored it up to {end} in epoch {epoch}: {', '.join(names)}"
 
 
-def _counting_sets(stretch: VoterSetRange, following: VoterSetRange | None) -> list[SetInForce]:
-    if stretch.voters is None:
+def _counting_sets(part: VoterSetRange, following: VoterSetRange | None) -> list[SetInForce]:
+    if part.voters is None:
         return []
     if following is None or following.voters is None:
-        return [stretch.voters]
-    change = change_between(stretch.voters.voters, following.voters.voters)
+        return [part.voters]
+    change = change_between(part.voters.voters, following.voters.voters)
     one_voter = len(change.added) + len(change.removed) == 1
-    return [stretch.voters, following.voters] if one_voter else [stretch.voters]
+    return [part.voters, following.voters] if one_voter else [part.voters]

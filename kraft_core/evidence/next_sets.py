@@ -36,9 +36,9 @@ class NextSets:
 
     def _own(self, line: EpochLine, end_offset: int) -> SetInForce | None:
         epoch = line.leader_epoch
-        for stretch in self._in_force.stretches(line):
-            voters = stretch.voters
+        for part in self._in_force.voter_set_ranges(line):
+            voters = part.voters
             written_here = voters is not None and voters.source == "record" and voters.leader_epoch == epoch
-            if written_here and stretch.first_offset >= end_offset:
+            if written_here and part.first_offset >= end_offset:
                 return voters
         return None

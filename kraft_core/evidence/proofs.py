@@ -19,7 +19,7 @@ class Proof:
 
     committed_in: the leader of that epoch or of an earlier one committed it; None if no epoch is known. A
     snapshot bears the epoch of its last record, which the leader of a later epoch may have brought back and
-    committed (Raft's figure 8): only what its holder's quorum-state tells is known of the time.
+    committed (Raft, figure 8): only its holder's quorum-state bounds the epoch.
     """
 
     kind: ProofKind
@@ -40,7 +40,7 @@ class CommittedPrefix:
     """What is committed of one epoch's line.
 
     ends: offsets, rising; by_end: for each the first proof of that much or more, of this epoch or a later
-    one. Which is first says the order that the proofs were reduced by.
+    one, first by the order that the proofs were reduced by.
     """
 
     ends: tuple[int, ...]
@@ -62,12 +62,12 @@ class CommittedPrefix:
 
 
 def by_time(proof: Proof) -> Order:
-    """What is committed the sooner comes first."""
+    """What was committed earlier comes first."""
     return proof.order
 
 
 def by_epoch(proof: Proof) -> Order:
-    """What is committed in the lower epoch comes first; for proofs that know theirs."""
+    """What was committed in the lower epoch comes first; for proofs with a known epoch."""
     return (-1 if proof.committed_in is None else proof.committed_in, *proof.order)
 
 

@@ -1,4 +1,4 @@
-"""The runs of offsets that captures hold: by commit status, and by replica."""
+"""The ranges of offsets that captures hold: by commit status, and by replica."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def replica_ranges(known: Conclusions) -> list[ReplicaRange]:
         )
         for epoch, of_epoch in known.holdings.by_epoch.items()
         for replica, holding in of_epoch.items()
-        for first, end, first_captured_at, last_captured_at in _union(holding.stretches)
+        for first, end, first_captured_at, last_captured_at in _union(holding.ranges)
     ]
     return sorted(rows, key=lambda r: (r.node_id, r.directory_id, r.leader_epoch, r.first_offset))
 
 
-def _union(stretches: dict[tuple[int, int], tuple[int, int]]) -> list[tuple[int, int, int, int]]:
-    """Stretches joined where they touch, with the first and the last capture of any part."""
+def _union(ranges: dict[tuple[int, int], tuple[int, int]]) -> list[tuple[int, int, int, int]]:
+    """Ranges joined where they touch, with the first and the last capture of any part."""
     joined: list[tuple[int, int, int, int]] = []
-    for (first, end), (first_at, last_at) in sorted(stretches.items()):
+    for (first, end), (first_at, last_at) in sorted(ranges.items()):
         if joined and first <= joined[-1][1]:
             known = joined[-1]
             joined[-1] = (known[0], max(known[1], end), min(known[2], first_at), max(known[3], last_at))

@@ -27,9 +27,9 @@ class SetNode:
     """A voter set in its history.
 
     before: the set it took the place of, if one is known. is_first: nothing came before it but a static or a
-    bootstrap configuration. is_next: no set that is not in sight can have come between the one before and
-    it. since (ms): when its record was appended; of a snapshot, when it was in force at the latest; None if
-    unknown. verdict: None for static and bootstrap sets. committed_at: when it, or the LEADER_CHANGE that
+    bootstrap configuration. is_next: no set that captures do not show can have come between the one before
+    and it. since (ms): when its record was appended; of a snapshot, when it was in force at the latest; None
+    if unknown. verdict: None for static and bootstrap sets. committed_at: when it, or the LEADER_CHANGE that
     shows it, is known to be committed.
     """
 
@@ -90,7 +90,7 @@ def _static_nodes(known: Conclusions) -> Iterator[SetNode]:
 
 
 def _unbroken(known: Conclusions) -> set[int]:
-    """The epochs below which every LEADER_CHANGE of their line is in sight."""
+    """The epochs below which every LEADER_CHANGE of their line is captured."""
     found: set[int] = set()
     for epoch, line in known.lineage.lines.items():
         seen_below = line.below.parent in found if line.below else line.start == 0

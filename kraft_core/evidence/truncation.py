@@ -1,12 +1,12 @@
-"""Which batches were cut off a log for good.
+"""Which batches were truncated.
 
 A committed batch is in every later leader's log (Raft 5.4, leader completeness). So a batch of a lower epoch
 at or above a committed batch of a higher epoch is on no log that can ever lead: it is superseded; and so is
-one at whose offset another epoch's batch is committed. And where one replica held a batch in one capture and
-holds a higher epoch at or below it in another, a later leader overwrote it there. That is weaker: a leader
+one at whose offset another epoch's batch is committed. Also, where one replica held a batch in one capture
+and a higher epoch at or below it in another, a later leader overwrote it there. That is weaker: a leader
 whose log still has the batch may bring it back (figure 8), so it does not count where a captured log holds
-the batch below a still higher epoch, and a commit proof goes before it. A deleted prefix, a hole, another
-directory, a fetched snapshot are no truncation.
+the batch below a still higher epoch, and a commit proof takes precedence. A deleted prefix, a hole, another
+directory and a fetched snapshot are no truncation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kraft_core.raft.voters import ReplicaKey
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """Batches of an epoch from `offset` on are gone, by as_of (ms), for by_epoch took their place.
+    """Batches of an epoch from `offset` on were replaced by batches of by_epoch, by as_of (ms).
 
     for_good: superseded by a committed batch; else one replica is known to have overwritten them.
     """
@@ -80,7 +80,7 @@ def _displaced(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> dict[i
     A leader that lost its tail and led again brought its old batches back (figure 8, case e).
     """
     committed = committed_ranges(lineage, prefixes)
-    # Committed stretches do not overlap, but for unlawful ones: then the lower ones are passed over.
+    # Committed ranges overlap only where a rule was broken: then the lower ones are skipped.
     ends = list(accumulate((end for _, end, _ in committed), max))
     found: dict[int, Truncation] = {}
     for epoch, line in lineage.lines.items():

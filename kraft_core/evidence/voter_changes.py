@@ -2,7 +2,7 @@
 
 The first VotersRecord of a log takes over what formatting or configuration set up: its voters are
 bootstrapped. Static sets change by configuration, not by the quorum, and give no changes. A set whose
-predecessor is not in sight gives none either.
+predecessor is unknown gives none either.
 """
 
 from __future__ import annotations

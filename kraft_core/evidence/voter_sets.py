@@ -1,7 +1,7 @@
-"""The table of voter sets: each with its voters, its status, and from when until when it was in force.
+"""The table of voter sets: each with its voters, its status, and the interval in which it was in force.
 
-A set is in force from its record on, until the next one of the same line of the log; one that is truncated
-away gives way to the one before it.
+A set is in force from its record on, until the next one on the same line of the log; when it is truncated,
+the one before it is in force again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _status(node: SetNode) -> str | None:
 
 
 def _successor(node: SetNode, candidates: list[SetNode]) -> SetNode | None:
-    """The set that took its place: one that was truncated did so only for a set truncated with it."""
+    """The set that replaced it; one that was truncated replaced only a set truncated with it."""
     lasting = [c for c in candidates if _status(c) != "truncated" or _status(node) == "truncated"]
     return min(lasting, default=None, key=lambda c: (_status(c) != "committed", c.key))
 
@@ -60,8 +60,8 @@ def _row(known: Conclusions, node: SetNode, successor: SetNode | None) -> VoterS
 def _until(known: Conclusions, node: SetNode, successor: SetNode | None) -> tuple[int | None, int | None]:
     """Until which offset and time a set was in force.
 
-    A truncated one was until the epoch that overruled it was elected, as far as files tell; a leader that did
-    not know of that election may have appended it later.
+    A truncated one was in force until the election of the epoch that overruled it, as far as files show; a
+    leader that did not know of that election may have appended it later.
     """
     if successor is not None:
         return successor.voters.offset, successor.since

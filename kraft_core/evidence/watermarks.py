@@ -1,10 +1,10 @@
-"""Bounds of the high watermark: what was reached by then, and what cannot have been.
+"""Bounds of the high watermark over time: lower ones by what files prove, upper ones by captured log ends.
 
-The high watermark is the offset that a majority of the voters has stored (KIP-595): of their log ends,
-sorted descending, the one at index floor(n/2). What is committed is never cut off, so a log end captured at
-or after t is at least the share its replica had in the high watermark of t; a voter that was not captured
-may have stored anything. The set that counted at t is the newest that was committed by then, or any later
-one that a leader had appended by then.
+The high watermark is the offset that a majority of the voters has stored (KIP-595): of their log ends, in
+descending order, the one at index floor(n/2). What is committed is never truncated, so a log end captured at
+or after t is no lower than what its replica contributed to the high watermark at t; a voter that was not
+captured may have stored anything. The set that counted at t is the newest that was committed by then, or any
+later one that a leader had appended by then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kraft_core.evidence.set_history import SetNode
 
 
 def high_watermarks(known: Conclusions, sets: list[SetNode]) -> list[HighWatermarkRow]:
-    """Every proof, the strongest only where one says more than another of the same kind at every moment."""
+    """Every proof that no other one of its kind implies."""
     rows = [*_lower(known), *_upper(known, sets)]
     return sorted(rows, key=lambda row: (row.evidence, row.source, row.as_of))
 
@@ -55,7 +55,7 @@ def _upper(known: Conclusions, sets: list[SetNode]) -> Iterator[HighWatermarkRow
 
 
 def _possible(sets: list[SetNode], as_of: int) -> list[SetNode]:
-    """The sets that may have counted at a moment, oldest first; none where an unknown one may have."""
+    """The sets that may have counted at a moment, oldest first; none if an unknown one may have."""
     by_then = [node for node in sets if node.may_count_at(as_of)]
     for nth in range(len(by_then) - 1, -1, -1):
         committed_at = by_then[nth].committed_at
@@ -65,5 +65,5 @@ def _possible(sets: list[SetNode], as_of: int) -> list[SetNode]:
     else:
         if not by_then or not by_then[0].is_first:
             return []
-    # A set whose predecessor is not in sight may have followed sets that are not in sight either.
+    # A set whose predecessor is unknown may have followed other unknown sets.
     return by_then if all(node.is_next for node in by_then[1:]) else []

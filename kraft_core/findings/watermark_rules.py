@@ -201,8 +201,8 @@ def _is_decided(
 
 def _next_set(view: ClusterView, line: EpochLine, high_watermark: int) -> SetInForce | None:
     """The first set that captures show the epoch's leader to have appended above a high watermark."""
-    for stretch in view.known.in_force.stretches(line):
-        voters = stretch.voters
+    for part in view.known.in_force.voter_set_ranges(line):
+        voters = part.voters
         if voters is None or voters.source != "record" or voters.leader_epoch != line.leader_epoch:
             continue
         if voters.batch_base_offset >= high_watermark:
@@ -236,7 +236,7 @@ def _leader_shows(view: ClusterView, claim: _Claim, leads_in: SetInForce) -> boo
 def _lacked(view: ClusterView, replica: ReplicaKey, seen: Observation, last: Batch) -> bool:
     """Whether a replica never had the batch: a capture after the output lacks it, and none holds it."""
     held = view.known.holdings.by_epoch[last.leader_epoch].get(replica)
-    if held is not None and any(first <= last.base_offset < end for first, end in held.stretches):
+    if held is not None and any(first <= last.base_offset < end for first, end in held.ranges):
         return False
     captures = view.known.holdings.captures[replica]
     count = bisect_left(captures, seen.observed_to, key=lambda capture: capture.captured_at)

@@ -229,7 +229,7 @@ def test_a_log_that_begins_at_a_snapshot_takes_its_voters_from_there() -> None:
     assert story.sets() == ["snapshot 355/8: 1 2 4 committed"]
 
 
-def test_without_the_snapshot_the_voters_are_not_in_sight() -> None:
+def test_without_the_snapshot_the_voters_are_unknown() -> None:
     story = (
         Story()
         .leader(8, 300, 1, "1 2 4")
@@ -237,10 +237,10 @@ def test_without_the_snapshot_the_voters_are_not_in_sight() -> None:
         .capture("2", 9000, "8:356-390", 8)
     )
     assert story.ranges() == ["8: 356-400 undecided"]
-    assert "voter set is not in sight" in story.evidence().log_ranges[0].evidence
+    assert "voter set is unknown" in story.evidence().log_ranges[0].evidence
 
 
-def test_above_a_hole_the_voters_are_not_in_sight_until_another_log_fills_it() -> None:
+def test_above_a_hole_the_voters_are_unknown_until_another_log_fills_it() -> None:
     story = three()
     story.capture("1", 1000, "1:0-10 1:20-30", 1).capture("2", 1000, "1:0-10 1:20-30", 1)
     assert story.ranges() == ["1: 0-10 committed", "1: 20-30 undecided"]
@@ -248,9 +248,9 @@ def test_above_a_hole_the_voters_are_not_in_sight_until_another_log_fills_it() -
     assert story.ranges() == ["1: 0-30 committed"]
 
 
-def test_captures_that_disagree_prove_nothing_of_that_epoch() -> None:
+def test_captures_that_contradict_each_other_prove_nothing_of_that_epoch() -> None:
     """The same offsets of the same epoch with other batches: one of the copies was tampered with."""
     story = three().leader(2, 20, 2, THREE)
     story.capture("1", 1000, "1:0-20 2:20-30", 2).capture("2", 1000, "1:0-20 2:20-30", 2, digests="*")
     assert [row.split(": ")[1] for row in story.ranges()] == ["0-20 undecided", "20-30 undecided"]
-    assert "disagree" in story.evidence().log_ranges[0].evidence
+    assert "contradict" in story.evidence().log_ranges[0].evidence
