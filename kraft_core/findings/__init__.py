@@ -1,5 +1,6 @@
-"""What captures say against KRaft's rules, and what to do about it.
+"""KRaft's rules judged on captures, and what to do about a breach.
 
-facts: what the rules read beside the evidence; finding: what they give; judge: all of them over a cluster.
-Every rule is found by its number in judge. Pure: the same for any order of facts and captures.
+facts: what the rules read beside the evidence; finding: their result; judge: all of them over a cluster.
+kraft_core.raft.rules leads from each rule to the function here that judges it. Pure: the result is the same
+for any order of facts and captures.
 """

@@ -1,7 +1,7 @@
 """Rules 1, 3 and 4: what the replicas of a cluster must agree on.
 
-Judged over all captures: by runs, control records and what kraft_core.evidence proves committed. Lawful logs
-differ above what is committed, so a difference alone is no breach.
+Judged over all captures: by epoch ranges, control records and what kraft_core.evidence proves committed. Logs
+may lawfully differ above what is committed, so a difference alone is no breach.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from kraft_core.raft.voters import ReplicaKey
 def one_leader_an_epoch(view: ClusterView) -> Iterator[Breach]:
     """Rule 1, by LEADER_CHANGE records, quorum-state files and describe outputs."""
     claims: set[tuple[int, int, int]] = set()
-    told: defaultdict[int, set[str]] = defaultdict(set)
+    sources: defaultdict[int, set[str]] = defaultdict(set)
     for record in view.known.facts.control_records:
         if record.type == "LeaderChange" and record.value is not None:
             leader = record.value["leaderId"]
             claims.add((record.leader_epoch, record.offset, leader))
-            told[record.leader_epoch].add(f"LEADER_CHANGE at {record.offset}: {leader}")
+            sources[record.leader_epoch].add(f"LEADER_CHANGE at {record.offset}: {leader}")
     for capture in view.known.facts.captures:
         epoch, leader = capture.quorum_state_epoch, capture.quorum_state_leader_id
         if epoch is not None and leader is not None and leader >= 0:
             claims.add((epoch, -1, leader))
-            told[epoch].add(f"quorum-state of {label(capture.replica)}: {leader}")
-    for seen in view.facts.observations:
-        if seen.kind == "status" and seen.leader_epoch is not None:
-            claims.add((seen.leader_epoch, -1, seen.node_id))
-            told[seen.leader_epoch].add(f"{seen.source}: {seen.node_id}")
+            sources[epoch].add(f"quorum-state of {label(capture.replica)}: {leader}")
+    for output in view.facts.observations:
+        if output.kind == "status" and output.leader_epoch is not None:
+            claims.add((output.leader_epoch, -1, output.node_id))
+            sources[output.leader_epoch].add(f"{output.source}: {output.node_id}")
     for epoch in sorted({found.leader_epoch for found in leaders_agree(sorted(claims))}):
-        yield _two_leaders(view, epoch, claims, told[epoch])
+        yield _two_leaders(view, epoch, claims, sources[epoch])
 
 
-def _two_leaders(view: ClusterView, epoch: int, claims: set[tuple[int, int, int]], told: set[str]) -> Breach:
+def _two_leaders(
+    view: ClusterView, epoch: int, claims: set[tuple[int, int, int]], sources: set[str]
+) -> Breach:
     leaders = sorted({leader for of, _, leader in claims if of == epoch})
     offsets = [offset for of, offset, _ in claims if of == epoch and offset >= 0]
     captures = tuple(
@@ -54,7 +56,7 @@ def _two_leaders(view: ClusterView, epoch: int, claims: set[tuple[int, int, int]
         "error",
         (epoch,),
         f"Epoch {epoch} has {len(leaders)} leaders: {', '.join(map(str, leaders))}.",
-        "; ".join(sorted(told)),
+        "; ".join(sorted(sources)),
         first_offset=min(offsets, default=None),
         end_offset=max(offsets) + 1 if offsets else None,
         leader_epochs=(epoch,),
@@ -65,11 +67,11 @@ def _two_leaders(view: ClusterView, epoch: int, claims: set[tuple[int, int, int]
 
 
 def _observed(view: ClusterView, epoch: int) -> tuple[int, ...]:
-    return tuple(seen.observed_to for seen in view.facts.observations if seen.leader_epoch == epoch)
+    return tuple(output.observed_to for output in view.facts.observations if output.leader_epoch == epoch)
 
 
 def logs_match(view: ClusterView) -> Iterator[Breach]:
-    """Rule 3, one breach an epoch: batches that differ, or runs and control records that contradict."""
+    """Rule 3, one breach per epoch: batches that differ, or ranges and control records that contradict."""
     conflicts: defaultdict[int, list[BatchConflict]] = defaultdict(list)
     for conflict in view.facts.batch_conflicts:
         conflicts[conflict.leader_epoch].append(conflict)
@@ -82,7 +84,7 @@ def logs_match(view: ClusterView) -> Iterator[Breach]:
                 c for c in view.known.facts.captures if any(run.leader_epoch == epoch for run in c.runs)
             )
             line = view.known.lineage.lines[epoch]
-            sentence = f"Logs disagree about epoch {epoch}: captures show it begun or gone on in two ways."
+            sentence = f"Logs disagree about epoch {epoch}: captures show two starts or two contents of it."
             starts = sorted(
                 {(run.first_offset, c.replica) for c in captures for run in _runs(c, epoch)}, key=str
             )
@@ -95,7 +97,7 @@ def _runs(capture: Capture, epoch: int) -> Iterator[EpochRange]:
 
 
 def _conflicting(view: ClusterView, epoch: int, conflicts: list[BatchConflict]) -> Breach:
-    """Who is at fault no file tells; where one replica stands against several, it is named alone."""
+    """No file shows which replica is at fault; if one differs from several, it alone is named."""
     first = conflicts[0]
     copies = sorted(first.copies, key=lambda copy: (len(copy.held_by), copy.held_by))
     few = [copy for copy in copies if len(copy.held_by) == len(copies[0].held_by)]
@@ -136,13 +138,13 @@ def _unmatched(
 
 
 def committed_agree(view: ClusterView) -> Iterator[Breach]:
-    """Rule 4: stretches of two epochs that are both proven committed do not overlap."""
+    """Rule 4: ranges of two epochs that are both proven committed do not overlap."""
     reaching: tuple[int, int, int] | None = None
-    for stretch in committed_ranges(view.known.lineage, view.known.commit.prefixes):
-        if reaching is not None and stretch[0] < reaching[1] and stretch[2] != reaching[2]:
-            yield _committed_twice(view, reaching, stretch)
-        if reaching is None or stretch[1] > reaching[1]:
-            reaching = stretch
+    for held in committed_ranges(view.known.lineage, view.known.commit.prefixes):
+        if reaching is not None and held[0] < reaching[1] and held[2] != reaching[2]:
+            yield _committed_twice(view, reaching, held)
+        if reaching is None or held[1] > reaching[1]:
+            reaching = held
 
 
 def _committed_twice(view: ClusterView, one: tuple[int, int, int], other: tuple[int, int, int]) -> Breach:

@@ -1,7 +1,7 @@
 """Rule 0: captured bytes can be read, and the batches of a log follow each other.
 
-No rule of KRaft, but what all others stand on. The torn last batch of a log is how a copy of a running node
-ends: a warning. Everything else that cannot be read is lost, or was damaged on the way here: an error.
+No rule of KRaft, but all others depend on it. A copy of a running node may end in a torn batch: a warning.
+Everything else that cannot be read is lost, or was damaged in copying: an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kraft_core.raft.rules import ORDERED, READABLE
 
 
 def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:
-    """One breach a capture and file, whatever the number of its damaged places."""
+    """One breach per capture and file, however many places are damaged."""
     by_file: defaultdict[tuple[str, str, Severity], list[UnreadableBytes]] = defaultdict(list)
     for lost in view.facts.unreadable:
         capture = view.captures.get(lost.capture_id)
@@ -61,7 +61,7 @@ def _unreadable(capture: Capture, file: str, severity: Severity, places: list[Un
 
 
 def batches_follow_each_other(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """By the order of batches in the files, where that was looked at, and by the runs of each capture."""
+    """By the order of batches in the files, where that was read, and by the ranges of each capture."""
     faults = {f for f in view.order_faults.get(capture.capture_id, ()) if f.kind != "epoch_regression"}
     places = {fault.offset for fault in faults}
     faults |= {fault for fault in _of_runs(view, capture) if fault.offset not in places}
@@ -72,8 +72,8 @@ def batches_follow_each_other(view: ClusterView, capture: Capture) -> Iterator[B
 def _disordered(capture: Capture, fault: LogOrderFault) -> Breach:
     who = label(capture.replica)
     words = {
-        "gap": f"The log of {who} has a hole: offsets {fault.expected} to {fault.offset - 1} are missing",
-        "overlap": f"The log of {who} has offset {fault.offset} where {fault.expected} should follow",
+        "gap": f"The log of {who} has a gap: offsets {fault.expected} to {fault.offset - 1} are missing",
+        "overlap": f"The log of {who} has offset {fault.offset} where {fault.expected} is expected",
         "duplicate": f"The log of {who} repeats the batch at offset {fault.offset}",
     }[fault.kind]
     return Breach(
@@ -91,7 +91,7 @@ def _disordered(capture: Capture, fault: LogOrderFault) -> Breach:
 
 
 def _of_runs(view: ClusterView, capture: Capture) -> Iterator[LogOrderFault]:
-    """Faults between runs. Bytes that could not be read, or that another copy supplied, are no hole."""
+    """Faults between ranges. Bytes that could not be read, or that another copy supplied, are no hole."""
     for before, after in pairwise(capture.runs):
         expected, found = before.end_offset, after.first_offset
         if found < expected:

@@ -1,8 +1,8 @@
 """A captured log as the engine's value, for the rules of raft.invariants.
 
-Captures come as runs and control records, so a stretch between control batches stands as one batch. The rules
-that read a log from its start on need it without holes and with readable voter sets: such a log is cut into
-sections, each of which is judged as a log that begins at its first offset.
+Captures come as epoch ranges and control records, so what lies between two control batches is one batch here.
+Rules that read a log from its start need it without gaps and with readable voter sets: the log is cut into
+sections, and each is judged as a log that begins at its first offset.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 @dataclass(frozen=True, slots=True)
 class _ControlBatch:
-    """A control batch. unreadable: it sets voters or kraft.version, and that cannot be read."""
+    """A control batch. unreadable: it sets voters or kraft.version, and its record cannot be read."""
 
     batch: Batch
     unreadable: bool
@@ -33,7 +33,7 @@ class _ControlBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Logs:
-    """What is made of one captured log."""
+    """One captured log, whole and cut."""
 
     whole: ReplicaLog
     sections: tuple[ReplicaLog, ...]
@@ -55,7 +55,7 @@ class CapturedLogs:
                 self._snapshots[ReplicaKey.of(*holder)].append(snapshot)
 
     def snapshots(self, capture: Capture) -> list[SnapshotFacts]:
-        """The whole checkpoints of a capture, by end; of those of formatting the one with the voters."""
+        """The complete checkpoints of a capture; of the bootstrap ones, that with the voters."""
         return [
             s
             for s in self._snapshots[capture.replica]
@@ -64,15 +64,15 @@ class CapturedLogs:
         ]
 
     def whole(self, capture: Capture) -> ReplicaLog:
-        """The captured log with its holes: good for what its bounds, epochs and snapshots tell."""
+        """The captured log with its gaps, for rules about its bounds, epochs and snapshots."""
         return self._of(capture).whole
 
     def sections(self, capture: Capture) -> tuple[ReplicaLog, ...]:
-        """The captured log cut at holes, and after records that set voters or version and cannot be read."""
+        """The captured log cut at gaps, and after unreadable records that set voters or kraft.version."""
         return self._of(capture).sections
 
     def _of(self, capture: Capture) -> _Logs:
-        """Only those of the last capture are kept: rules go capture by capture, and all would fill memory."""
+        """Only the last capture's logs are cached: rules go capture by capture, and all would fill memory."""
         if self._kept is None or self._kept[0] is not capture:
             runs = sorted(capture.runs, key=lambda run: run.first_offset)
             held = [(run, list(self._batches(capture, run))) for run in runs]
@@ -114,7 +114,7 @@ class CapturedLogs:
         )
 
     def _batches(self, capture: Capture, run: EpochRange) -> Iterator[_ControlBatch]:
-        """The batches of a run: its control batches, and one for each stretch between them."""
+        """The batches of an epoch range: its control batches, and one for all that lies between two."""
         at = run.first_offset
         for held in self._control_of(capture, run):
             if held.batch.base_offset < at:
@@ -137,7 +137,7 @@ class CapturedLogs:
 
 
 def _control_batches(records: tuple[CapturedControlRecord, ...]) -> dict[int, list[_ControlBatch]]:
-    """Control batches by epoch, by base offset; of one epoch and offset, those with the lower crc first."""
+    """Control batches by epoch, ordered by base offset, then crc."""
     grouped: defaultdict[tuple[int, int, int], list[CapturedControlRecord]] = defaultdict(list)
     for record in records:
         grouped[record.leader_epoch, record.batch_base_offset, record.batch_crc].append(record)
@@ -158,7 +158,7 @@ def _value(record: CapturedControlRecord) -> ControlRecord | None:
 
 
 def engine_snapshot(facts: SnapshotFacts) -> Snapshot:
-    """A checkpoint as the engine knows it."""
+    """A checkpoint as the engine's value."""
     voters = VoterSet.from_record({"voters": facts.voters}) if facts.voters else None
     return Snapshot(facts.end_offset, facts.leader_epoch, facts.kraft_version, voters)
 

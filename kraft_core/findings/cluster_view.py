@@ -1,4 +1,4 @@
-"""One cluster as the rules look at it: facts, conclusions, logs, and the questions that many rules ask."""
+"""One cluster as the rules see it: facts, conclusions, logs, and queries that several rules share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kraft_core.raft.voters import ReplicaKey
 
 
 class ClusterView:
-    """Everything known of one cluster; what is dear to compute is computed once, when first asked for."""
+    """Everything known of one cluster; expensive values are computed on first use and cached."""
 
     def __init__(self, known: Conclusions, facts: RuleFacts) -> None:
         self.known = known
@@ -37,7 +37,7 @@ class ClusterView:
         return {node.key: node for node in self.sets}
 
     def history_of(self, voters: SetInForce) -> list[SetInForce]:
-        """The set and those it took the place of, newest first."""
+        """The set and those before it, newest first."""
         node = self._sets_by_key.get((voters.offset, voters.leader_epoch, voters.source))
         history = [voters]
         while node is not None and node.before is not None:
@@ -48,7 +48,7 @@ class ClusterView:
 
     @cached_property
     def order_faults(self) -> dict[str, list[LogOrderFault]]:
-        """Of each capture of which any are known."""
+        """By capture id; captures without faults are absent."""
         found: defaultdict[str, list[LogOrderFault]] = defaultdict(list)
         for fault in self.facts.order_faults:
             found[fault.capture_id].append(fault)
@@ -65,17 +65,17 @@ class ClusterView:
 
     @cached_property
     def truncations(self) -> list[TruncationRow]:
-        """What replicas are seen to have cut off."""
+        """The truncations that two captures of a replica show."""
         return observed_truncations(self.known)
 
     @cached_property
     def upper_bounds(self) -> list[HighWatermarkRow]:
-        """The upper bounds of the high watermark, by time; each is higher than those before it."""
+        """The upper bounds of the high watermark, by time, rising."""
         rows = [row for row in high_watermarks(self.known, self.sets) if row.upper_bound is not None]
         return sorted(rows, key=lambda row: row.as_of)
 
     def upper_bound_at(self, moment: int) -> int | None:
-        """What the high watermark was at most at a moment (ms); None where nothing bounds it."""
+        """The highest that the high watermark can have been at a moment (ms); None: unbounded."""
         nth = bisect_left(self.upper_bounds, moment, key=lambda row: row.as_of)
         return self.upper_bounds[nth].upper_bound if nth < len(self.upper_bounds) else None
 
@@ -84,7 +84,7 @@ class ClusterView:
         return tuple(c for c in self.known.facts.captures if holds(c, leader_epoch, offset))
 
     def replica_named(self, node_id: int) -> ReplicaKey:
-        """The replica of an id, with its directory if only one of that id is known."""
+        """The replica with a node id; with its directory id if only one of that node is known."""
         found = self._directories.get(node_id, set())
         return next(iter(found)) if len(found) == 1 else ReplicaKey(node_id)
 

@@ -1,8 +1,8 @@
 """Rules 5 and 7: what was committed stays, in every replica that held it and in every later leader.
 
-A proof of commitment covers only the batches of the log that it speaks of: a dead replica that keeps a
-diverged tail, or cuts one off, loses nothing. What binds a leader or a replica is the epoch in which a batch
-was committed, which may be later than the batch's own (Raft's figure 8); no clock tells it.
+A proof of commitment covers only the batches of its own log: a dead replica that keeps or truncates a
+diverged tail loses nothing. A leader or replica is bound by the epoch in which a batch was committed, which
+may be later than the batch's own (Raft, figure 8). No clock decides it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def committed_stay(view: ClusterView) -> Iterator[Breach]:
     """Rule 5, between two captures of one replica, where the loss comes after the commitment.
 
     That is so if the batch was committed in its own epoch (no leader without it can have been elected since
-    it was stored), or in an epoch that the replica had reached in the earlier capture. One that had not may
-    still follow a leader of an epoch between, which lacks the batch, and lose it lawfully. An observer does
-    not flush what it fetches and may lose it with the machine: a warning.
+    it was stored), or in an epoch that the replica had reached in the earlier capture. A replica that had not
+    may follow a leader of an epoch between, which lacks the batch, and lose it lawfully. An observer does not
+    flush what it fetches and may lose it when the machine fails: a warning.
     """
     for replica, captures in view.known.holdings.captures.items():
-        if replica.directory_id is None:  # it may have been another disk each time
+        if replica.directory_id is None:  # each capture may be of another disk
             continue
         for before, after in pairwise(captures):
             for run in _not_kept(before, after):
@@ -40,7 +40,7 @@ def committed_stay(view: ClusterView) -> Iterator[Breach]:
 
 
 def _not_kept(before: Capture, after: Capture) -> Iterator[EpochRange]:
-    """The runs of a capture that the next one does not hold as a whole."""
+    """The ranges of a capture that the next one does not hold in full."""
     now: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for run in after.runs:
         now[run.leader_epoch].append((run.first_offset, run.end_offset))
@@ -52,7 +52,7 @@ def _not_kept(before: Capture, after: Capture) -> Iterator[EpochRange]:
 
 
 def _committed_end(view: ClusterView, before: Capture, run: EpochRange) -> tuple[int, Proof] | None:
-    """How far a captured run was committed by a proof that binds the replica; None for none of it."""
+    """Up to where a captured range was committed by a proof that binds the replica; None: nowhere."""
     line = view.known.lineage.lines.get(run.leader_epoch)
     prefix = view.known.committed_in.get(run.leader_epoch)
     if prefix is None or line is None or line.contested:
@@ -66,7 +66,7 @@ def _committed_end(view: ClusterView, before: Capture, run: EpochRange) -> tuple
 
 
 def _first_lacked(after: Capture, epoch: int, first: int, end: int) -> int | None:
-    """The first of some offsets of an epoch that a log has not, though it reaches or ends below them."""
+    """The first offset of an epoch, from `first` to `end`, that a later log lacks; None if it lacks none."""
     ends = [run.end_offset for run in after.runs] + ([after.known_end] if after.known_end is not None else [])
     starts = [run.first_offset for run in after.runs]
     for offset in sorted({first, *(o for o in (*starts, *ends) if first < o < end)}):
@@ -104,7 +104,7 @@ def _lost(
 def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
     """Rule 7: what was committed in an earlier epoch lies on the line of every later leader.
 
-    A leader that holds what a complete one had committed holds all that this one held.
+    A leader that holds everything a complete leader committed holds what was committed before that, too.
     """
     prefixes, complete = view.known.committed_in, set[int]()
     proven = sorted(prefixes)
@@ -119,8 +119,8 @@ def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
                 continue
             end, proof = committed
             reached, known_from = path.of(earlier)
-            for first, stretch_end in held.covered:
-                missing = max(first, known_from, reached), min(stretch_end, end)
+            for first, held_end in held.covered:
+                missing = max(first, known_from, reached), min(held_end, end)
                 if missing[0] < missing[1]:
                     is_complete = False
                     yield _incomplete(view, epoch, earlier, missing, proof)
@@ -131,7 +131,7 @@ def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
 
 
 def _committed_by(prefix: CommittedPrefix, epoch: int) -> tuple[int, Proof] | None:
-    """How far an epoch was committed in another one at the latest."""
+    """Up to where a line was committed in a given epoch or an earlier one."""
     for end, proof in zip(reversed(prefix.ends), reversed(prefix.by_end), strict=True):
         if proof.committed_in is not None and proof.committed_in <= epoch:
             return end, proof
@@ -139,7 +139,7 @@ def _committed_by(prefix: CommittedPrefix, epoch: int) -> tuple[int, Proof] | No
 
 
 class _Path:
-    """The log that a leader began its epoch with, read downwards as far as is asked for."""
+    """The log with which a leader began its epoch, read downwards on demand."""
 
     def __init__(self, view: ClusterView, line: EpochLine) -> None:
         self._lines = view.known.lineage.lines
@@ -150,7 +150,7 @@ class _Path:
     def of(self, epoch: int) -> tuple[int, int]:
         """Up to where the leader held an earlier epoch (-1: not at all), and from where on that is known.
 
-        Below what is read lie lower epochs, so none of the one that is asked for.
+        Below the part that is read lie only lower epochs.
         """
         while self._below is not None and self._below.parent >= epoch:
             self._step(self._below)

@@ -1,8 +1,8 @@
 """What kafka-metadata-quorum describe printed, as observations.
 
-`describe --status` prints a field a line, `describe --replication` a table with tabs; `--human-readable`
-changes only how its times are written. An output is named by when the command was started (ms since the
-epoch, first in its name) and was true at one moment until the command ended. Source: Kafka's
+`describe --status` prints one field per line, `describe --replication` a table with tabs; `--human-readable`
+changes only how its times are written. The name of an output begins with the time the command was started (ms
+since the epoch); what it prints was true at one moment between that and its end. Source: Kafka's
 MetadataQuorumCommand.
 """
 
@@ -19,7 +19,7 @@ from kraft_core.findings.facts import Holder, Observation
 from kraft_core.messages.uuid_text import ZERO_UUID
 
 LONGEST_COMMAND_MS = 10_000
-"""How long a describe command is taken to have run where nothing tells when it ended."""
+"""How long a describe command is assumed to have run where its end is unknown."""
 
 _STARTED_AT = re.compile(r"(\d{13,})(?:\D|$)", re.ASCII)
 _FIELD = re.compile(r"(\w+):\s*(.*?)\s*", re.ASCII)
@@ -30,7 +30,7 @@ _REPLICATION_FIELDS = ("NodeId", "LogEndOffset", "Lag", "Status")
 def parse_describe(
     name: str, text: str, observed_to: int | None = None, cluster_id: str | None = None
 ) -> list[Observation]:
-    """The observations of one output; none where the command printed nothing of a quorum.
+    """The observations of one output; none if the command printed no quorum.
 
     name: begins with the start in ms. observed_to (ms): when the command had ended. cluster_id: for
     --replication, which does not print it. Raises ValueError for a name without a start, and for an output
@@ -56,29 +56,29 @@ def parse_describe(
 
 
 def observed_watermarks(known: Conclusions, observations: Iterable[Observation]) -> list[HighWatermarkRow]:
-    """The high watermarks that leaders told, as bounds: reached by the end of the command, not passed before.
+    """The reported high watermarks as bounds: reached by the end of the command, not exceeded at its start.
 
-    Of an unlawfully elected leader it is only what that leader believed.
+    What an unlawfully elected leader reported is only what it believed.
     """
-    rows = [row for seen in set(observations) for row in _bounds(known, seen)]
+    rows = [row for output in set(observations) for row in _bounds(known, output)]
     return sorted(rows, key=lambda row: (row.source, row.as_of))
 
 
-def _bounds(known: Conclusions, seen: Observation) -> Iterator[HighWatermarkRow]:
-    told = seen.high_watermark
-    if told is None or seen.leader_epoch is None:
+def _bounds(known: Conclusions, output: Observation) -> Iterator[HighWatermarkRow]:
+    reported, epoch = output.high_watermark, output.leader_epoch
+    if reported is None or epoch is None:
         return
-    cluster_id, epoch = known.facts.cluster_id, seen.leader_epoch
-    words = f"{seen.source}: leader {seen.node_id} of epoch {epoch} told {told}"
+    start, end = output.observed_from, output.observed_to
+    text = f"{output.source}: leader {output.node_id} of epoch {epoch} reported {reported}"
+
+    def row(source: str, at: int, *bounds: int | None) -> HighWatermarkRow:
+        return HighWatermarkRow(known.facts.cluster_id, "describe", source, at, epoch, *bounds)
+
     if known.in_force.is_unlawful(epoch):
-        yield HighWatermarkRow(cluster_id, "describe", words, seen.observed_to, epoch, None, None, told)
+        yield row(text, end, None, None, reported)
         return
-    yield HighWatermarkRow(
-        cluster_id, "describe", f"{words}, reached by then", seen.observed_to, epoch, told, None, None
-    )
-    yield HighWatermarkRow(
-        cluster_id, "describe", f"{words}, not passed before", seen.observed_from, epoch, None, told, None
-    )
+    yield row(f"{text}, reached by then", end, reported, None, None)
+    yield row(f"{text}, not exceeded before", start, None, reported, None)
 
 
 def _status(name: str, start: int, until: int, cluster_id: str | None, fields: dict[str, str]) -> Observation:
@@ -140,8 +140,8 @@ def _replicas(name: str, text: str) -> tuple[Holder, ...]:
 
 def _replica(entry: object) -> Holder:
     if isinstance(entry, dict):
-        said = cast("dict[str, Any]", entry)
-        return said["id"], said.get("directoryId") or ZERO_UUID
+        fields = cast("dict[str, Any]", entry)
+        return fields["id"], fields.get("directoryId") or ZERO_UUID
     return int(str(entry)), ZERO_UUID
 
 

@@ -1,8 +1,8 @@
-"""Rules 16 and 23: by which voter set a leader was elected, and what Kafka believed.
+"""Rules 16 and 23: by which voter set a leader was elected, and which set Kafka used.
 
 Rule 23 is what files prove. Rule 16 is a verdict on the emulated Kafka, for no file shows what a process
-believes: always a warning, as is what follows from that belief alone (rules 4, 5 and 7 against what a stale
-leader took for committed).
+holds in memory: always a warning, as is what follows from it alone (rules 4, 5 and 7 against what a stale
+leader considered committed).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 
 def leader_change_names_the_set(view: ClusterView) -> Iterator[Breach]:
-    """Rule 23; another replica's log that holds the same LEADER_CHANGE may tell the set."""
+    """Rule 23; the set may come from another replica's log that holds the same LEADER_CHANGE."""
     stale = {leader.election.leader_epoch: leader for leader in stale_leaders(view)}
     for epoch, election in view.known.elections.items():
         voters = view.known.in_force.below_epoch(epoch).voters
@@ -41,14 +41,14 @@ def leader_change_names_the_set(view: ClusterView) -> Iterator[Breach]:
         details = [f.detail for f in judged_election(epoch, election.offset, change, voters.voters)]
         captures = view.holding(epoch, election.offset)
         explained = f" {_by_older_set(stale[epoch])}" if epoch in stale else ""
-        told = f"; {_told(stale[epoch])}" if epoch in stale else ""
+        used = f"; {_used_set(stale[epoch])}" if epoch in stale else ""
         yield Breach(
             of_rule(23),
             "error",
             (election.offset, epoch),
             f"Leader {election.leader_id} of epoch {epoch} was elected unlawfully: its LEADER_CHANGE at "
             f"{election.offset} {' and '.join(details)}.{explained}",
-            f"in force below it: {voters.words}{told}",
+            f"in force below it: {voters.words}{used}",
             first_offset=election.offset,
             end_offset=election.batch_end_offset,
             leader_epochs=(epoch,),
@@ -69,9 +69,9 @@ def kafka_goes_by_its_log(view: ClusterView) -> Iterator[Breach]:
             of_rule(16),
             "warning",
             (leader.replica.id, leader.replica.directory_id, first),
-            f"{label(leader.replica)} went by a voter set older than its log's when it won epoch {epoch}: "
+            f"{label(leader.replica)} used a voter set older than its log's when it won epoch {epoch}: "
             f"{_missed(leader)}{_since(leader)}.",
-            f"emulation of Kafka's stale voter set: {_told(leader)}",
+            f"emulation of Kafka's stale voter set: {_used_set(leader)}",
             first_offset=first,
             end_offset=leader.missed[-1].batch_end_offset,
             leader_epochs=tuple(sorted({missed.leader_epoch for missed in leader.missed})),
@@ -93,9 +93,9 @@ def _possibly_stale(key: ReplicaKey, stale: StaleAfterTruncation) -> Breach:
         "warning",
         (key.id, key.directory_id, stale.missed[0]),
         f"{label(key)} truncated its log from {row.end_offset} to {row.truncated_to}: unless it was "
-        f"restarted since, Kafka never reads the VotersRecords at {_offsets(stale.missed)} and goes by "
-        f"{older}, not by its log's {_ids(written)}.",
-        "emulation of Kafka's stale voter set; a restart mends it, unless a checkpoint carries the older set",
+        f"restarted since, Kafka never reads the VotersRecords at {_offsets(stale.missed)} and uses "
+        f"{older} instead of its log's {_ids(written)}.",
+        "emulation of Kafka's stale voter set; a restart fixes it, unless a checkpoint carries the older set",
         first_offset=stale.missed[0],
         end_offset=stale.missed[-1] + 1,
         leader_epochs=(row.by_epoch,),
@@ -105,7 +105,7 @@ def _possibly_stale(key: ReplicaKey, stale: StaleAfterTruncation) -> Breach:
 
 
 def believed_commits_agree(view: ClusterView) -> Iterator[Breach]:
-    """Rule 4 against what a stale leader believed: it acknowledged writes that were never committed."""
+    """Rule 4 against what a stale leader considered committed: it acknowledged writes that never were."""
     for leader in stale_leaders(view):
         verdict, start = leader.verdict, leader.election.offset
         if verdict.status != "truncated" or verdict.truncated_by_epoch is None:
@@ -124,7 +124,7 @@ def believed_commits_agree(view: ClusterView) -> Iterator[Breach]:
             f"{_ids(leader.believed.voters)}, {acknowledged}; by its log's set "
             f"{_ids(leader.in_force.voters)} none of it was ever committed: the history of epoch {winner} "
             f"won.",
-            f"emulation: what that leader believed, no breach by the log. {verdict.evidence}. "
+            f"emulation: what that leader considered committed, no breach by the log. {verdict.evidence}. "
             f"{_followed(view, leader, winner)}",
             first_offset=start,
             end_offset=leader.end_offset,
@@ -135,13 +135,13 @@ def believed_commits_agree(view: ClusterView) -> Iterator[Breach]:
 
 
 def _followed(view: ClusterView, leader: StaleLeader, winner: int) -> str:
-    """What rules 5 and 7 would say if that leader had been right."""
+    """What rules 5 and 7 would report if that leader had been right."""
     epoch, start = leader.election.leader_epoch, leader.election.offset
     election = view.known.elections.get(winner)
     words = [
-        f"By the same belief leader {election.leader_id} of epoch {winner} lacked them (rule 7)"
+        f"By the same count leader {election.leader_id} of epoch {winner} lacked them (rule 7)"
         if election is not None
-        else f"By the same belief the leader of epoch {winner} lacked them (rule 7)"
+        else f"By the same count the leader of epoch {winner} lacked them (rule 7)"
     ]
     holders = replicas_of(view.holding(epoch, start))
     losers = [r for r in holders if lacks(view.known.holdings.captures[r][-1], epoch, start)]
@@ -151,7 +151,7 @@ def _followed(view: ClusterView, leader: StaleLeader, winner: int) -> str:
 
 
 def _by_older_set(leader: StaleLeader) -> str:
-    return f"It went by {leader.believed.words}: {_missed(leader)}{_since(leader)}."
+    return f"It used {leader.believed.words}: {_missed(leader)}{_since(leader)}."
 
 
 def _missed(leader: StaleLeader) -> str:
@@ -163,17 +163,15 @@ def _since(leader: StaleLeader) -> str:
     row = leader.truncation
     if row is None:
         return ""
-    return (
-        f", since its log was truncated from {row.end_offset} to {row.truncated_to} by epoch {row.by_epoch}"
-    )
+    return f" after its log was truncated from {row.end_offset} to {row.truncated_to} by epoch {row.by_epoch}"
 
 
-def _told(leader: StaleLeader) -> str:
+def _used_set(leader: StaleLeader) -> str:
     epoch, start = leader.election.leader_epoch, leader.election.offset
     return (
-        f"it believed {leader.believed.words} where its log has {leader.in_force.words}; of what it wrote in "
-        f"epoch {epoch} ({start} to {leader.end_offset - 1}) it took {start} to "
-        f"{leader.acknowledged_end - 1} for committed; by the log's set that is {leader.verdict.status}"
+        f"it used {leader.believed.words} where its log has {leader.in_force.words}; of what it wrote in "
+        f"epoch {epoch} ({start} to {leader.end_offset - 1}) it considered {start} to "
+        f"{leader.acknowledged_end - 1} committed; by the log's set that is {leader.verdict.status}"
     )
 
 

@@ -35,7 +35,7 @@ class BatchAtOffset:
     """One epoch's batch at the offset. leader_id: None where no file names it.
 
     status, evidence, as_of, truncated_by_epoch: as in log_ranges. first_offset, end_offset: the captured
-    stretch of that epoch in which it lies. voters_in_force: in words, None where not in sight.
+    range of that epoch in which it lies. voters_in_force: in words, None if unknown.
     """
 
     leader_epoch: int
@@ -53,7 +53,7 @@ class BatchAtOffset:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """batches: what captures hold at the offset, one an epoch, the oldest epoch first.
+    """batches: what captures hold at the offset, one per epoch, the oldest epoch first.
 
     in_checkpoints: replicas that have it only in a checkpoint, their log begins above. words: all of it in
     sentences.
@@ -67,24 +67,24 @@ class Explanation:
 
 
 def explain(known: Conclusions, offset: int) -> Explanation:
-    """Everything that the captures of a cluster tell of one offset."""
+    """Everything that the captures of a cluster show of one offset."""
     lines = [line for line in known.lineage.lines.values() if line.covers(offset)]
-    batches = tuple(_told(known, line, offset) for line in lines)
+    batches = tuple(_batch_at(known, line, offset) for line in lines)
     above = tuple(
         label(replica)
         for replica, captures in known.holdings.captures.items()
         if (captures[-1].log_start_offset or 0) > offset
     )
-    words = [sentence for told in batches for sentence in _sentences(offset, told)]
+    words = [sentence for batch in batches for sentence in _sentences(offset, batch)]
     if not batches:
         ends = [c.log_end_offset for c in known.facts.captures if c.log_end_offset is not None]
         words.append(f"No captured log holds offset {offset}; the furthest ends at {max(ends, default=0)}.")
     if above:
-        words.append(f"The logs of {', '.join(above)} begin above it: there it is in a checkpoint only.")
+        words.append(f"The logs of {', '.join(above)} begin above it: they have it in a checkpoint only.")
     return Explanation(known.facts.cluster_id, offset, batches, above, tuple(words))
 
 
-def _told(known: Conclusions, line: EpochLine, offset: int) -> BatchAtOffset:
+def _batch_at(known: Conclusions, line: EpochLine, offset: int) -> BatchAtOffset:
     epoch = line.leader_epoch
     verdict = known.commit.of_batch(epoch, offset, offset + 1)
     election = known.elections.get(epoch)
@@ -122,20 +122,18 @@ def _held(replica: ReplicaKey, captures: tuple[Capture, ...], epoch: int, offset
     )
 
 
-def _sentences(offset: int, told: BatchAtOffset) -> list[str]:
-    leader = f"leader {told.leader_id}" if told.leader_id is not None else "a leader that no file names"
-    unlawful = "" if told.is_lawful else ", whose election was unlawful (rule 23)"
-    still = [held.replica for held in told.held_by if held.still_held]
-    once = [held.replica for held in told.held_by if not held.still_held]
-    words = [f"Offset {offset} of epoch {told.leader_epoch} was written by {leader}{unlawful}."]
+def _sentences(offset: int, batch: BatchAtOffset) -> list[str]:
+    leader = f"leader {batch.leader_id}" if batch.leader_id is not None else "a leader that no file names"
+    unlawful = "" if batch.is_lawful else ", whose election was unlawful (rule 23)"
+    still = [held.replica for held in batch.held_by if held.still_held]
+    once = [held.replica for held in batch.held_by if not held.still_held]
+    words = [f"Offset {offset} of epoch {batch.leader_epoch} was written by {leader}{unlawful}."]
     if still:
         words.append(f"Held by {labels(still)}.")
     if once:
-        words.append(f"Held once, and no more in the newest capture, by {labels(once)}.")
-    became = (
-        f", epoch {told.truncated_by_epoch} took its place" if told.truncated_by_epoch is not None else ""
-    )
-    words.append(f"It is {told.status}{became}: {told.evidence}.")
-    if told.voters_in_force:
-        words.append(f"In force there: {told.voters_in_force}.")
+        words.append(f"Held earlier, but not in the newest capture, by {labels(once)}.")
+    became = f", replaced by epoch {batch.truncated_by_epoch}" if batch.truncated_by_epoch is not None else ""
+    words.append(f"It is {batch.status}{became}: {batch.evidence}.")
+    if batch.voters_in_force:
+        words.append(f"Voter set in force: {batch.voters_in_force}.")
     return words

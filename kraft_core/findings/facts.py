@@ -38,9 +38,9 @@ class BatchConflict:
 class LogOrderFault:
     """A batch that does not follow the one before it in a captured log (kraft_core.format.segment).
 
-    offset, leader_epoch: of the batch. expected: the offset, or of an epoch_regression the epoch, that it
-    should at least have. Judged over the segments of a directory in order, not file by file: a log's first
-    batch begins where its first segment's name says.
+    offset, leader_epoch: of the batch. expected: the lowest offset (for an epoch_regression, epoch) that
+    would be in order. Judged over all segments of a directory: a log begins at the offset in its first
+    segment's name.
     """
 
     capture_id: str
@@ -69,11 +69,11 @@ class UnreadableBytes:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SnapshotDeviation:
-    """A thing that a checkpoint has otherwise than the replay of the log up to its end (rule 22).
+    """Something in which a checkpoint differs from the replay of the log up to its end (rule 22).
 
-    Of kraft_core.image.snapshot_check.Deviation, only those that are not lawful. kind: of the thing
-    (tables.KINDS); thing: its key in words. is_missing, is_extra: the checkpoint lacks it, or has it
-    though the log has not. explanation: Kafka's known fault that leads to it, "" where none is known.
+    Only unlawful ones of kraft_core.image.snapshot_check. kind: of tables.KINDS; thing: its key in words.
+    is_missing, is_extra: the checkpoint lacks it, or has it and the log does not. explanation: the known
+    fault of Kafka that causes it, "" if there is none.
     """
 
     end_offset: int
@@ -88,14 +88,14 @@ class SnapshotDeviation:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A line of what kafka-metadata-quorum describe printed: see findings.describe.
+    """What kafka-metadata-quorum describe printed of a quorum or of one replica: see findings.describe.
 
-    kind: status has one Observation an output: node_id is the leader, high_watermark what it said (None: -1,
-    unknown), voters and observers as (node id, directory id). replication has one a replica: its
+    kind: status has one Observation per output: node_id is the leader, high_watermark what it reported (None:
+    -1, unknown), voters and observers as (node id, directory id). replication has one per replica: its
     log_end_offset (of others than the leader their last fetch offset, None: unknown), lag_records,
-    last_fetch_at, last_caught_up_at (None: unknown or, in human-readable outputs, not told to the ms) and its
-    status: Leader, Follower or Observer.
-    cluster_id: None where the output does not tell it.
+    last_fetch_at, last_caught_up_at (None: unknown or, in human-readable outputs, not printed to the ms) and
+    its status: Leader, Follower or Observer.
+    cluster_id: None if the output does not print it.
     source: the output's name. observed_from, observed_to: it was true at one moment between these.
     """
 

@@ -1,8 +1,8 @@
-"""A broken rule, as it is told to people and kept in a table.
+"""A broken rule, as it is reported and kept in a table.
 
-A rule yields a Breach wherever it sees one. Breaches of one rule with one identity are the same fault, seen
-in several captures or replicas; together they make one Finding. Its id holds neither captures nor times nor
-words, so a fault keeps its id while captures come and go.
+A rule yields a Breach for each capture or replica that shows one. Breaches of one rule with one identity are
+the same fault; together they make one Finding. Its id depends on neither captures nor times nor words, so a
+fault keeps its id while captures come and go.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Part = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """One sight of a broken rule.
+    """One occurrence of a broken rule.
 
     identity: what names the fault among those of its rule: offsets, epochs, replicas. first_offset inclusive,
     end_offset exclusive. replicas: those whose files show it. captures: that show it. observed_at (ms): when
-    describe outputs showed it. sentence, evidence: words; the same for every breach of one identity, or else
-    the alphabetically first is taken.
+    describe outputs showed it. sentence, evidence: text; if breaches of one identity differ, the
+    alphabetically first of the most severe is used.
     """
 
     rule: Rule
@@ -79,7 +79,7 @@ def of_rule(number: int) -> Rule:
 
 
 def findings_of(known: Conclusions, breaches: Iterable[Breach]) -> list[Finding]:
-    """Breaches as findings, by rule and offset. The order of the breaches does not count."""
+    """Breaches as findings, by rule and offset, whatever the order of the breaches."""
     grouped: defaultdict[tuple[int, str, tuple[Part, ...]], list[Breach]] = defaultdict(list)
     for breach in breaches:
         grouped[breach.rule.number, breach.rule.name, breach.identity].append(breach)
@@ -88,14 +88,14 @@ def findings_of(known: Conclusions, breaches: Iterable[Breach]) -> list[Finding]
 
 
 def _finding(known: Conclusions, breaches: list[Breach]) -> Finding:
-    told = min(breaches, key=lambda b: (b.severity, b.sentence, b.evidence))
-    rule = told.rule
+    shown = min(breaches, key=lambda b: (b.severity, b.sentence, b.evidence))
+    rule = shown.rule
     captures = {capture.capture_id: capture for b in breaches for capture in b.captures}
     replicas = {replica for b in breaches for replica in b.replicas}
     seen = [c.captured_at for c in captures.values()] + [at for b in breaches for at in b.observed_at]
     ends = [b.end_offset for b in breaches if b.end_offset is not None]
     return Finding(
-        finding_id=_finding_id(known.facts.cluster_id, rule, told.identity),
+        finding_id=_finding_id(known.facts.cluster_id, rule, shown.identity),
         cluster_id=known.facts.cluster_id,
         rule=rule.number,
         name=rule.name,
@@ -105,8 +105,8 @@ def _finding(known: Conclusions, breaches: list[Breach]) -> Finding:
         leader_epochs=tuple(sorted({epoch for b in breaches for epoch in b.leader_epochs})),
         replicas=tuple(label(key) for key in sorted(replicas, key=_by_id)),
         capture_ids=tuple(sorted(captures)),
-        sentence=told.sentence,
-        evidence=told.evidence,
+        sentence=shown.sentence,
+        evidence=shown.evidence,
         source=rule.source,
         first_seen_at=min(seen, default=0),
         last_seen_at=max(seen, default=0),

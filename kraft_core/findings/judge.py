@@ -28,7 +28,7 @@ from kraft_core.findings.finding import Breach, Finding, findings_of
 RuleFunction = Callable[[ClusterView], Iterator[Breach]]
 LogRuleFunction = Callable[[ClusterView, Capture], Iterator[Breach]]
 
-# Asked capture by capture, so that a captured log is put together once.
+# Called capture by capture, so that a captured log is assembled once.
 LOG_RULES_OF: dict[int, LogRuleFunction] = {
     0: byte_rules.batches_follow_each_other,
     2: log_rules.epochs_never_go_back,

@@ -1,7 +1,7 @@
-"""Rules 2, 10, 11, 19 and 21: what one captured log must look like, whoever votes.
+"""Rules 2, 10, 11, 19 and 21: what every captured log must satisfy, whoever votes.
 
-The rules themselves are raft.invariants; here they meet captures, which may be torn, damaged or copied while
-the node ran.
+The rules themselves are raft.invariants; here they are applied to captures, which may be torn, damaged or
+copied while the node ran.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ def _fallen(capture: Capture, offset: int, leader_epoch: int, detail: str) -> Br
 
 
 def epoch_cache_matches_batches(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """Rule 10, of the part of the log above its last hole.
+    """Rule 10, of the part of the log above its last gap.
 
-    Which old checkpoints a capture held may not be known; both lists are then cut to the newest one. An epoch
-    that is newer than the log and begins below its end was truncated to after the log was copied: a warning.
+    If it is unknown which old checkpoints a capture held, both lists are cut to the newest one. An epoch that
+    is newer than the log and begins below its end was written after a truncation that came after the log was
+    copied: a warning.
     """
     entries, sections = capture.leader_epoch_checkpoint, view.logs.sections(capture)
     if entries is None or not sections:
@@ -47,8 +48,8 @@ def epoch_cache_matches_batches(view: ClusterView, capture: Capture) -> Iterator
     yield from _unordered_entries(capture, entries)
     log = replace(sections[-1], snapshots=())
     ends = sorted(s.end_offset for s in view.logs.snapshots(capture) if s.end_offset <= log.end_offset)
-    told = all(s.held_in for s in view.logs.snapshots(capture))
-    start = max(log.start_offset, (ends[0] if told else ends[-1]) if ends else 0)
+    all_known = all(s.held_in for s in view.logs.snapshots(capture))
+    start = max(log.start_offset, (ends[0] if all_known else ends[-1]) if ends else 0)
     log = replace(log, start_offset=start, epochs=EpochCache(tuple(sorted(entries))))
     for found in invariants.epoch_cache_matches_batches(log):
         yield _cached_otherwise(capture, found)
@@ -56,7 +57,7 @@ def epoch_cache_matches_batches(view: ClusterView, capture: Capture) -> Iterator
 
 def _cached_otherwise(capture: Capture, found: Violation) -> Breach:
     detail = f"epoch {found.leader_epoch} {found.detail}"
-    sentence = f"leader-epoch-checkpoint of {label(capture.replica)} is not what its log says: {detail}."
+    sentence = f"leader-epoch-checkpoint of {label(capture.replica)} disagrees with its log: {detail}."
     is_newer = found.leader_epoch > capture.runs[-1].leader_epoch
     severity: Severity = "error" if _is_consistent(capture) and not is_newer else "warning"
     return _of_capture(10, severity, capture, found.offset, found.leader_epoch, sentence, detail, moves=True)
@@ -71,7 +72,7 @@ def _unordered_entries(capture: Capture, entries: tuple[tuple[int, int], ...]) -
 
 
 def epochs_begin_with_leader_change(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """Rule 11; a LEADER_CHANGE that cannot be read is one."""
+    """Rule 11; an unreadable LEADER_CHANGE counts as one."""
     for log in view.logs.sections(capture):
         for found in invariants.epochs_begin_with_leader_change(log):
             if (found.leader_epoch, found.offset) not in view.unread_elections:
@@ -89,26 +90,26 @@ def starts_under_a_snapshot(view: ClusterView, capture: Capture) -> Iterator[Bre
     for found in invariants.starts_under_a_snapshot(view.logs.whole(capture)):
         sentence = (
             f"The log of {label(capture.replica)} begins at {found.offset}, and {found.detail}: "
-            "what lay below is in no file of its."
+            "none of its files holds what lay below."
         )
         yield _of_capture(19, "error", capture, found.offset, None, sentence, found.detail, moves=True)
 
 
 def epoch_is_not_behind_log(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """Rule 21. A quorum-state that was copied before the log says nothing of the node."""
+    """Rule 21. A quorum-state that was copied before the log is no evidence: a warning."""
     if capture.quorum_state_epoch is None:
         return
     for found in invariants.epoch_is_not_behind_log(view.logs.whole(capture), capture.quorum_state_epoch):
         sentence = (
-            f"quorum-state of {label(capture.replica)} is in epoch {capture.quorum_state_epoch}, "
-            f"its log in epoch {found.leader_epoch}."
+            f"quorum-state of {label(capture.replica)} has epoch {capture.quorum_state_epoch}, "
+            f"its log epoch {found.leader_epoch}."
         )
         severity: Severity = "error" if capture.consistent else "warning"
         yield _of_capture(21, severity, capture, None, found.leader_epoch, sentence, found.detail)
 
 
 def _is_consistent(capture: Capture) -> bool:
-    """Whether the small files were copied after the log, by all that is known of the copy."""
+    """Whether quorum-state and leader-epoch-checkpoint were copied after the log, as far as is known."""
     last_epoch = capture.runs[-1].leader_epoch if capture.runs else -1
     copied_before = capture.quorum_state_epoch is not None and capture.quorum_state_epoch < last_epoch
     return capture.consistent and not copied_before
@@ -125,7 +126,7 @@ def _of_capture(
     *,
     moves: bool = False,
 ) -> Breach:
-    """A breach of one replica. moves: its offset changes as the log goes on, and does not name it."""
+    """A breach of one replica. moves: its offset changes while the log grows and does not identify it."""
     return Breach(
         of_rule(rule),
         severity,

@@ -1,9 +1,9 @@
 """From which captured replica should a quorum be recovered, and what would each choice lose?
 
-Any group of voters that meets every majority of a set holds everything that set committed: floor(n/2) + 1 of
-its voters do. So a choice among them is safe only if that many were captured of the newest committed set and
-of every later set in a captured log, and only as of the captures. The best claim is Raft's: last epoch, then
-log end (KIP-595, Vote); then, among equals, the leader of that epoch and the lowest id.
+Any floor(n/2) + 1 voters of a set meet each of its majorities, so one of them holds everything that the set
+committed. A choice among them is safe only if that many were captured of the newest committed set and of
+every later set in a captured log, and only as of the captures. The best claim is Raft's: last epoch, then log
+end (KIP-595, Vote); then, among equals, the leader of that epoch and the lowest id.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from kraft_core.raft.voters import ReplicaKey, Voter
 class RecoveryCandidate:
     """A captured replica by its newest capture.
 
-    is_observer: no voter of the newest committed set; it may be chosen by hand, never counted.
-    led_last_epoch: it is the leader of the last epoch in its log. voters_in_force: the set that its log would
-    put in force, in words, None if not in sight; voters_offset, voters_status: of that set's record, status
-    None for a static one. loses: what other captures hold and it does not, by commit status, in words; "" for
-    nothing. keeps: what of its log is known to be truncated elsewhere or is not known to be committed.
+    is_observer: no voter of the newest committed set; it may be chosen by hand, but never counts.
+    led_last_epoch: it is the leader of the last epoch in its log. voters_in_force: the set that its log puts
+    in force, in words, None if unknown; voters_offset, voters_status: of that set's record, status None for a
+    static one. loses: what other captures hold and it does not, by commit status, in words; "" for nothing.
+    keeps: what of its log is truncated elsewhere or is not known to be committed.
     """
 
     node_id: int
@@ -52,9 +52,9 @@ class RecoveryCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryAdvice:
-    """as_of (ms): of the earliest capture that counts; later commits are not known of.
+    """as_of (ms): of the earliest capture that counts; later commits are unknown.
 
-    why: what the safety of the choice follows from, in words. best: all with the best claim, voters first;
+    why: why the choice is safe or not, in words. best: all with the best claim, voters first;
     empty where no captured log has a claim. others: the rest, best claim first. highest_epoch: seen in any
     quorum-state or log; a recovered quorum must go on above it.
     """
@@ -122,21 +122,21 @@ def _offset(node: SetNode) -> tuple[int, int]:
 
 def _safety(counting: list[SetInForce], holdings: Holdings) -> tuple[bool, str]:
     if not counting:
-        return False, "no voter set is in sight: committed records may be missing"
-    told: list[str] = []
+        return False, "no voter set is known: committed records may be missing"
+    counts: list[str] = []
     is_safe = True
     for voters in counting:
         captured = [voter for voter in voters.voters if _is_captured(voter, holdings)]
         wanted = voters.voters.majority
         ids = ",".join(str(voter.key.id) for voter in captured) or "none"
-        told.append(f"of {voters.words} {ids} captured, {wanted} needed")
+        counts.append(f"of {voters.words} {ids} captured, {wanted} needed")
         is_safe = is_safe and len(captured) >= wanted
     verdict = (
         "the best claim has every committed record, as of the captures"
         if is_safe
         else "committed records may be missing"
     )
-    return is_safe, f"{'; '.join(told)}: {verdict}"
+    return is_safe, f"{'; '.join(counts)}: {verdict}"
 
 
 def _is_captured(voter: Voter, holdings: Holdings) -> bool:
@@ -174,13 +174,13 @@ def _candidate(
         voters.words if voters else None,
         voters.offset if voters else None,
         statuses.get((voters.offset, voters.leader_epoch, voters.source)) if voters else None,
-        _told(_missing(of_epoch, capture.log_start_offset or 0, ranges)),
-        _told(_unproven(of_epoch, ranges)),
+        _ranges_text(_missing(of_epoch, capture.log_start_offset or 0, ranges)),
+        _ranges_text(_unproven(of_epoch, ranges)),
     )
 
 
 def _last_epoch(known: Conclusions, capture: Capture) -> int:
-    """Of the last batch, or of the checkpoint that an empty log begins under."""
+    """The epoch of the last batch, or of the checkpoint under which an empty log begins."""
     if capture.runs and capture.runs[-1].end_offset == capture.log_end_offset:
         return capture.runs[-1].leader_epoch
     of_snapshots = [
@@ -213,9 +213,9 @@ def _log(candidate: RecoveryCandidate) -> tuple[int, int]:
 def _missing(
     of_epoch: Mapping[int, list[EpochRange]], log_start: int, ranges: list[LogRange]
 ) -> list[tuple[str, int, int, int]]:
-    """(status, epoch, first, end) of what some capture holds, and this one neither in log nor checkpoint.
+    """(status, epoch, first, end) of what some capture holds and this one lacks, in log and checkpoint.
 
-    of_epoch: the capture's runs.
+    of_epoch: the capture's ranges.
     """
     found: list[tuple[str, int, int, int]] = []
     for held in ranges:
@@ -244,7 +244,7 @@ def _unproven(
     ]
 
 
-def _told(stretches: list[tuple[str, int, int, int]]) -> str:
+def _ranges_text(ranges: list[tuple[str, int, int, int]]) -> str:
     return "; ".join(
-        f"{first} to {end - 1} of epoch {epoch} ({status})" for status, epoch, first, end in stretches
+        f"{first} to {end - 1} of epoch {epoch} ({status})" for status, epoch, first, end in ranges
     )

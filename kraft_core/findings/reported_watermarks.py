@@ -1,6 +1,6 @@
-"""The high watermarks that leaders told in describe outputs, for the rules about them.
+"""The high watermarks that leaders reported in describe outputs, for the rules about them.
 
-No file stores the high watermark; an output is a moment's word of the leader (-1 = unknown says nothing).
+No file stores the high watermark. An output is what a leader reported at one moment; -1 (unknown) is none.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ReportedWatermark: TypeAlias = tuple[Observation, int, int]
 
 
 def reported_watermarks(view: ClusterView) -> list[ReportedWatermark]:
-    """Each known high watermark that a leader told, with its epoch, by time."""
+    """Each known high watermark that a leader reported, with its epoch, by time."""
     found = [
-        (seen, seen.high_watermark, seen.leader_epoch)
-        for seen in view.facts.observations
-        if seen.high_watermark is not None and seen.leader_epoch is not None
+        (output, output.high_watermark, output.leader_epoch)
+        for output in view.facts.observations
+        if output.high_watermark is not None and output.leader_epoch is not None
     ]
     return sorted(found, key=lambda entry: (entry[0].observed_from, entry[0].observed_to, entry[0].source))
 

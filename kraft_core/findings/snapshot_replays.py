@@ -1,10 +1,9 @@
 """Which replay of the log each captured checkpoint must equal (rule 22).
 
-By Raft's log matching (KIP-595) the last record of a checkpoint, by offset and epoch, names the whole log
-below it, whichever replica's capture shows that log. Where captures reach down to offset 0, every checkpoint
-on that log must equal the replay from there. Elsewhere a replica's oldest checkpoint is taken on trust, and
-its later ones are held against the replay from that one on: which of two replicas is right about what was
-before cannot be told.
+By Raft's log matching (KIP-595) the last record of a checkpoint, by offset and epoch, identifies the whole
+log below it, whichever replica's capture shows that log. Where captures reach down to offset 0, every
+checkpoint on that log must equal the replay from there. Elsewhere a replica's oldest checkpoint is trusted,
+and its later ones are compared with the replay from that one on: what lay below it is unknown.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from dataclasses import dataclass, replace
 from kraft_core.evidence.lineage import Lineage
 from kraft_core.findings.facts import Holder
 
-# Raised when the same records come to another image, or other deviations are told of the same one.
+# Raised when the same records give another image, or the same image other deviations.
 COMPARISON_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of one epoch in a log; end_offset is exclusive."""
+    """A range of one epoch in a log; end_offset is exclusive."""
 
     leader_epoch: int
     first_offset: int
@@ -54,14 +53,14 @@ class Comparison:
 
     @property
     def log_digest(self) -> str:
-        """Names the replay: where it is the same, so is what the comparison comes to."""
+        """Identifies the replay: equal digests mean equal results of the comparison."""
         text = repr((COMPARISON_VERSION, [(p.leader_epoch, p.first_offset, p.end_offset) for p in self.log]))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReplay:
-    """A replay of `log` onto the checkpoint `start` (None: onto nothing), and what it is compared with."""
+    """A replay of `log` onto the checkpoint `start` (None: from offset 0), and its comparisons."""
 
     start: CheckpointKey | None
     log: Log
@@ -69,9 +68,9 @@ class SnapshotReplay:
 
 
 def comparisons(lineage: Lineage, held: Mapping[Holder, Collection[CheckpointKey]]) -> list[Comparison]:
-    """What is to be compared of the whole checkpoints that each replica held, in any of its captures.
+    """The comparisons of the complete checkpoints that each replica held, in any of its captures.
 
-    One whose last record no capture shows, and one that is taken on trust, has no comparison.
+    There is none for a checkpoint whose last record no capture shows, and for a trusted one.
     """
     below = LogsBelow(lineage)
     every = sorted({checkpoint for some in held.values() for checkpoint in some})
@@ -93,9 +92,9 @@ def comparisons(lineage: Lineage, held: Mapping[Holder, Collection[CheckpointKey
 
 
 def replays(wanted: Iterable[Comparison], equal: Iterable[Comparison]) -> list[SnapshotReplay]:
-    """The replays that make the wanted comparisons, each from the newest place of which the image is known.
+    """The replays for the wanted comparisons, each from the newest checkpoint that is known to be right.
 
-    equal: comparisons made before whose checkpoint holds just what the replay comes to.
+    equal: earlier comparisons whose checkpoint equals the replay.
     """
     known = _by_base(equal)
     return [
@@ -106,7 +105,7 @@ def replays(wanted: Iterable[Comparison], equal: Iterable[Comparison]) -> list[S
 
 
 def goes_on_from(comparison: Comparison, earlier: Comparison) -> bool:
-    """Whether what is replayed for a comparison begins with what is replayed for another one."""
+    """Whether the replay of a comparison continues that of an earlier one."""
     return comparison.base == earlier.base and _begins(earlier.log, comparison.log)
 
 
@@ -130,7 +129,7 @@ def _by_base(items: Iterable[Comparison]) -> dict[CheckpointKey | None, list[Com
 
 
 def _lines(items: Iterable[Comparison]) -> Iterator[list[Comparison]]:
-    """Comparisons whose logs go on from each other, the longest log first: mostly all of one base."""
+    """Groups of comparisons whose logs continue each other, the longest log first: mostly one group."""
     rest = sorted(items, key=lambda c: c.checkpoint, reverse=True)
     while rest:
         longest = rest[0].log
@@ -168,16 +167,16 @@ def _lies_on(checkpoint: CheckpointKey, log: Log) -> bool:
 
 
 class LogsBelow:
-    """The captured logs that end at given records; what lies below an epoch is worked out once."""
+    """The captured logs that end at given records; what lies below an epoch is computed once."""
 
     def __init__(self, lineage: Lineage) -> None:
         self._lineage = lineage
         self._known: dict[tuple[int, int], Log] = {}
 
     def log(self, leader_epoch: int, end_offset: int) -> Log:
-        """What captures hold without a gap below an offset, whose last record is of an epoch.
+        """What captures hold without a gap below an offset whose last record is of an epoch.
 
-        Empty where no capture has that record, or captures contradict each other about its epoch.
+        Empty if no capture has that record, or if captures contradict each other about its epoch.
         """
         passed: list[Part] = []
         part = _part(self._lineage, leader_epoch, end_offset)

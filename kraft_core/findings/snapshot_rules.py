@@ -1,7 +1,7 @@
 """Rules 17, 18 and 22: what a checkpoint may hold, and where it may end.
 
-Rules 17 and 18 themselves are raft.invariants; what a checkpoint must carry is told by any captured log that
-holds its last record, not only by that of the replica that wrote it.
+Rules 17 and 18 themselves are raft.invariants; what a checkpoint must carry is in any captured log that holds
+its last record, not only in that of the replica that wrote it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def _log_below(view: ClusterView, snapshot: SnapshotFacts) -> ReplicaLog:
 
 
 def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
-    """Rule 18: whole, on a batch boundary, and not above what the high watermark can have been."""
+    """Rule 18: complete, on a batch boundary, and not above the highest possible high watermark."""
     for snapshot in view.known.facts.snapshots:
         if snapshot.unfinished or snapshot.is_bootstrap:
             continue
         if not snapshot.complete:
-            sentence = f"{_name(snapshot)} is finished and not whole: it does not hold from header to footer."
+            sentence = f"{_name(snapshot)} is incomplete: it does not reach from its header to a footer."
             yield _breach(view, 18, "error", snapshot, sentence, "")
             continue
         bound = None if _is_believed(view, snapshot) else view.upper_bound_at(snapshot.first_captured_at)
@@ -63,7 +63,7 @@ def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
 
 
 def _is_believed(view: ClusterView, snapshot: SnapshotFacts) -> bool:
-    """Whether only the leader of an unlawful election took its end for committed: rule 23 tells of it."""
+    """Whether only the leader of an unlawful election considered its end committed (rule 23 reports it)."""
     return view.known.in_force.is_unlawful(snapshot.leader_epoch)
 
 
@@ -79,34 +79,35 @@ def _log_around(snapshot: SnapshotFacts, bound: int | None) -> ReplicaLog:
 
 
 def snapshots_equal_the_replay(view: ClusterView) -> Iterator[Breach]:
-    """Rule 22, a warning where Kafka is known to err so: its image, not the file, is at fault."""
+    """Rule 22; a warning if a known fault of Kafka explains it: then its image, not the file, is wrong."""
     by_snapshot: defaultdict[tuple[int, int, str], list[SnapshotDeviation]] = defaultdict(list)
-    for told in view.facts.snapshot_deviations:
-        by_snapshot[told.end_offset, told.leader_epoch, told.content_digest].append(told)
+    for deviation in view.facts.snapshot_deviations:
+        by_snapshot[deviation.end_offset, deviation.leader_epoch, deviation.content_digest].append(deviation)
     for snapshot in view.known.facts.snapshots:
-        told = sorted(by_snapshot[snapshot.end_offset, snapshot.leader_epoch, snapshot.content_digest])
-        if told:
-            unexplained = [deviation for deviation in told if not deviation.explanation]
+        differing = sorted(by_snapshot[snapshot.end_offset, snapshot.leader_epoch, snapshot.content_digest])
+        if differing:
+            unexplained = [deviation for deviation in differing if not deviation.explanation]
             severity: Severity = "error" if unexplained else "warning"
-            evidence = "; ".join(_difference(deviation) for deviation in told[:50])
-            yield _breach(view, 22, severity, snapshot, _deviates(snapshot, told, unexplained), evidence)
+            evidence = "; ".join(_difference(deviation) for deviation in differing[:50])
+            yield _breach(view, 22, severity, snapshot, _deviates(snapshot, differing, unexplained), evidence)
 
 
 def _deviates(
-    snapshot: SnapshotFacts, told: list[SnapshotDeviation], unexplained: list[SnapshotDeviation]
+    snapshot: SnapshotFacts, differing: list[SnapshotDeviation], unexplained: list[SnapshotDeviation]
 ) -> str:
-    things = (
-        f"{'at least ' if len(told) >= MAX_REPORTED else ''}{len(told)} thing{'s' if len(told) > 1 else ''}"
-    )
-    what = f"{_name(snapshot)} has {things} otherwise than the log below it: {_difference(told[0])}"
+    at_least = "at least " if len(differing) >= MAX_REPORTED else ""
+    places = f"{at_least}{len(differing)} place{'s' if len(differing) > 1 else ''}"
+    what = f"{_name(snapshot)} differs from the log below it in {places}: it {_difference(differing[0])}"
     if unexplained:
         return f"{what}."
-    return f"{what}. A known fault of Kafka: {told[0].explanation}."
+    return f"{what}. A known fault of Kafka: {differing[0].explanation}."
 
 
-def _difference(told: SnapshotDeviation) -> str:
-    verb = "lacks" if told.is_missing else "has, and the log has not," if told.is_extra else "differs in"
-    return f"{verb} {told.kind} {told.thing}"
+def _difference(deviation: SnapshotDeviation) -> str:
+    verb = "differs in"
+    if deviation.is_missing or deviation.is_extra:
+        verb = "lacks" if deviation.is_missing else "has, unlike the log,"
+    return f"{verb} {deviation.kind} {deviation.thing}"
 
 
 def _name(snapshot: SnapshotFacts) -> str:
@@ -132,7 +133,7 @@ def _breach(
 
 
 def _captures(view: ClusterView, snapshot: SnapshotFacts) -> tuple[Capture, ...]:
-    """The captures that held it; where that is not told, all of its holders that reached so far."""
+    """The captures that held it; if unknown, all of its holders' from its first capture on."""
     if snapshot.held_in:
         return tuple(view.captures[name] for name in snapshot.held_in if name in view.captures)
     return tuple(

@@ -2,8 +2,8 @@
 
 A replica that truncates its log from E to T, without a restart, and then receives a VotersRecord at V with
 T <= V < E never reads it (raft.emulation). Captures show the truncation, and so whether a running Kafka would
-be stale; and they show an election by the older set, which proves that one was. Kraftlake computes by the
-log; what Kafka believed is said here, and only here.
+be stale; or they show an election by the older set, which proves that a replica was. Kraftlake computes by
+the log; the set that Kafka used is named here, and only here.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from kraft_core.raft.voters import ReplicaKey
 class StaleLeader:
     """A leader that was elected, and counted majorities, by a voter set older than its log's.
 
-    in_force: the log's set just below its LEADER_CHANGE. believed: the set that it went by. missed: the
-    VotersRecords between the two, oldest first. truncation: after which it did not read them, None where no
-    two captures show it. end_offset: up to where its epoch is captured. acknowledged_end: up to where it is
-    known to have taken its epoch for committed, by files or describe outputs, else the epoch's start.
-    verdict: by the log's set, on what it wrote.
+    in_force: the log's set just below its LEADER_CHANGE. believed: the set that it used. missed: the
+    VotersRecords between the two, oldest first. truncation: after which it did not read them, None if no two
+    captures show it. end_offset: up to where its epoch is captured. acknowledged_end: up to where it is known
+    to have considered its epoch committed, by files or describe outputs, else the epoch's start. verdict: by
+    the log's set, on what it wrote.
     """
 
     replica: ReplicaKey
@@ -48,7 +48,7 @@ class StaleLeader:
 
 @dataclass(frozen=True, slots=True)
 class StaleAfterTruncation:
-    """A replica that, if it was not restarted since, goes by `replica_now`'s reading and not by its log."""
+    """A replica that, unless it was restarted since, uses the voter set of `emulated` and not its log's."""
 
     truncation: TruncationRow
     emulated: EmulatedReplica
@@ -73,11 +73,11 @@ def stale_leaders(view: ClusterView) -> Iterator[StaleLeader]:
             (v.key for v in in_force.voters if v.key.id == election.leader_id),
             view.replica_named(election.leader_id),
         )
-        told = [bound.bound for bound in known.lower_bounds if bound.leader_epoch == epoch]
-        told += [
-            seen.high_watermark
-            for seen in view.facts.observations
-            if seen.leader_epoch == epoch and seen.high_watermark is not None
+        reported = [bound.bound for bound in known.lower_bounds if bound.leader_epoch == epoch]
+        reported += [
+            output.high_watermark
+            for output in view.facts.observations
+            if output.leader_epoch == epoch and output.high_watermark is not None
         ]
         yield StaleLeader(
             replica,
@@ -87,7 +87,7 @@ def stale_leaders(view: ClusterView) -> Iterator[StaleLeader]:
             missed,
             _truncation(view, replica, missed[0].offset, election.offset),
             line.end_offset,
-            max([election.offset, *told]),
+            max([election.offset, *reported]),
             known.commit.of_batch(epoch, election.offset, election.batch_end_offset),
         )
 
@@ -135,12 +135,12 @@ def stale_after_truncation(view: ClusterView) -> Iterator[StaleAfterTruncation]:
 def _emulated(
     view: ClusterView, before: Capture, after: Capture, truncated_to: int
 ) -> EmulatedReplica | None:
-    """Kafka as it went on from one capture to the next; None where a log is not whole, or Kafka refuses."""
+    """Kafka emulated from one capture to the next; None if a log is not whole, or Kafka refuses."""
     logs = list(view.logs.sections(before)), list(view.logs.sections(after))
     if len(logs[0]) != 1 or len(logs[1]) != 1:
         return None
     if logs[0][0].start_offset > 0 and voters_of_log(logs[0][0]) is None:
-        return None  # which set it went by lies below its start
+        return None  # the set that it used lies below its start
     fetched = tuple(_from(logs[1][0], truncated_to))
     if not fetched:
         return None

@@ -1,7 +1,7 @@
-"""What replicas are seen to have cut off: held by one capture, and in the next overwritten by a higher epoch.
+"""Truncations that captures show: what one capture holds, and a higher epoch overwrote in the next one.
 
 KIP-595: a follower truncates what the leader's log does not have. Only a batch of a higher epoch at the
-offset proves it; a shorter log may be an older copy, a deleted prefix or a hole is no truncation, and another
+offset proves it: a shorter log may be an older copy, a deleted prefix or a gap is no truncation, and another
 directory is another replica.
 """
 
@@ -51,7 +51,7 @@ def observed_truncations(known: Conclusions) -> list[TruncationRow]:
     found = [
         row
         for replica, captures in known.holdings.captures.items()
-        if replica.directory_id is not None  # else it may have been another disk each time
+        if replica.directory_id is not None  # else each capture may be of another disk
         for before, after in pairwise(captures)
         for row in _between(known, before, after)
     ]
@@ -59,7 +59,7 @@ def observed_truncations(known: Conclusions) -> list[TruncationRow]:
 
 
 def truncation_point(before: Capture, after: Capture) -> tuple[int, int] | None:
-    """The lowest offset at which a later capture has a higher epoch, and that epoch; None for no such."""
+    """The lowest offset at which a later capture has a higher epoch, and that epoch; else None."""
     for held in before.runs:
         nth = bisect_right(after.runs, held.first_offset, key=lambda run: run.end_offset)
         for now in after.runs[nth:]:
@@ -117,5 +117,5 @@ def _change(known: Conclusions, record: CapturedControlRecord) -> str:
 def _step(before: VoterSet, after: VoterSet) -> str:
     change = change_between(before, after)
     kinds = (("added", change.added), ("removed", change.removed), ("updated", change.updated))
-    told = [f"{kind} {', '.join(str(voter.key.id) for voter in voters)}" for kind, voters in kinds if voters]
-    return f", which {' and '.join(told)}" if told else ""
+    parts = [f"{kind} {', '.join(str(voter.key.id) for voter in voters)}" for kind, voters in kinds if voters]
+    return f", which {' and '.join(parts)}" if parts else ""

@@ -21,7 +21,7 @@ from kraft_core.raft.rules import Violation
 
 
 def one_change_uncommitted(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """Rule 12: a change is uncommitted if no high watermark can have reached it when its log was captured."""
+    """Rule 12: a change is uncommitted if the high watermark cannot have reached it at the capture."""
     bound = view.upper_bound_at(capture.captured_at)
     for log in view.logs.sections(capture):
         high_watermark = log.end_offset if bound is None else bound
@@ -40,12 +40,12 @@ def kraft_version_allows_voters(view: ClusterView, capture: Capture) -> Iterator
 
 
 def removed_leader_changes_no_more(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """Rule 20, of a later VotersRecord; batches that a removed leader goes on to write are lawful."""
+    """Rule 20, of a later VotersRecord; other batches of a removed leader are lawful."""
     return _of_sections(view, capture, invariants.removed_leader_changes_no_more, "error")
 
 
 def changes_follow_a_commit(view: ClusterView) -> Iterator[Breach]:
-    """Rule 14, of every VotersRecord that is alone in its batch, where its epoch's start is in sight."""
+    """Rule 14, of every VotersRecord that is alone in its batch, if its epoch's start is captured."""
     for record in view.known.facts.control_records:
         line = view.known.lineage.lines.get(record.leader_epoch)
         voters = record_set(record) if record.type == "KRaftVoters" else None
@@ -85,7 +85,7 @@ def _bounded(bound: int | None) -> str:
 
 
 def _breach(found: Violation, severity: Severity, captures: tuple[Capture, ...], evidence: str) -> Breach:
-    """The record is the fault, whichever replicas hold it."""
+    """A breach by a record, whichever replicas hold it."""
     return Breach(
         of_rule(found.rule),
         severity,

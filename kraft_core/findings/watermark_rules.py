@@ -31,7 +31,7 @@ class _Claim:
     batches too, as soon as it has appended it.
     """
 
-    seen: Observation
+    output: Observation
     high_watermark: int
     line: EpochLine
     last: Batch
@@ -44,7 +44,7 @@ class _Claim:
         return self.last.leader_epoch
 
 
-def _claim(view: ClusterView, seen: Observation, high_watermark: int, epoch: int) -> _Claim | None:
+def _claim(view: ClusterView, output: Observation, high_watermark: int, epoch: int) -> _Claim | None:
     """None where no captured log shows the epoch up to the high watermark, or the set in force there."""
     last = Batch(high_watermark - 1, high_watermark - 1, epoch)
     voters = view.known.in_force.voters_at(epoch, last.base_offset)
@@ -53,7 +53,7 @@ def _claim(view: ClusterView, seen: Observation, high_watermark: int, epoch: int
         return None
     following = _next_set(view, line, high_watermark)
     return _Claim(
-        seen,
+        output,
         high_watermark,
         line,
         last,
@@ -68,21 +68,21 @@ def majority_holds_high_watermark(view: ClusterView) -> Iterator[Breach]:
 
     Where the leader reached it only by counting itself, rule 24 reports it.
     """
-    for seen, high_watermark, epoch in reported_watermarks(view):
-        claim = _claim(view, seen, high_watermark, epoch)
+    for output, high_watermark, epoch in reported_watermarks(view):
+        claim = _claim(view, output, high_watermark, epoch)
         if claim is not None and _self_counted(view, claim) is not None:
             continue
         details = [
             *(_unheld(view, claim) if claim is not None else ()),
-            *_above_bound(view, seen, high_watermark, epoch),
+            *_above_bound(view, output, high_watermark, epoch),
         ]
         if details:
             sentence = (
-                f"Leader {seen.node_id} of epoch {epoch} told the high watermark {high_watermark}, "
+                f"Leader {output.node_id} of epoch {epoch} reported the high watermark {high_watermark}, "
                 f"which {details[0]}."
             )
-            evidence = f"{seen.source}; {'; '.join(details)}"
-            yield _of_output(view, 8, seen, (epoch, high_watermark), sentence, evidence)
+            evidence = f"{output.source}; {'; '.join(details)}"
+            yield _of_output(view, 8, output, (epoch, high_watermark), sentence, evidence)
     yield from _data_too_early(view)
 
 
@@ -94,29 +94,31 @@ def leader_outside_voters_is_not_counted(view: ClusterView) -> Iterator[Breach]:
     leader. A voter that was not captured may hold it. The leader of an unlawful election counted by another
     set: rule 23 reports that.
     """
-    for seen, high_watermark, epoch in reported_watermarks(view):
-        claim = _claim(view, seen, high_watermark, epoch)
+    for output, high_watermark, epoch in reported_watermarks(view):
+        claim = _claim(view, output, high_watermark, epoch)
         found = _self_counted(view, claim) if claim is not None else None
         if claim is None or found is None:
             continue
         sentence = (
-            f"Leader {seen.node_id} of epoch {epoch} counted itself for the high watermark {high_watermark}: "
-            f"it is no voter of {claim.voters.words}, and what lies below {found.detail}."
+            f"Leader {output.node_id} of epoch {epoch} counted itself for the high watermark "
+            f"{high_watermark}: it is no voter of {claim.voters.words}, and what lies below {found.detail}."
         )
-        yield _of_output(view, 24, seen, (epoch, high_watermark), sentence, f"{seen.source}; {found.detail}")
+        yield _of_output(
+            view, 24, output, (epoch, high_watermark), sentence, f"{output.source}; {found.detail}"
+        )
 
 
 def _of_output(
     view: ClusterView,
     rule: int,
-    seen: Observation,
+    output: Observation,
     identity: tuple[int, int],
     sentence: str,
     evidence: str,
 ) -> Breach:
     """A breach that a describe output shows; identity: the epoch and its high watermark."""
     epoch, high_watermark = identity
-    leader = view.replica_named(seen.node_id)
+    leader = view.replica_named(output.node_id)
     return Breach(
         of_rule(rule),
         "error",
@@ -128,7 +130,7 @@ def _of_output(
         leader_epochs=(epoch,),
         replicas=(leader,),
         captures=of_leader(view, leader, epoch),
-        observed_at=(seen.observed_from, seen.observed_to),
+        observed_at=(output.observed_from, output.observed_to),
     )
 
 
@@ -164,7 +166,7 @@ def _removed_leader(view: ClusterView, claim: _Claim) -> ReplicaKey | None:
     if not is_own or not claim.replaced or in_force.is_unlawful(claim.epoch):
         return None
     leader = in_force.leader_among(claim.replaced[0].voters, claim.epoch)
-    if leader is None or leader.key.id in voters.voters.ids or leader.key.id != claim.seen.node_id:
+    if leader is None or leader.key.id in voters.voters.ids or leader.key.id != claim.output.node_id:
         return None
     return leader.key
 
@@ -175,7 +177,7 @@ def _logs(view: ClusterView, claim: _Claim, sets: Iterable[SetInForce]) -> dict[
     logs: dict[ReplicaKey, ReplicaLog] = {}
     for voter in (voter for counted in sets for voter in counted.voters):
         replicas = view.known.holdings.replicas_of(voter)
-        lacking = bool(replicas) and all(_lacked(view, r, claim.seen, claim.last) for r in replicas)
+        lacking = bool(replicas) and all(_lacked(view, r, claim.output, claim.last) for r in replicas)
         logs[voter.key] = empty if lacking else holding
     return logs
 
@@ -200,7 +202,7 @@ def _is_decided(
 
 
 def _next_set(view: ClusterView, line: EpochLine, high_watermark: int) -> SetInForce | None:
-    """The first set that captures show the epoch's leader to have appended above a high watermark."""
+    """The first captured set that the epoch's leader appended above a high watermark."""
     for part in view.known.in_force.voter_set_ranges(line):
         voters = part.voters
         if voters is None or voters.source != "record" or voters.leader_epoch != line.leader_epoch:
@@ -223,7 +225,7 @@ def _leader_shows(view: ClusterView, claim: _Claim, leads_in: SetInForce) -> boo
     """Whether the leader was captured in its epoch after the output, with all that it had appended above."""
     leader = view.known.in_force.leader_among(leads_in.voters, claim.epoch)
     return leader is not None and any(
-        capture.captured_at >= claim.seen.observed_to
+        capture.captured_at >= claim.output.observed_to
         and capture.in_epoch == claim.epoch
         and capture.known_end == capture.runs[-1].end_offset
         and holds(capture, claim.epoch, claim.last.base_offset)
@@ -233,66 +235,67 @@ def _leader_shows(view: ClusterView, claim: _Claim, leads_in: SetInForce) -> boo
     )
 
 
-def _lacked(view: ClusterView, replica: ReplicaKey, seen: Observation, last: Batch) -> bool:
-    """Whether a replica never had the batch: a capture after the output lacks it, and none holds it."""
+def _lacked(view: ClusterView, replica: ReplicaKey, output: Observation, last: Batch) -> bool:
+    """Whether a replica never had the batch: a capture after the output lacks it, and no capture holds it."""
     held = view.known.holdings.by_epoch[last.leader_epoch].get(replica)
     if held is not None and any(first <= last.base_offset < end for first, end in held.ranges):
         return False
     captures = view.known.holdings.captures[replica]
-    count = bisect_left(captures, seen.observed_to, key=lambda capture: capture.captured_at)
+    count = bisect_left(captures, output.observed_to, key=lambda capture: capture.captured_at)
     return any(lacks(capture, last.leader_epoch, last.base_offset) for capture in captures[count:])
 
 
-def _above_bound(view: ClusterView, seen: Observation, high_watermark: int, epoch: int) -> Iterator[str]:
-    bound = view.upper_bound_at(seen.observed_to)
+def _above_bound(view: ClusterView, output: Observation, high_watermark: int, epoch: int) -> Iterator[str]:
+    bound = view.upper_bound_at(output.observed_to)
     if bound is not None and high_watermark > bound and not view.known.in_force.is_unlawful(epoch):
-        yield f"is above {bound}, which captured log ends bound it by"
+        yield f"is above {bound}, the most that captured log ends allow"
 
 
 def _data_too_early(view: ClusterView) -> Iterator[Breach]:
-    """A leader writes data once the log up to its epoch is committed; a bound below that is a breach."""
-    for told in view.known.lower_bounds:
-        if told.kind != "first_data_batch" or told.believed:
+    """A leader writes data once the log up to its epoch has committed; an upper bound below is a breach."""
+    for lower in view.known.lower_bounds:
+        if lower.kind != "first_data_batch" or lower.believed:
             continue
-        data_end = view.known.lineage.lines[told.leader_epoch].first_data_end
-        captures = view.holding(told.leader_epoch, told.offset if data_end is None else data_end - 1)
-        bound = view.upper_bound_at(min((c.captured_at for c in captures), default=told.as_of))
-        election = view.known.elections.get(told.leader_epoch)
-        if bound is not None and told.bound > bound and election is not None:
+        data_end = view.known.lineage.lines[lower.leader_epoch].first_data_end
+        captures = view.holding(lower.leader_epoch, lower.offset if data_end is None else data_end - 1)
+        bound = view.upper_bound_at(min((c.captured_at for c in captures), default=lower.as_of))
+        election = view.known.elections.get(lower.leader_epoch)
+        if bound is not None and lower.bound > bound and election is not None:
             yield Breach(
                 of_rule(8),
                 "error",
-                (told.leader_epoch, "first_data_batch"),
-                f"Leader {election.leader_id} of epoch {told.leader_epoch} wrote data before a majority can "
-                f"have held the log up to {told.bound}.",
-                f"{told.words}; captured log ends bound the high watermark by {bound}",
-                first_offset=told.offset,
-                end_offset=told.bound,
-                leader_epochs=(told.leader_epoch,),
+                (lower.leader_epoch, "first_data_batch"),
+                f"Leader {election.leader_id} of epoch {lower.leader_epoch} wrote data before a majority can "
+                f"have held the log up to {lower.bound}.",
+                f"{lower.words}; by captured log ends the high watermark was at most {bound}",
+                first_offset=lower.offset,
+                end_offset=lower.bound,
+                leader_epochs=(lower.leader_epoch,),
                 replicas=(view.replica_named(election.leader_id),),
                 captures=captures,
             )
 
 
 def high_watermark_in_epoch(view: ClusterView) -> Iterator[Breach]:
-    """Rule 9: a high watermark lies above the start of the epoch whose leader told it."""
-    for seen, high_watermark, epoch in reported_watermarks(view):
+    """Rule 9: a reported high watermark lies above the start of its leader's epoch."""
+    for output, high_watermark, epoch in reported_watermarks(view):
         election = view.known.elections.get(epoch)
         if election is None:
             continue
         leader = ReplicaLog(known_high_watermark=high_watermark)
         for found in quorum_invariants.high_watermark_is_in_epoch(leader, election.offset):
-            replica = view.replica_named(seen.node_id)
+            replica = view.replica_named(output.node_id)
             yield Breach(
                 of_rule(9),
                 "error",
                 (epoch, high_watermark),
-                f"Leader {seen.node_id} of epoch {epoch} told a high watermark too low: {found.detail}.",
-                seen.source,
+                f"Leader {output.node_id} of epoch {epoch} reported a high watermark too low: "
+                f"{found.detail}.",
+                output.source,
                 first_offset=high_watermark,
                 end_offset=election.offset + 1,
                 leader_epochs=(epoch,),
                 replicas=(replica,),
                 captures=of_leader(view, replica, epoch),
-                observed_at=(seen.observed_from, seen.observed_to),
+                observed_at=(output.observed_from, output.observed_to),
             )

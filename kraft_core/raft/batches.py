@@ -1,7 +1,7 @@
 """The batches of a log, as far as replaying needs them: bounds, epoch, size and control records.
 
-A replica appends, truncates and deletes whole batches. The list is cut into chunks so that a new state shares
-nearly all of its memory with the one before it.
+A replica appends, truncates and deletes whole batches. They are kept in chunks, so that a new state shares
+nearly all of its memory with the one before.
 """
 
 from __future__ import annotations

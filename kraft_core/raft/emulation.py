@@ -1,14 +1,15 @@
-"""What Kafka believes where that is not what its log says: the stale voter set.
+"""The stale voter set: where Kafka uses another voter set than its log has.
 
 Kafka keeps voter sets and kraft.version in memory and reads on from `next_offset`
-(KRaftControlRecordStateMachine, since 3.9). Three things make it believe in another set than its log holds:
+(KRaftControlRecordStateMachine, since 3.9). Three things make it use another set than its log has:
 - Truncating the log from E to T drops the entries at and above T, but leaves `next_offset` at E. Records that
   arrive at T <= V < E are never read.
 - A fetched snapshot that ends at or below `next_offset` is never read, and no entry is dropped for it.
 - Writing a snapshot that ends at X forgets all entries before a VotersRecord at X itself; a truncation to X
   then leaves none, and the static set, or nobody, is in force.
-The replica leads, grants and counts majorities by that set, and writes it into its snapshots. A restart mends
-it, unless a snapshot carries it. Kraftlake computes by the log (`voters_of_log`); this names the fault.
+The replica leads, grants and counts majorities by that set, and writes it into its snapshots. A restart fixes
+it, unless a snapshot carries it. Kraftlake computes by the log (`voters_of_log`); this module emulates the
+fault.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from kraft_core.raft.voters import VoterHistory, VoterSet
 
 @dataclass(frozen=True, slots=True)
 class ControlReader:
-    """Kafka's reader of control records: what it has read, and where it reads on.
+    """Kafka's reader of control records: what it has read, and where it continues.
 
-    `rewinds` is a Kafka without the fault: truncation takes `next_offset` back too.
+    `rewinds` is a Kafka without the fault: truncation moves `next_offset` back, too.
     """
 
     controls: Controls
@@ -42,10 +43,10 @@ class EmulatedReplica:
 
 
 class ControlReaderError(ValueError):
-    """Kafka's reader met a control record at or below one that it remembers, and the process ends.
+    """Kafka's reader found a control record at or below one that it has already read, and the process ends.
 
-    It happens where a fetched snapshot cut the log without the reader forgetting what lay above. `replica` is
-    the log, and how far the reader had come.
+    It happens after a fetched snapshot truncated the log and the reader kept what lay above. `replica` is the
+    log, and how far the reader had come.
     """
 
     def __init__(self, detail: str, replica: EmulatedReplica) -> None:
@@ -60,9 +61,9 @@ def start(log: ReplicaLog, *, rewinds: bool = False) -> EmulatedReplica:
 
 
 def emulate(replica: EmulatedReplica, operation: Operation) -> EmulatedReplica:
-    """The log and Kafka's reading of it after one operation. Raises RefusedError as replay.step does.
+    """The log and Kafka's reading of it after one operation.
 
-    Raises ControlReaderError where the running Kafka ends.
+    Raises OperationRefusedError as replay.step does, ControlReaderError where the running Kafka ends.
     """
     log = step(replica.log, operation)
     if isinstance(operation, Restart):
@@ -81,7 +82,7 @@ def voters_kafka_would_use(replica: EmulatedReplica) -> VoterSet | None:
 
 
 def is_stale(replica: EmulatedReplica) -> bool:
-    """Whether Kafka goes by another voter set than its log says."""
+    """Whether Kafka uses another voter set than its log has."""
     return voters_kafka_would_use(replica) != voters_of_log(replica.log)
 
 

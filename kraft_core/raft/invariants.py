@@ -1,8 +1,7 @@
 """KRaft's rules that one replica's log can keep or break, one function a rule.
 
-Every function takes engine values and yields a Violation for each breach; rules.RULES says what each number
-demands and where that is written. Rules between replicas, and from one state to the next, are in
-quorum_invariants.
+Every function takes engine values and yields a Violation for each breach; rules.RULES has what each number
+demands and its source. Rules between replicas, and from one state to the next, are in quorum_invariants.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def epoch_cache_matches_batches(log: ReplicaLog) -> Iterator[Violation]:
 
 
 def epochs_begin_with_leader_change(log: ReplicaLog) -> Iterator[Violation]:
-    """Rule 11. Of a log that begins above 0, the first batch may lie anywhere in its epoch."""
+    """Rule 11. The first batch of a log that begins above 0 may lie anywhere in its epoch."""
     epoch = log.batches.first.leader_epoch if log.batches.first and log.batches.first.base_offset else 0
     for batch in log.batches:
         if batch.leader_epoch != epoch and leader_change_of(batch) is None:
@@ -102,15 +101,15 @@ def kraft_version_never_falls(log: ReplicaLog) -> Iterator[Violation]:
 
 
 def kafka_goes_by_its_log(replica: EmulatedReplica) -> Iterator[Violation]:
-    """Rule 16, a verdict on the emulated Kafka: no capture shows what a process believes."""
+    """Rule 16, a verdict on the emulated Kafka: no capture shows what a process holds in memory."""
     used, written = voters_kafka_would_use(replica), voters_of_log(replica.log)
     if used != written:
-        detail = f"goes by {_names(used)} where its log says {_names(written)}"
+        detail = f"uses {_names(used)} where its log has {_names(written)}"
         yield Violation(16, replica.log.end_offset, replica.log.epochs.last_epoch or 0, detail)
 
 
 def snapshots_carry_the_log(log: ReplicaLog) -> Iterator[Violation]:
-    """Rule 17, for snapshots whose end the log still tells the voters or the version of."""
+    """Rule 17, for snapshots below whose end the log still has the voters or the kraft.version."""
     for snapshot in log.snapshots:
         below = [
             record.value for _, record, _ in _control_records(log) if record.offset < snapshot.end_offset
@@ -130,7 +129,7 @@ def snapshots_carry_the_log(log: ReplicaLog) -> Iterator[Violation]:
 
 
 def snapshots_are_aligned(log: ReplicaLog) -> Iterator[Violation]:
-    """Rule 18; alignment only with kraft.version 1, for earlier Kafkas did not see to it."""
+    """Rule 18; alignment only with kraft.version 1: earlier releases did not ensure it."""
     for snapshot in log.snapshots:
         if (
             snapshot.end_offset > max(log.high_watermark, log.start_offset)
@@ -156,8 +155,8 @@ def starts_under_a_snapshot(log: ReplicaLog) -> Iterator[Violation]:
 def removed_leader_changes_no_more(log: ReplicaLog) -> Iterator[Violation]:
     """Rule 20: its removal commits before another change is allowed, and then it resigns.
 
-    Kafka 4.3.1 breaks it without further harm: it resigns only while the request to remove it is pending, so
-    one that timed out before the commit leaves the removed leader leading (RemoveVoterHandler).
+    Kafka 4.3.1 breaks it without further harm: a leader resigns only while the request to remove it is
+    pending, so one that timed out before the commit leaves the removed leader leading (RemoveVoterHandler).
     """
     leader: ReplicaKey | None = None
     removed_at: int | None = None
@@ -221,7 +220,7 @@ def leader_key(change: LeaderChange, voters: VoterSet | None) -> ReplicaKey | No
 def _control_records(log: ReplicaLog) -> Iterator[tuple[Batch, ControlRecord, VoterSet | None]]:
     """Each control record with its batch and the voter set in force just below it, None where not known.
 
-    Records outweigh snapshots, which a stale replica may have written.
+    Records take precedence over snapshots, which a stale replica may have written.
     """
     written: VoterSet | None = None
     for batch in log.batches:

@@ -153,7 +153,7 @@ class ReplicaLog:
         if oldest and end == EpochEnd(oldest.end_offset, leader_epoch):
             return (
                 oldest.id
-            )  # nothing of that epoch is left in the log: the snapshot says which epoch ended there
+            )  # nothing of that epoch is left in the log: the snapshot has the epoch that ended there
         return end
 
     def validate(self, offset: int, leader_epoch: int) -> tuple[Validity, EpochEnd]:

@@ -1,7 +1,7 @@
 """KRaft's rules that bind several replicas, or a replica's state to its next one.
 
-Numbers as in rules.RULES. `Committed` is what somebody knows to be committed: a log and how far. It says
-nothing of other logs' batches at the same offsets.
+Numbers as in rules.RULES. `Committed` is what a replica considers committed: a log and an end offset. It
+implies nothing for other logs' batches at the same offsets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Logs = Mapping[ReplicaKey, ReplicaLog]
 
 
 def one_leader_an_epoch(logs: Logs) -> Iterator[Violation]:
-    """Rule 1, of what logs say."""
+    """Rule 1, by the LEADER_CHANGE records of logs."""
     return leaders_agree(
         (batch.leader_epoch, batch.base_offset, change.leader_id)
         for log in logs.values()
@@ -42,7 +42,7 @@ def one_leader_an_epoch(logs: Logs) -> Iterator[Violation]:
 
 
 def leaders_agree(claims: Iterable[tuple[int, int, int]]) -> Iterator[Violation]:
-    """Rule 1, of any claims that an epoch is led by somebody: (leader epoch, offset, leader id)."""
+    """Rule 1, by any claims of who leads an epoch: (leader epoch, offset, leader id)."""
     leaders: dict[int, int] = {}
     for leader_epoch, offset, leader_id in claims:
         if leaders.setdefault(leader_epoch, leader_id) != leader_id:
@@ -75,7 +75,7 @@ def committed_agree(committed: Mapping[ReplicaKey, Committed]) -> Iterator[Viola
 
 
 def committed_stay(before: ReplicaLog, after: ReplicaLog, committed: Committed) -> Iterator[Violation]:
-    """Rule 5, over one operation: what was committed is still there, or under the log's start."""
+    """Rule 5, over one operation: what was committed is still there, or below the log's start."""
     if (before.start_offset, before.end_offset) == (after.start_offset, after.end_offset):
         return
     for batch in committed:
@@ -106,7 +106,7 @@ def majority_holds(logs: Logs, committed: Committed, sets: tuple[VoterSet, ...])
         return
     holders = _holders(logs, last)
     if not any(_counted(voters, holders) >= voters.majority for voters in sets):
-        detail = f"is called committed and held by {[key.id for key in holders]} alone"
+        detail = f"can have been stored by {[key.id for key in holders]} only"
         yield Violation(8, last.base_offset, last.leader_epoch, detail)
 
 
@@ -124,7 +124,7 @@ def leader_outside_voters_is_not_counted(
     for voters in sets:
         if voters.voter_for(leader) is None and _counted(voters, holders) + 1 >= voters.majority:
             holding = [key.id for key in holders if voters.voter_for(key) is not None]
-            detail = f"is held by at most {holding} of {list(voters.ids)}, no majority without it"
+            detail = f"can have been stored by {holding} of {list(voters.ids)} only, no majority without it"
             yield Violation(24, last.base_offset, last.leader_epoch, detail)
             return
 

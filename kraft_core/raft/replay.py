@@ -1,8 +1,8 @@
 """The log state machine: a log and an operation in, the log after it out.
 
-Operations are those of Kafka's RaftLog. An operation that Kafka refuses raises `RefusedError`; the log that
-was passed in is still the log. Sources: KIP-595 (append, truncate), KIP-630 (snapshots), Kafka's KafkaRaftLog
-and UnifiedLog for limits and for what a restart finds.
+Operations are those of Kafka's RaftLog. An operation that Kafka refuses raises OperationRefusedError; the log
+that was passed in is unchanged. Sources: KIP-595 (append, truncate), KIP-630 (snapshots), Kafka's
+KafkaRaftLog and UnifiedLog for limits and for what a restart finds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BeginEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Resign:
-    """The leader gives up its epoch; it no longer knows a high watermark until a leader tells it one."""
+    """The leader gives up its epoch; its high watermark is unknown until it learns one from a leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ Operation = (
 
 
 def step(log: ReplicaLog, operation: Operation) -> ReplicaLog:
-    """The log after one operation. Raises RefusedError where Kafka throws."""
+    """The log after one operation. Raises OperationRefusedError where Kafka throws."""
     match operation:
         case AppendAsLeader():
             return _append(log, operation.batches)

@@ -21,8 +21,8 @@ def test_a_lost_change() -> None:
     assert (kept.leader_epoch, kept.leader_id, kept.status) == (3, 2, "committed")
     assert [(held.node_id, held.still_held) for held in kept.held_by] == [(n, True) for n in (1, 2, 3, 4)]
     assert told.words[0] == "Offset 355 of epoch 1 was written by leader 1."
-    assert told.words[1].startswith("Held once, and no more in the newest capture, by 1@")
-    assert told.words[2].startswith("It is truncated, epoch 3 took its place: a committed batch of epoch 3")
+    assert told.words[1].startswith("Held earlier, but not in the newest capture, by 1@")
+    assert told.words[2].startswith("It is truncated, replaced by epoch 3: a committed batch of epoch 3")
 
 
 def test_the_same_offset_while_nothing_was_decided() -> None:
@@ -44,7 +44,7 @@ def test_what_lies_beyond_and_below() -> None:
     assert beyond.words == ("No captured log holds offset 9000; the furthest ends at 5453.",)
     below = of("static-upgrade", 100)
     assert [name.split("@")[0] for name in below.in_checkpoints] == ["4"]
-    assert below.words[-1].endswith("begin above it: there it is in a checkpoint only.")
+    assert below.words[-1].endswith("begin above it: they have it in a checkpoint only.")
 
 
 def test_nobody_knows_the_leader() -> None:

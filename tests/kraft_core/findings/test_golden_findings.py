@@ -79,8 +79,8 @@ def test_the_findings_tell_the_whole_story_of_the_split() -> None:
     assert election.sentence == (
         "Leader 1 of epoch 4 was elected unlawfully: its LEADER_CHANGE at 5006 names the voters [1, 2, 3] "
         "where the log has [1, 2, 3, 4, 5] and was granted by [1, 3] of [1, 2, 3, 4, 5], which is no "
-        "majority. It went by {1,2,3} (VotersRecord 2/e1): it never applied the VotersRecords 148/e3, "
-        "150/e3, since its log was truncated from 1741 to 129 by epoch 3."
+        "majority. It used {1,2,3} (VotersRecord 2/e1): it never applied the VotersRecords 148/e3, "
+        "150/e3 after its log was truncated from 1741 to 129 by epoch 3."
     )
     stale = one("all of stale-split", 16)
     assert (stale.severity, stale.first_offset, stale.end_offset) == ("warning", 148, 151)
@@ -91,7 +91,7 @@ def test_the_findings_tell_the_whole_story_of_the_split() -> None:
         f"{NODE_1}, leader of epoch 4 by the older set {{1,2,3}}, acknowledged at least offsets 5006 to "
         "5224; by its log's set {1,2,3,4,5} none of it was ever committed: the history of epoch 5 won."
     )
-    assert "emulation: what that leader believed, no breach by the log" in lost.evidence
+    assert "emulation: what that leader considered committed, no breach by the log" in lost.evidence
     assert "leader 4 of epoch 5 lacked them (rule 7)" in lost.evidence
     assert f"{NODE_1}, {NODE_3} held and lost them (rule 5)" in lost.evidence
     fall = one("all of stale-split", 6)
@@ -129,7 +129,7 @@ def test_two_captures_foretell_the_split() -> None:
     assert (finding.rule, finding.severity, finding.replicas) == (16, "warning", (NODE_1,))
     assert finding.sentence == (
         f"{NODE_1} truncated its log from 1741 to 129: unless it was restarted since, Kafka never reads the "
-        "VotersRecords at 148, 150 and goes by the older set {1,2,3}, not by its log's {1,2,3,4,5}."
+        "VotersRecords at 148, 150 and uses the older set {1,2,3} instead of its log's {1,2,3,4,5}."
     )
     assert not finding.resolved
 

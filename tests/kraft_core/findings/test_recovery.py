@@ -114,4 +114,4 @@ def test_a_log_whose_end_cannot_be_read_does_not_count() -> None:
 def test_nothing_captured_gives_no_advice() -> None:
     advice = recovery_advice(conclude(Story().facts()))
     assert (advice.is_safe, advice.best, advice.others, advice.as_of) == (False, (), (), None)
-    assert advice.why == "no voter set is in sight: committed records may be missing"
+    assert advice.why == "no voter set is known: committed records may be missing"

@@ -147,7 +147,7 @@ def test_a_stale_kafka_breaks_rule_16() -> None:
     (violation,) = one.kafka_goes_by_its_log(replica)
     assert (violation.rule, violation.detail) == (
         16,
-        "goes by (1, A), (2, B), (3, C) where its log says (1, A), (2, B)",
+        "uses (1, A), (2, B), (3, C) where its log has (1, A), (2, B)",
     )
 
 
