@@ -119,7 +119,7 @@ def _named_finding(args: argparse.Namespace) -> Row:
 
 
 def note(lake: Path, row: Row, reason: str) -> int:
-    """Keep an acknowledgement, and put the finding in the state that deriving it again will give it."""
+    """Store an acknowledgement, and give the finding the state that the next derivation gives it."""
     acknowledgement = {
         "cluster_id": row["cluster_id"],
         "finding_id": row["finding_id"],

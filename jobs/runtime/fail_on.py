@@ -1,6 +1,6 @@
-"""Whether findings make a job fail: an old error that somebody was told of must not page forever.
+"""Whether findings make a job fail: an error that was reported before must not page forever.
 
-Asked of the tables by delta-rs, so that a run with nothing new can answer it too.
+Read from the tables by delta-rs, without Spark, so that a run without new captures can decide it, too.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCheck:
-    """fails: whether the job does. reported: errors told for the first time, as (cluster, finding)."""
+    """fails: whether the job does. reported: errors reported for the first time, as (cluster, finding)."""
 
     fails: bool
     reported: tuple[tuple[str, str], ...]
 
 
 def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> ErrorCheck:
-    """What the errors of the clusters mean, but acknowledged ones. A run never to fail reports nothing."""
+    """Whether the clusters' errors, without acknowledged ones, fail the job; `never` reports nothing."""
     if fail_on == "never":
         return ErrorCheck(False, ())
     from transforms.lake.delta_rs import rows_with
@@ -55,5 +55,5 @@ def known(lake: Path) -> set[tuple[str, str]]:
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import RUNS
 
-    told = rows_with(lake, RUNS, ["reported_findings"])
-    return {(f["cluster_id"], f["finding_id"]) for row in told for f in row["reported_findings"] or ()}
+    rows = rows_with(lake, RUNS, ["reported_findings"])
+    return {(f["cluster_id"], f["finding_id"]) for row in rows for f in row["reported_findings"] or ()}

@@ -1,4 +1,4 @@
-"""How findings and recovery advice are told, to people and as JSON."""
+"""Findings and recovery advice as text and as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INDENT = "    "
 
 
 def finding_lines(row: Mapping[str, Any]) -> Iterator[str]:
-    """A finding for people: what it is and its id, what is wrong, where, and what shows it."""
+    """A finding as text: its id and rule, what is wrong, where, and the evidence."""
     state = row["state"] if row["reason"] is None else f"{row['state']}: {row['reason']}"
     yield f"{row['severity'].upper()}  {row['finding_id']}  rule {row['rule']} {row['name']}  ({state})"
     yield from wrapped(row["sentence"])
@@ -50,17 +50,17 @@ def as_json(value: Any) -> Any:
 
 
 def named(what: str, each: Sequence[Any]) -> str:
-    """One or several, by name."""
+    """\"replica 1\" or \"replicas 1, 2\"."""
     return f"{what}{'' if len(each) == 1 else 's'} {', '.join(map(str, each))}"
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things, in words."""
+    """\"1 finding\" or \"2 findings\"."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def recovery_lines(row: Mapping[str, Any]) -> Iterator[str]:
-    """The advice for one cluster (a row of recoveries): which choice, is it safe, what would others lose."""
+    """The advice for one cluster (a row of recoveries): the choice, its safety, what others would lose."""
     yield recovery_headline(row)
     yield from wrapped(row["why"])
     for nth, candidate in enumerate([*row["best"], *row["others"]]):
@@ -83,7 +83,7 @@ def recovery_lines(row: Mapping[str, Any]) -> Iterator[str]:
 def recovery_headline(row: Mapping[str, Any]) -> str:
     """The advice in one line."""
     if not row["best"]:
-        return f"recovery of {row['cluster_id']}: nothing was captured that it could start from"
+        return f"recovery of {row['cluster_id']}: no captured replica to start from"
     best = row["best"][0]
     nodes = named("node", [candidate["node_id"] for candidate in row["best"]])
     have = "has" if len(row["best"]) == 1 else "have"

@@ -1,5 +1,6 @@
-"""Before acting on a quorum: what Kafka would answer, whether the change commits, on whom commits would hang.
+"""Before a change to a quorum: what Kafka would answer, whether it commits, which voters it depends on.
 
-The captures say where each replica stands (standing.py); the protocol engine is asked what follows
-(engine.py); what several states of the quorum explain differently is not known from these captures.
+The captures show where each replica stands (captured_quorum.py); the protocol engine computes what follows
+(engine.py). If the states of the quorum that the captures allow lead to different answers, the answer is not
+known.
 """

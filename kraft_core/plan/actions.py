@@ -1,4 +1,4 @@
-"""What an operator may be about to do. A directory id may be left out where the captures name just one."""
+"""The actions of an operator. A directory id may be left out if the captures show just one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where a quorum stood when it was captured: who led, what its log ended with, who kept up.
 
-The newest capture of each replica counts. A replica captured long before or after the leader's capture may
-have moved since, so nothing is said of it now.
+The newest capture of each replica counts. The state of a replica that was captured long before or after the
+leader is not known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kraft_core.protocol.replica import ReplicaConfig
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter
 
-# A capture this far from the leader's (ms) says where a replica was, not where it is.
+# A capture further from the leader's (ms) shows where a replica was, not where it is.
 SAME_MOMENT_MS = 60_000
 FETCH_TIMEOUT_MS = ReplicaConfig().fetch_timeout
 
@@ -35,7 +35,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A replica as captured. lag_ms: by append times of the leader's clock; None where nothing is known."""
+    """A replica as captured. lag_ms: by append times of the leader's clock; None if unknown."""
 
     key: ReplicaKey
     is_voter: bool
@@ -51,9 +51,9 @@ class Member:
 class CapturedQuorum:
     """What the captures show of a quorum at `as_of` (ms): its last epoch and the log of that epoch's leader.
 
-    leader: None where the last epoch seen has no leader yet. log_end: of the longest captured log of its
-    epoch. log_epochs: where each epoch begins in it. voters: in force at its end, None if not in sight; so
-    kraft_version. epoch_start: offset of the LEADER_CHANGE.
+    leader: None if the last epoch has no leader yet. log_end: of the longest captured log of its epoch.
+    log_epochs: where each epoch begins in it. voters, kraft_version: in force at its end, None if unknown.
+    epoch_start: offset of the LEADER_CHANGE.
     """
 
     known: Conclusions
@@ -144,7 +144,7 @@ def _leader_id(known: Conclusions, newest: Iterable[Capture], epoch: int) -> int
 def _leader_key(
     in_force: InForce, voters: SetInForce | None, newest: Iterable[Capture], leader_id: int, epoch: int
 ) -> ReplicaKey:
-    """The leader with its directory id, where the voter set or just one capture tells it."""
+    """The leader, with its directory id if the voter set or a single capture shows it."""
     entry = in_force.leader_among(voters.voters, epoch) if voters else None
     if entry is not None and entry.key.directory_id is not None:
         return entry.key
@@ -174,7 +174,7 @@ def _with_members(quorum: CapturedQuorum, newest: Iterable[Capture], source: Cap
 
 
 def _without_replaced(members: tuple[Member, ...]) -> tuple[Member, ...]:
-    """A directory whose id was captured later under another one is gone: it neither leads nor keeps up."""
+    """A directory whose node was captured later with another one is gone: it neither leads nor keeps up."""
     newest: dict[int, int] = {}
     for member in members:
         newest[member.key.id] = max(newest.get(member.key.id, 0), member.captured_at or 0)
@@ -199,7 +199,7 @@ def _member(
 
 
 def _lag_ms(capture: Capture, source: Capture) -> int:
-    """How far its last batch is behind what the leader had appended by the time of its capture."""
+    """How far its last batch is behind what the leader had appended by the time of the capture."""
     if not capture.runs:
         return max(0, capture.captured_at - source.runs[-1].first_appended_at)
     until = min(source.runs[-1].last_appended_at, capture.captured_at)
@@ -216,7 +216,10 @@ def _standing(quorum: CapturedQuorum, capture: Capture, lag: int | None, lag_ms:
     if capture.known_end is None or lag is None:
         return Standing.NOT_KNOWN, "its log end cannot be read"
     if _has_diverged(quorum, capture):
-        return Standing.DIVERGED, f"holds a tail of epoch {capture.runs[-1].leader_epoch} that is cut off"
+        return (
+            Standing.DIVERGED,
+            f"holds a tail of epoch {capture.runs[-1].leader_epoch} that will be truncated",
+        )
     in_epoch = capture.in_epoch
     if lag and lag_ms > FETCH_TIMEOUT_MS:
         return Standing.BEHIND, f"lacks the last {_records(lag)}, for {lag_ms / 1000:.1f} s or more"
@@ -233,7 +236,7 @@ def _records(count: int) -> str:
 
 
 def _has_diverged(quorum: CapturedQuorum, capture: Capture) -> bool:
-    """Whether its last batch lies above where the leader's log left that epoch."""
+    """Whether its last batch lies above the end of that epoch in the leader's log."""
     if not capture.runs:
         return False
     last = capture.runs[-1]

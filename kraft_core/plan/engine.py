@@ -1,8 +1,8 @@
-"""The captured quorum as replicas of the protocol engine, to be asked what would happen.
+"""The captured quorum as replicas of the protocol engine, which computes what would happen.
 
-What captures do not tell is assumed once at its least (a replica that was not captured is gone) and once at
-its most (it holds the leader's whole log): only where both answer alike is the answer known. A follower's
-captured log end counts as fetched: its next Fetch, at most half a second later, tells the leader.
+What captures do not show is assumed once at its least (a replica that was not captured is gone) and once at
+its most (it holds the leader's whole log): the answer is known only if both agree. A follower's captured log
+end counts as fetched: its next Fetch, at most half a second later, reports it to the leader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kraft_core.raft.watermark import begin_leading, follower_fetched, leader_re
 
 ADMIN = -1
 NEVER = 1 << 62
-# An address that no capture tells.
+# An address that no capture shows.
 UNKNOWN_ENDPOINT = Endpoint("CONTROLLER", "", 0)
 # Ticks from the fetch timeout to the end of an election: pre-vote, vote, and what they need to settle.
 _ROUNDS = 4
@@ -64,7 +64,7 @@ class QuorumAnswer:
 
 
 def worlds(quorum: CapturedQuorum) -> tuple[World, World] | None:
-    """The quorum at its least and at its most; None where its leader or voters are not in sight."""
+    """The quorum at its least and at its most; None if its leader or voters are unknown."""
     voters = quorum.voters
     if quorum.leader is None or voters is None or quorum.kraft_version is None or quorum.epoch_start is None:
         return None
@@ -73,15 +73,15 @@ def worlds(quorum: CapturedQuorum) -> tuple[World, World] | None:
         member.key for member in quorum.members if member.is_voter and member.standing is Standing.NOT_KNOWN
     )
     return (
-        World(quorum, _leader(quorum, quorum.leader, least, told=False), least),
-        World(quorum, _leader(quorum, quorum.leader, least | unknown, told=True), least | unknown),
+        World(quorum, _leader(quorum, quorum.leader, least, reported=False), least),
+        World(quorum, _leader(quorum, quorum.leader, least | unknown, reported=True), least | unknown),
     )
 
 
 def _leader(
-    quorum: CapturedQuorum, key: ReplicaKey, fetching: frozenset[ReplicaKey], *, told: bool
+    quorum: CapturedQuorum, key: ReplicaKey, fetching: frozenset[ReplicaKey], *, reported: bool
 ) -> Replica:
-    """The leader, its followers' log ends as captured. told: voters have told it their directory ids."""
+    """The leader, its followers' log ends as captured. reported: voters have sent it their directory ids."""
     assert quorum.voters is not None
     assert quorum.epoch_start is not None
     voters = quorum.voters.voters
@@ -105,7 +105,7 @@ def _leader(
         NEVER,
         NEVER,
         fetch_times=tuple(times),
-        volatile_voters=_told_voters(quorum, told=told) if quorum.kraft_version == 0 else None,
+        volatile_voters=_reported_voters(quorum, reported=reported) if quorum.kraft_version == 0 else None,
     )
     return _replica(quorum, key, quorum.log_end, quorum.log_epochs, watermark, state)
 
@@ -132,11 +132,11 @@ def _proven_watermark(quorum: CapturedQuorum) -> int | None:
     return max(bounds, default=None)
 
 
-def _told_voters(quorum: CapturedQuorum, *, told: bool) -> VoterSet:
-    """With kraft.version 0: the static set with what its voters told the leader, kept in memory alone.
+def _reported_voters(quorum: CapturedQuorum, *, reported: bool) -> VoterSet:
+    """With kraft.version 0: the static set with what its voters sent to the leader, kept in memory only.
 
-    A voter tells its directory id within three fetch timeouts, if its software knows the request; that it
-    does shows in its registration.
+    A voter sends its directory id within three fetch timeouts, if its software knows UpdateRaftVoter; its
+    registration shows whether it does.
     """
     assert quorum.voters is not None
     entries: list[Voter] = []
@@ -144,7 +144,7 @@ def _told_voters(quorum: CapturedQuorum, *, told: bool) -> VoterSet:
         registered = quorum.registration(voter.key.id)
         captured = [m.key for m in quorum.members_of(voter.key.id) if m.key.directory_id is not None]
         versions = registered.kraft_versions if registered else None
-        if versions is None or not (captured or told):
+        if versions is None or not (captured or reported):
             entries.append(voter)
             continue
         directory = captured[-1].directory_id if captured else f"(directory of {voter.key.id})"
@@ -176,7 +176,7 @@ def _replica(
 
 
 def _controls(quorum: CapturedQuorum, log_end: int, epochs: EpochCache) -> Controls:
-    """What the log puts in force at its end; an empty log knows nothing."""
+    """What the log puts in force at its end; nothing if it is empty."""
     if epochs.last_epoch is None:
         return Controls(VoterHistory())
     voters = quorum.known.in_force.voters_at(epochs.last_epoch, log_end - 1)
@@ -191,9 +191,9 @@ def _controls(quorum: CapturedQuorum, log_end: int, epochs: EpochCache) -> Contr
 
 
 def ask(world: World, request: Request) -> QuorumAnswer:
-    """What the leader answers. One that is to add a voter hears at once that it speaks kraft.version 0 and 1.
+    """What the leader answers. A voter to be added replies at once that it supports kraft.version 0 and 1.
 
-    The request is accepted where nothing is answered yet: then the VotersRecord waits for its commit.
+    The request is accepted if there is no answer yet: then the VotersRecord waits for its commit.
     """
     leader = world.leader
     done = step(leader, Received(RaftMessage(ADMIN, leader.key.id, 0, request)))
@@ -221,7 +221,7 @@ def write(world: World) -> World:
 
 
 def fetch_all(world: World, without: ReplicaKey | None = None) -> World:
-    """Every replica that fetches has come to the log end and said so, but one."""
+    """Every replica that fetches, but one, has reached the log end and reported it."""
     leader = world.leader
     for key in sorted(world.fetching - {without}, key=lambda key: (key.id, key.directory_id or "")):
         if key.id == leader.key.id or not isinstance(leader.state, Leader):
@@ -235,7 +235,7 @@ def fetch_all(world: World, without: ReplicaKey | None = None) -> World:
 
 
 def commits(world: World, without: ReplicaKey | None = None) -> bool:
-    """Whether the log as it is now commits to its end by those that fetch."""
+    """Whether the log commits up to its end by the replicas that fetch."""
     after = fetch_all(world, without).leader
     if isinstance(after.state, Resigned):
         return True  # a leader whose own removal has committed
@@ -244,7 +244,7 @@ def commits(world: World, without: ReplicaKey | None = None) -> bool:
 
 
 def hangs_on(world: World) -> tuple[ReplicaKey, ...]:
-    """The voters without any one of which nothing commits; nobody where nothing commits anyway."""
+    """The voters on each of which every commit depends; none if nothing commits anyway."""
     if not commits(world):
         return ()
     voters = [key for key in world.fetching if world.leader.voters.voter_for(key) is not None]
@@ -258,7 +258,7 @@ def hangs_on(world: World) -> tuple[ReplicaKey, ...]:
 
 
 def lose(world: World, node_ids: Iterable[int]) -> World | None:
-    """The quorum once these nodes are gone; None where those left elect nobody."""
+    """The quorum without these nodes; None if the others elect no leader."""
     gone = frozenset(node_ids)
     fetching = frozenset(key for key in world.fetching if key.id not in gone)
     if world.leader.key.id not in gone:
@@ -267,7 +267,7 @@ def lose(world: World, node_ids: Iterable[int]) -> World | None:
 
 
 def elect(world: World) -> World | None:
-    """The quorum under the first voter that the others elect, the furthest on first."""
+    """The quorum under the first voter that the others elect, tried by log end, the highest first."""
     ends = {member.key: member.end_offset or 0 for member in world.quorum.members}
     for key in sorted(world.fetching, key=lambda key: (-ends.get(key, 0), key.id)):
         elected = _elected(world, key)
@@ -278,7 +278,7 @@ def elect(world: World) -> World | None:
 
 
 def _elected(world: World, nominee: ReplicaKey) -> Replica | None:
-    """The nominee as leader, if its fetch timeout passes first and the others answer as the engine does."""
+    """The nominee as leader, if its fetch timeout passes first; None if the others do not elect it."""
     replicas = {key.id: _survivor(world, key) for key in world.fetching}
     now = world.quorum.as_of
     for _ in range(_ROUNDS):
@@ -328,7 +328,7 @@ def _survivor(world: World, key: ReplicaKey) -> Replica:
 
 
 def joining(world: World, key: ReplicaKey, *, fetches: bool) -> World:
-    """A replica that had the whole log once and fetched lately; `fetches`: and goes on doing so."""
+    """With a replica that had the whole log once and fetched lately; `fetches`: and continues to."""
     state = world.leader.state
     if not isinstance(state, Leader):
         return world
@@ -339,7 +339,7 @@ def joining(world: World, key: ReplicaKey, *, fetches: bool) -> World:
 
 
 def side_words(world: World) -> str:
-    """Who of the voters keeps up, and how many it takes."""
+    """Which voters keep up, and how many are needed."""
     voters = world.leader.voters
     up = sorted(
         voter.key.id

@@ -1,4 +1,4 @@
-"""The plan of one action on one captured quorum, whole."""
+"""The plan of one action on one captured quorum: verdict, risks and steps."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class Plan:
 
 
 def plan(quorum: CapturedQuorum, action: Action) -> Plan:
-    """What would happen, what to mind and what to do."""
+    """What would happen, what to know before and what to do."""
     judged = judge(quorum, action)
     return Plan(quorum, action, judged, risks(quorum, action, judged), steps(quorum, action, judged.verdict))

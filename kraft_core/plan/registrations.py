@@ -1,4 +1,4 @@
-"""What controllers registered in the log: their endpoints, and the kraft.versions their software speaks.
+"""What controllers registered in the log: their endpoints, and the kraft.versions their software supports.
 
 RegisterControllerRecord (KIP-919) is data, not control: it is read from captured files here, where no lake
 has it decoded. Only batches in which its frame can begin are decoded.

@@ -1,8 +1,8 @@
-"""The steps of an action with Kafka's own commands: the scenarios of KIP-853 as Kafka's code wants them.
+"""The steps of an action with Kafka's own commands: the scenarios of KIP-853 as Kafka implements them.
 
 Disk failure: Kafka knows voters by id when one is added, so the old directory is removed first (the KIP adds
 first; the answer would be DUPLICATE_VOTER). Node failure: the new node is added, then the old one removed.
-Changed endpoints: the voter tells them itself after its restart (UpdateRaftVoter).
+Changed endpoints: the voter reports them itself after its restart (UpdateRaftVoter).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUORUM_TOOL = "bin/kafka-metadata-quorum.sh"
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """What to do, with which command (None: by hand), and what to see before going on."""
+    """What to do, with which command (None: by hand), and what to check before the next step."""
 
     what: str
     command: str | None = None
@@ -29,7 +29,7 @@ class PlanStep:
 
 
 def steps(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> tuple[PlanStep, ...]:
-    """What is left to do of an action, as of the captures; where Kafka refuses, what to do first."""
+    """The remaining steps of an action, as of the captures; if Kafka refuses, what to do first."""
     if verdict.name == "refused":
         return tuple(_first(quorum, action, verdict))
     match action:
@@ -55,7 +55,7 @@ def _add(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> Iter
 
 
 def _first(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> Iterator[PlanStep]:
-    """What a refusal asks for; nothing where the action itself is wrong."""
+    """What to do about a refusal; nothing if the action itself is invalid."""
     if verdict.error is ErrorCode.REQUEST_TIMED_OUT:
         behind = ", ".join(str(member.key.id) for member in lagging(quorum))
         who = f"bring back {behind}, so that" if behind else "wait until"
@@ -181,7 +181,7 @@ def _look(quorum: CapturedQuorum, what: str, expect: str, *without: int) -> Plan
 
 
 def config(node_id: int) -> str:
-    """How the plan calls a controller's configuration file."""
+    """The name of a controller's configuration file in the plan."""
     return f"controller-{node_id}.properties"
 
 
@@ -190,7 +190,7 @@ def listener(end: Endpoint) -> str:
 
 
 def _boot(quorum: CapturedQuorum, *without: int) -> str:
-    """The voters that keep up, but those that the action is about."""
+    """The voters that keep up, without those that the action changes."""
     fine = (Standing.LEADER, Standing.KEEPS_UP)
     ids = [m.key.id for m in quorum.members if m.is_voter and m.standing in fine and m.key.id not in without]
     ends = [end for node_id in ids for end in quorum.endpoints_of(node_id)[:1]]

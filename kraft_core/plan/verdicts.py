@@ -1,7 +1,7 @@
 """The plan of an action: its verdict, the quorum before and after, and what the captures leave open.
 
-safe: Kafka takes it, it commits by the replicas that keep up, and so does what follows. unsafe: Kafka takes
-it, but then nothing commits until more replicas come back. refused: Kafka says no, and with which error.
+safe: Kafka accepts it, it commits by the replicas that keep up, and so does what follows. unsafe: Kafka
+accepts it, but then nothing commits until more replicas come back. refused: Kafka's answer is an error.
 not_known: the captures do not decide it.
 """
 
@@ -55,10 +55,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A voter set before or after: how many voters it can lose, and how many more now.
+    """A voter set before or after: how many voters it can lose, in principle and now.
 
-    keeping_up: voters that hold the leader's log, the leader among them. spare: how many of those may stop
-    until nothing commits; negative where nothing does. hangs_on: without any one of them nothing commits.
+    keeping_up: voters that hold the leader's log, the leader included. spare: how many of those may stop
+    while commits continue; negative if nothing commits. hangs_on: every commit depends on each of them.
     """
 
     voters: tuple[ReplicaKey, ...]
@@ -79,7 +79,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What becomes of an action. high_watermarks: at least and at most, None where it is not known yet."""
+    """The outcome of an action. high_watermarks: at least and at most, None if not known yet."""
 
     verdict: Verdict
     stages: tuple[Stage, ...]
@@ -90,7 +90,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A stage to take in a world: a request to the leader, or nodes that go.
+    """A stage to apply to a world: a request to the leader, or the loss of nodes.
 
     caught_up: a replica that must hold the log. is_awaited: the operator waits until it does.
     """
@@ -130,10 +130,10 @@ def _watermark(world: World) -> int | None:
 
 
 def _obstacle(quorum: CapturedQuorum, action: Action) -> Verdict | None:
-    """Why the engine's answer would not be this quorum's: a stale voter set, or older software."""
+    """Why the engine's answer would not hold for this quorum: a stale voter set, or older software."""
     if quorum.known.in_force.is_unlawful(quorum.epoch):
         reason = (
-            f"the leader of epoch {quorum.epoch} was elected by another voter set than its log says (Kafka's "
+            f"the leader of epoch {quorum.epoch} was elected by another voter set than its log's (Kafka's "
             "stale voter set): what it acknowledges may be lost; recover first, see kraftlake explain"
         )
         return Verdict("unsafe", reason)
@@ -167,7 +167,7 @@ def _of_unseen_leader(quorum: CapturedQuorum, verdict: Verdict) -> Verdict:
 
 
 def side(world: World) -> Side:
-    """The voter set that the leader counts by, and how it stands."""
+    """The voter set by which the leader counts, and its state."""
     voters = world.leader.voters
     up = [
         voter.key
@@ -295,7 +295,7 @@ def _take(part: _Part, here: tuple[World, ...]) -> tuple[Verdict, tuple[World, .
 
 
 def _joined(part: _Part, key: ReplicaKey, here: tuple[World, ...]) -> tuple[World, ...]:
-    """The worlds with what is known of a replica that is to be added: at its least, and at its most.
+    """The worlds with the state of a replica that is to be added: at its least, and at its most.
 
     Kafka adds one that had the whole log once and fetched within the last hour, behind or not.
     """
@@ -326,7 +326,7 @@ def _undecided(quorum: CapturedQuorum, part: _Part, refused: QuorumAnswer) -> st
 
 
 def _committed(part: _Part, after: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
-    """Whether what was appended commits by those that keep up, and what is written behind it."""
+    """Whether the append commits by the replicas that keep up, and what is written after it."""
     done = [engine.commits(world) for world in after]
     settled = tuple(_settled(engine.fetch_all(world)) for world in after)
     lasting = tuple(world for world in settled if world is not None)
@@ -373,6 +373,6 @@ def _left(world: World, lost: tuple[int, ...]) -> frozenset[ReplicaKey]:
 
 
 def lagging(quorum: CapturedQuorum) -> tuple[Member, ...]:
-    """The voters that do not keep up, or of which that is not known."""
+    """The voters that do not keep up, or may not."""
     fine = (Standing.LEADER, Standing.KEEPS_UP)
     return tuple(member for member in quorum.members if member.is_voter and member.standing not in fine)
