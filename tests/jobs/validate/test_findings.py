@@ -126,10 +126,10 @@ def test_an_unknown_finding(lake: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_an_error_fails_a_job_once(lake: Path) -> None:
     """New ones, even if resolved meanwhile; none that a run has reported; open ones as long as they are."""
-    told = verdict(lake, ["c", "d"], "new")
-    assert told.fails
-    assert told.reported == (("c", "open"), ("c", "resolved"), ("d", "elsewhere"))
-    reported = [{"cluster_id": c, "finding_id": f} for c, f in told.reported]
+    errors = verdict(lake, ["c", "d"], "new")
+    assert errors.fails
+    assert errors.reported == (("c", "open"), ("c", "resolved"), ("d", "elsewhere"))
+    reported = [{"cluster_id": c, "finding_id": f} for c, f in errors.reported]
     append_row(
         lake, RUNS, {"run_id": "r", "started_at": SEEN, "finished_at": SEEN, "reported_findings": reported}
     )

@@ -1,4 +1,4 @@
-"""Facts told by hand: a small cluster, line by line, for tests that read like the story they check."""
+"""Facts written by hand: a small cluster, for tests that read like the story they check."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def voters(names: str) -> list[dict[str, Any]]:
 
 @dataclass
 class Story:
-    """A cluster's life, told by the records its leaders wrote and the captures taken of it."""
+    """A cluster's life: the records that its leaders wrote and the captures taken of it."""
 
     control_records: list[CapturedControlRecord] = field(default_factory=list)
     captures: list[Capture] = field(default_factory=list)
@@ -149,7 +149,7 @@ class Story:
         self, end: int, epoch: int, holders: str, at: int = 0, sets: str | None = None, **more: Any
     ) -> Story:
         """A checkpoint (end offset, epoch), written at a time (ms) by replicas that hold it."""
-        said = {
+        values = {
             "content_digest": f"{end}-{epoch}-{sets}",
             "complete": True,
             "unfinished": False,
@@ -162,12 +162,12 @@ class Story:
             "held_by": tuple(directory(name) for name in holders.split()),
             "first_captured_at": at,
         }
-        self.snapshots.append(SnapshotFacts(end_offset=end, leader_epoch=epoch, **(said | more)))
+        self.snapshots.append(SnapshotFacts(end_offset=end, leader_epoch=epoch, **(values | more)))
         return self
 
     def facts(self) -> ClusterFacts:
         return ClusterFacts(
-            "told",
+            "story",
             tuple(self.captures),
             tuple(self.control_records),
             tuple(self.snapshots),

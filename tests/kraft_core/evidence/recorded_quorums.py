@@ -1,6 +1,6 @@
 """Captures of the quorums that Kafka's own KafkaRaftClient ran in simulations (tests/traces).
 
-The trace tells every operation of every node's log and the high watermarks the leaders reached. Data batches
+The trace holds every operation of every node's log and the high watermarks the leaders reached. Data batches
 are written there without a controller, at once after the election, so they prove nothing of the leader's
 epoch.
 """
@@ -110,7 +110,9 @@ class Node:
 
     def _snapshot(self, end: int, epoch: int, content: bytes, at: int) -> SnapshotFacts:
         snapshot = read_snapshot(content)
-        said = {record.type: record.value for record in snapshot.control_records if record.value is not None}
+        values = {
+            record.type: record.value for record in snapshot.control_records if record.value is not None
+        }
         return SnapshotFacts(
             end_offset=end,
             leader_epoch=epoch,
@@ -119,8 +121,8 @@ class Node:
             unfinished=False,
             header_timestamp=snapshot.header.timestamp if snapshot.header else None,
             last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
-            kraft_version=said["KRaftVersion"]["kRaftVersion"] if "KRaftVersion" in said else None,
-            voters=said["KRaftVoters"]["voters"] if "KRaftVoters" in said else None,
+            kraft_version=values["KRaftVersion"]["kRaftVersion"] if "KRaftVersion" in values else None,
+            voters=values["KRaftVoters"]["voters"] if "KRaftVoters" in values else None,
             metadata_version=None,
             batch_end=None,
             held_by=((self.node_id, self.directory_id),),
@@ -156,7 +158,7 @@ class RecordedQuorum:
         return max(offset for at, offset in self.reached if at <= moment)
 
     def high_watermark_after(self, moment: int) -> int:
-        """The next one: a state is told at the end of an event, but was reached within it."""
+        """The next one: a state is recorded at the end of an event, but was reached within it."""
         return min((offset for at, offset in self.reached if at > moment), default=self.reached[-1][1])
 
     def committed(self) -> dict[int, int]:

@@ -155,7 +155,7 @@ class Quorum:
     def elect(self, reach: float = 0.7, removed_too: bool = False) -> None:
         """A replica stands for the next epoch; those of its voters that it reaches may grant it.
 
-        One that its own log is about to remove stands only if told to, where nobody else may be able to win.
+        One that its own log is about to remove stands only on request, where nobody else may be able to win.
         """
         candidate = self._any()
         voters = self.voters_of(candidate)

@@ -140,7 +140,7 @@ def test_one_of_the_upgrade_batch_proves_nothing() -> None:
 
 
 def test_after_a_snapshot_the_set_before_is_committed_but_its_offset_is_not_known() -> None:
-    """The record may have been written before the snapshot was: only the epoch's first batch would tell."""
+    """The record may have been written before the snapshot: only the epoch's first batch would show it."""
     story = Story().snapshot(10, 1, "1", at=500, sets=THREE).voters(1, 20, FOUR)
     story.capture("1", 1000, "1:10-30", 1)
     assert rows(story, "voters_record") == []

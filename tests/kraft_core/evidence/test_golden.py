@@ -1,7 +1,7 @@
 """What must come out of the captures by real Kafka: every voter set, every bound of the high watermark.
 
-Each scenario was driven so that the truth is known: its timeline tells what was committed and what was lost,
-its describe outputs what the leader took for the high watermark.
+Each scenario was driven so that the truth is known: its timeline records what was committed and what was
+lost, its describe outputs what the leader took for the high watermark.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ def facts_of(name: str) -> ClusterFacts:
 @pytest.mark.parametrize("name", VOTER_SETS)
 def test_voter_sets(name: str) -> None:
     rows = [row for row in derive(facts_of(name)).voter_sets if row.source != "bootstrap"]
-    told = [
+    stated = [
         f"{row.offset}/{row.leader_epoch}:{','.join(map(str, row.voter_ids))} {LETTER[row.commit_status]}"
         for row in rows
     ]
-    assert ", ".join(told) == VOTER_SETS[name]
+    assert ", ".join(stated) == VOTER_SETS[name]
     assert all(row.evidence for row in rows)
     assert all((row.as_of is None) == (row.commit_status is None) for row in rows)
 
@@ -120,45 +120,45 @@ def test_watermarks(name: str) -> None:
 
 
 # Type, offset, epoch, and the leader's or the voters' ids.
-Told = tuple[str, int, int, tuple[int, ...]]
+Statement = tuple[str, int, int, tuple[int, ...]]
 
 
-def told_by_summary(scenario: str, label: str) -> set[Told]:
+def stated_by_summary(scenario: str, label: str) -> set[Statement]:
     """The control records that kafka-dump-log printed of the segments of one moment."""
-    told: set[Told] = set()
+    stated: set[Statement] = set()
     for node, summary in json.loads((GOLDEN / scenario / "summary.json").read_text()).items():
         if not re.fullmatch(rf"{re.escape(label + '-' if label else '')}node-\d+", node):
             continue
         for record in summary["controlRecords"]:
             place = (record["offset"], record["epoch"])
             if record["file"].endswith(".log") and record["type"] == "LeaderChange":
-                told.add(("L", *place, (record["leader"],)))
+                stated.add(("L", *place, (record["leader"],)))
             elif record["file"].endswith(".log") and record["type"] == "KRaftVoters":
-                told.add(("V", *place, tuple(sorted(int(v.split("@")[0]) for v in record["voters"]))))
-    return told
+                stated.add(("V", *place, tuple(sorted(int(v.split("@")[0]) for v in record["voters"]))))
+    return stated
 
 
-def told_by_stale_split(label: str) -> set[Told]:
+def stated_by_stale_split(label: str) -> set[Statement]:
     """The same of stale-split, which has a summary of its own kind."""
-    told: set[Told] = set()
+    stated: set[Statement] = set()
     for dump in json.loads((GOLDEN / "stale-split/expected.json").read_text())["dumps"][label].values():
-        told |= {("V", offset, epoch, tuple(ids)) for offset, epoch, ids in dump["voters"]}
-        told |= {("L", offset, epoch, (leader,)) for offset, epoch, leader, _, _ in dump["leaders"]}
-    return told
+        stated |= {("V", offset, epoch, tuple(ids)) for offset, epoch, ids in dump["voters"]}
+        stated |= {("L", offset, epoch, (leader,)) for offset, epoch, leader, _, _ in dump["leaders"]}
+    return stated
 
 
 @pytest.mark.parametrize("name", [name for name in MOMENTS if name != "stale-split/changed"])
 def test_every_voters_record_and_leader_change_is_found(name: str) -> None:
     scenario, _, label = name.partition("/")
-    told = told_by_stale_split(label) if scenario == "stale-split" else told_by_summary(scenario, label)
+    stated = stated_by_stale_split(label) if scenario == "stale-split" else stated_by_summary(scenario, label)
     evidence = derive(moment(name))
-    found: set[Told] = {
+    found: set[Statement] = {
         ("V", s.offset, s.leader_epoch, s.voter_ids) for s in evidence.voter_sets if s.source == "record"
     }
     for epoch in evidence.epochs:
         if epoch.start_offset_exact and epoch.start_offset is not None and epoch.leader_id is not None:
             found.add(("L", epoch.start_offset, epoch.leader_epoch, (epoch.leader_id,)))
-    assert found == told
+    assert found == stated
 
 
 DESCRIBED = re.compile(r"HighWatermark:\s+(-?\d+)")
@@ -215,7 +215,7 @@ def test_log_ranges_of_a_lost_change() -> None:
 
 
 def test_log_ranges_of_the_split() -> None:
-    """What two of five acknowledged was never committed by the log's set, and is told as truncated."""
+    """What two of five acknowledged was never committed by the log's set, and is reported as truncated."""
     assert ranges(derive(moment("stale-split/two-of-five"))) == [
         "1: 0-129 committed",
         "3: 129-149 committed",

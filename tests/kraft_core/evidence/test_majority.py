@@ -15,7 +15,7 @@ def three(sets: str = THREE) -> Story:
 
 
 @pytest.mark.parametrize(
-    ("told", "captures", "expected"),
+    ("story_text", "captures", "expected"),
     [
         (
             "the leader and one follower are a majority, up to what both hold",
@@ -69,16 +69,16 @@ def three(sets: str = THREE) -> Story:
         ),
     ],
 )
-def test_three_voters(told: str, captures: list[tuple[str, str, int]], expected: list[str]) -> None:
+def test_three_voters(story_text: str, captures: list[tuple[str, str, int]], expected: list[str]) -> None:
     story = three()
     for nth, (replica, log, in_epoch) in enumerate(captures):
         story.capture(replica, 1000 + nth, log, in_epoch)
-    # Whoever is not captured may hold anything: only what is proven is told.
-    assert [row.replace("uncommitted", "undecided") for row in story.ranges()] == expected, told
+    # Whoever is not captured may hold anything: only what is proven is reported.
+    assert [row.replace("uncommitted", "undecided") for row in story.ranges()] == expected, story_text
 
 
 def test_captures_of_different_times_add_up() -> None:
-    """Node 3 died in epoch 1; its old capture still tells what it had stored there."""
+    """Node 3 died in epoch 1; its old capture still shows what it had stored there."""
     story = three().leader(2, 40, 2, THREE)
     story.capture("3", 500, "1:0-30", in_epoch=1).capture("1", 900, "1:0-40 2:40-41", in_epoch=2)
     assert story.ranges() == ["1: 0-30 committed", "1: 30-40 undecided", "2: 40-41 undecided"]

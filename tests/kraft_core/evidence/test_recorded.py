@@ -41,7 +41,7 @@ def check_bound(quorum: RecordedQuorum, row: HighWatermarkRow) -> None:
 
 def test_nothing_contradicts_what_kafka_did() -> None:
     random = Random(11)
-    told: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for states in recorded_quorums(TRACES / "cluster-rewound.jsonl.gz"):
         captures: list[ClusterFacts] = []
         quorum = None
@@ -53,9 +53,9 @@ def test_nothing_contradicts_what_kafka_did() -> None:
             evidence = derive(union(c for c in captures if random.random() < share))
             for row in evidence.log_ranges:
                 check_range(quorum, committed, row)
-                told[row.commit_status] += 1
+                counted[row.commit_status] += 1
             for row in evidence.high_watermarks:
                 check_bound(quorum, row)
-                told[row.evidence] += 1
-    assert all(told[status] for status in ("committed", "truncated", "uncommitted", "undecided")), told
-    assert all(told[kind] for kind in ("snapshot", "voters_record", "log_ends")), told
+                counted[row.evidence] += 1
+    assert all(counted[status] for status in ("committed", "truncated", "uncommitted", "undecided")), counted
+    assert all(counted[kind] for kind in ("snapshot", "voters_record", "log_ends")), counted

@@ -28,8 +28,8 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 class Life:
     """A quorum's life: the facts of each capture in order, every batch a capture holds, the settled log.
 
-    told: (ms, leader, epoch, high watermark) after each step, of all that lead or do not know yet that they
-    lead no more.
+    reported: (ms, leader, epoch, high watermark) after each step, of all that lead or do not know yet that
+    they lead no more.
     """
 
     def __init__(self, seed: int) -> None:
@@ -44,7 +44,7 @@ class Life:
         )
         self.captures: list[ClusterFacts] = []
         self.held: list[list[Batch]] = []
-        self.told: list[tuple[int, ReplicaName, int, int]] = []
+        self.reported: list[tuple[int, ReplicaName, int, int]] = []
         often = random.choice((0.05, 0.2, 0.5))
         for _ in range(random.randint(5, 250)):
             self.quorum.step()
@@ -57,7 +57,7 @@ class Life:
         self.settled = self.quorum.settle()
 
     def _hear_leaders(self) -> None:
-        self.told += [
+        self.reported += [
             (self.quorum.now, replica.name, replica.epoch, replica.leader_high_watermark)
             for replica in self.quorum.replicas.values()
             if replica.leads_from is not None and replica.leader_high_watermark is not None

@@ -8,7 +8,7 @@ THREE = "1 2 3"
 
 
 def two_epochs() -> Story:
-    """Leader 1 in epoch 1; leader 2 in epoch 3 from offset 20 on, of which only one capture is told."""
+    """Leader 1 in epoch 1; leader 2 in epoch 3 from offset 20 on, of which there is one capture only."""
     return Story().leader(1, 0, 1, THREE, sets=THREE).leader(3, 20, 2, THREE)
 
 

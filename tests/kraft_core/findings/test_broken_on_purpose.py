@@ -215,7 +215,7 @@ def foreign_voters_in_leader_change(captures: Captures) -> None:
 # --- what is forged -------------------------------------------------------------------------------
 
 
-def told(captures: Captures, epoch: int, leader: int, *high_watermarks: int) -> tuple[Observation, ...]:
+def reported(captures: Captures, epoch: int, leader: int, *high_watermarks: int) -> tuple[Observation, ...]:
     """Outputs of a leader, a minute apart, all before the captures of the last moment were taken."""
     known, _ = captures.facts()
     end = min(capture.captured_at for capture in known.facts.captures) - 1
@@ -297,7 +297,7 @@ TABLE = (
 def test_a_broken_rule_is_found_and_nothing_else(row: Row, tmp_path: Path) -> None:
     captures = Captures(tmp_path, *row.moments)
     row.damage(captures)
-    forged = told(captures, row.observed[0], row.observed[1], *row.observed[2]) if row.observed else ()
+    forged = reported(captures, row.observed[0], row.observed[1], *row.observed[2]) if row.observed else ()
     findings = judge(*captures.facts(forged))
     print(
         *(f"{f.rule} {f.severity} {f.first_offset} {f.leader_epochs} {f.sentence}" for f in findings),

@@ -13,16 +13,16 @@ def of(name: str, offset: int) -> Explanation:
 
 
 def test_a_lost_change() -> None:
-    told = of("all of uncommitted", 355)
-    lost, kept = told.batches
+    explained = of("all of uncommitted", 355)
+    lost, kept = explained.batches
     assert (lost.leader_epoch, lost.leader_id, lost.status, lost.truncated_by_epoch) == (1, 1, "truncated", 3)
     assert lost.voters_in_force == "{1,2,3,4} (VotersRecord 355/e1)"
     assert [(held.node_id, held.still_held) for held in lost.held_by] == [(1, False), (4, False)]
     assert (kept.leader_epoch, kept.leader_id, kept.status) == (3, 2, "committed")
     assert [(held.node_id, held.still_held) for held in kept.held_by] == [(n, True) for n in (1, 2, 3, 4)]
-    assert told.words[0] == "Offset 355 of epoch 1 was written by leader 1."
-    assert told.words[1].startswith("Held earlier, but not in the newest capture, by 1@")
-    assert told.words[2].startswith("It is truncated, replaced by epoch 3: a committed batch of epoch 3")
+    assert explained.words[0] == "Offset 355 of epoch 1 was written by leader 1."
+    assert explained.words[1].startswith("Held earlier, but not in the newest capture, by 1@")
+    assert explained.words[2].startswith("It is truncated, replaced by epoch 3: a committed batch of epoch 3")
 
 
 def test_the_same_offset_while_nothing_was_decided() -> None:

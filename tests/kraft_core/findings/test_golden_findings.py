@@ -24,20 +24,20 @@ SHOWS_ELECTION = {"stale-split/two-of-five", "stale-split/healed", "all of stale
 SHOWS_MINORITY = {"stale-split/healed", "all of stale-split"}
 
 
-def told(name: str, severity: str) -> list[tuple[int, int | None, tuple[int, ...]]]:
+def broken(name: str, severity: str) -> list[tuple[int, int | None, tuple[int, ...]]]:
     return [(f.rule, f.first_offset, f.leader_epochs) for f in findings(name) if f.severity == severity]
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_quorum_has_no_error(name: str) -> None:
-    assert told(name, "error") == []
+    assert broken(name, "error") == []
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_quorum_is_warned_of_kafkas_known_fault_alone(name: str) -> None:
     """Node 1 of dynamic-membership forgot a credential, and wrote three checkpoints without it."""
     expected = [(22, 1955, (4,)), (22, 2938, (6,)), (22, 3691, (9,))] if name == "dynamic-membership" else []
-    assert told(name, "warning") == expected
+    assert broken(name, "warning") == expected
     for finding in findings(name):
         assert "A known fault of Kafka" in finding.sentence
         assert "lacks scram_users 2 alice" in finding.sentence
@@ -52,7 +52,7 @@ def test_errors_of_the_stale_split(name: str) -> None:
         expected += [(8, 5013, (4,)), (8, 5224, (4,))]
     if name in SHOWS_ELECTION:
         expected += [(23, 5006, (4,))]
-    assert told(name, "error") == expected
+    assert broken(name, "error") == expected
 
 
 @pytest.mark.parametrize("name", SPLIT)
@@ -174,7 +174,7 @@ def test_how_many_outputs_were_compared() -> None:
     outputs = {(o.source, o.kind) for s in SCENARIOS for o in observations(s)}
     kinds = [kind for _, kind in outputs]
     assert (kinds.count("status"), kinds.count("replication")) == (82, 126)
-    told = [o for s in SCENARIOS for o in observations(s) if o.high_watermark is not None]
-    assert len(told) == 82
-    assert all(o.observed_from < o.observed_to <= o.observed_from + 10_000 for o in told)
+    reported = [o for s in SCENARIOS for o in observations(s) if o.high_watermark is not None]
+    assert len(reported) == 82
+    assert all(o.observed_from < o.observed_to <= o.observed_from + 10_000 for o in reported)
     assert set(rule_facts()) == {known(name).facts.cluster_id for name in EVERY}

@@ -135,9 +135,9 @@ def everything(draw: st.DrawFn) -> tuple[ClusterFacts, RuleFacts]:
 
 
 @settings(max_examples=35, deadline=None)
-@given(told=everything(), random=st.randoms(use_true_random=False))
-def test_whatever_the_facts_are(told: tuple[ClusterFacts, RuleFacts], random: Random) -> None:
-    facts, of_rules = told
+@given(facts_of_both=everything(), random=st.randoms(use_true_random=False))
+def test_whatever_the_facts_are(facts_of_both: tuple[ClusterFacts, RuleFacts], random: Random) -> None:
+    facts, of_rules = facts_of_both
     known = conclude(facts)
     expected = judge(known, of_rules)
     assert len({finding.finding_id for finding in expected}) == len(expected)
@@ -146,5 +146,5 @@ def test_whatever_the_facts_are(told: tuple[ClusterFacts, RuleFacts], random: Ra
     assert observed_truncations(other) == observed_truncations(known)
     assert recovery_advice(other) == recovery_advice(known)
     assert explain(other, 3) == explain(known, 3)
-    told_backwards = observed_watermarks(other, of_rules.observations[::-1])
-    assert told_backwards == observed_watermarks(known, of_rules.observations)
+    backwards = observed_watermarks(other, of_rules.observations[::-1])
+    assert backwards == observed_watermarks(known, of_rules.observations)

@@ -28,7 +28,7 @@ TRACES = Path(__file__).parents[2] / "traces"
 SPLIT = {4: {18}, 6: {18}, 7: {18}, 8: {18}}
 
 
-def told_by_leaders(quorum: RecordedQuorum, random: Random) -> list[Observation]:
+def reported_by_leaders(quorum: RecordedQuorum, random: Random) -> list[Observation]:
     """What some of those who lead, or do not know yet that they lead no more, would answer now."""
     return [
         Observation(
@@ -54,16 +54,16 @@ def findings_of(name: str, seed: int) -> dict[tuple[int, str], dict[int, list[Fi
     found: dict[tuple[int, str], dict[int, list[Finding]]] = defaultdict(lambda: defaultdict(list))
     for states in recorded_quorums(TRACES / f"{name}.jsonl.gz"):
         captures: list[ClusterFacts] = []
-        told: list[Observation] = []
+        reported: list[Observation] = []
         quorum = None
         for quorum in states:
             captures += [n.capture(quorum.now) for n in quorum.nodes.values() if random.random() < 0.15]
-            told += told_by_leaders(quorum, random)
+            reported += reported_by_leaders(quorum, random)
         assert quorum is not None
         for share in (0.1, 0.4, 1.0):
             chosen = [capture for capture in captures if random.random() < share]
             for finding in (
-                judge(conclude(union(chosen)), RuleFacts(observations=tuple(told))) if chosen else ()
+                judge(conclude(union(chosen)), RuleFacts(observations=tuple(reported))) if chosen else ()
             ):
                 found[finding.rule, finding.severity][quorum.case].append(finding)
     return found
@@ -78,7 +78,7 @@ def check_mended(seed: int) -> None:
     errors, warnings = cases_of(found, "error"), cases_of(found, "warning")
     assert set(errors) == {20}
     assert errors[20] <= BROKEN["cluster-rewound"][20]
-    # By files alone, a replica that was restarted or mended is not told from one that was not.
+    # By files alone, a replica that was restarted or mended cannot be told apart from one that was not.
     assert set(warnings) == {16}
 
 

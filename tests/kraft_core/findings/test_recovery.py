@@ -1,4 +1,4 @@
-"""Recovery advice for the golden captures, and for a few told by hand."""
+"""Recovery advice for the golden captures, and for a few written by hand."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_every_replica_is_named_once(name: str) -> None:
     assert claims == sorted(claims)
 
 
-def told() -> Story:
+def story() -> Story:
     story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
     return story.capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
 
 
 def test_a_log_whose_end_cannot_be_read_does_not_count() -> None:
-    assert recovery_advice(conclude(told().facts())).is_safe
-    damaged = told().capture("2", 2000, "1:0-40", 1, tail_damaged=True)
+    assert recovery_advice(conclude(story().facts())).is_safe
+    damaged = story().capture("2", 2000, "1:0-40", 1, tail_damaged=True)
     advice = recovery_advice(conclude(damaged.facts()))
     assert not advice.is_safe
     assert "1 captured, 2 needed" in advice.why

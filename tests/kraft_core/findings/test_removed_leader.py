@@ -16,7 +16,7 @@ from tests.kraft_core.evidence.narrated import Story, directory
 def output(high_watermark: int, epoch: int = 1, leader: str = "1") -> RuleFacts:
     """What the leader printed at some moment between 990 and 1000."""
     status = Observation(
-        "told", "a", 990, 1000, "status", *directory(leader), "Leader", epoch, high_watermark
+        "story", "a", 990, 1000, "status", *directory(leader), "Leader", epoch, high_watermark
     )
     return RuleFacts(observations=(status,))
 

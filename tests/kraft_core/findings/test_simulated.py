@@ -1,6 +1,6 @@
 """Simulated quorums that keep every rule, captured at random: no subset of their captures shows an error.
 
-Nor does what their leaders told of the high watermark, held against any subset.
+Nor do the high watermarks that their leaders reported, compared with any subset.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.kraft_core.evidence.golden import union
 from tests.kraft_core.evidence.test_simulated import SEEDS, Life
 
 
-def told_by_leaders(life: Life, random: Random) -> tuple[Observation, ...]:
+def reported_by_leaders(life: Life, random: Random) -> tuple[Observation, ...]:
     """What some of them would have answered, and when."""
     return tuple(
         Observation(
@@ -32,17 +32,17 @@ def told_by_leaders(life: Life, random: Random) -> tuple[Observation, ...]:
             leader_epoch=epoch,
             high_watermark=high_watermark,
         )
-        for at, (node_id, directory_id), epoch, high_watermark in life.told
+        for at, (node_id, directory_id), epoch, high_watermark in life.reported
         if random.random() < 0.2
     )
 
 
 def check(seed: int) -> None:
     life = Life(seed)
-    told = RuleFacts(observations=told_by_leaders(life, Random(seed)))
+    reported = RuleFacts(observations=reported_by_leaders(life, Random(seed)))
     for chosen in life.subsets():
         if chosen:
-            findings = judge(conclude(union(life.captures[nth] for nth in chosen)), told)
+            findings = judge(conclude(union(life.captures[nth] for nth in chosen)), reported)
             assert {f.rule for f in findings} <= {16}, [f.sentence for f in findings]
             assert all(f.severity == "warning" for f in findings)
 

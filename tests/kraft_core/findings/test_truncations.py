@@ -52,15 +52,15 @@ def test_only_a_higher_epoch_proves_a_truncation() -> None:
     reformatted = story().capture("1", 1000, "1:0-50", 1).capture("1b", 2000, "1:0-40 2:40-60", 2)
     unknown = story().capture("1?", 1000, "1:0-50", 1).capture("1?", 2000, "1:0-40 2:40-60", 2)
     back = story().capture("1", 1000, "1:0-40 2:40-60", 2).capture("1", 2000, "1:0-50", 1)
-    for told in (shorter, deleted, reformatted, unknown, back):
-        assert observed_truncations(conclude(told.facts())) == []
+    for cluster in (shorter, deleted, reformatted, unknown, back):
+        assert observed_truncations(conclude(cluster.facts())) == []
 
 
 def test_a_truncation_is_told_once_however_many_captures_follow() -> None:
-    told = story().capture("1", 1000, "1:0-50", 1)
+    cluster = story().capture("1", 1000, "1:0-50", 1)
     for at in (2000, 3000):
-        told.capture("1", at, "1:0-40 2:40-60", 2)
-    (row,) = observed_truncations(conclude(told.facts()))
+        cluster.capture("1", at, "1:0-40 2:40-60", 2)
+    (row,) = observed_truncations(conclude(cluster.facts()))
     assert (row.truncated_to, row.end_offset, row.by_epoch, row.held_at, row.lost_at) == (
         40,
         50,

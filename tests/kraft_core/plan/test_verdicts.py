@@ -64,11 +64,11 @@ def test_nothing_changes_while_a_change_is_uncommitted(action: Action) -> None:
 def test_a_replaced_disk_is_a_duplicate_until_the_old_one_is_removed() -> None:
     """The tool's answer stands in the scenario's timeline."""
     timeline = (GOLDEN / "disk-failure/timeline.md").read_text()
-    told = re.search(r"DuplicateVoterException: (The voter id .*?\]\.)", timeline)
+    answered = re.search(r"DuplicateVoterException: (The voter id .*?\]\.)", timeline)
     verdict = judge(captured(*REFORMATTED), Add(2)).verdict
     assert (verdict.name, verdict.error) == ("refused", ErrorCode.DUPLICATE_VOTER)
-    assert told is not None
-    assert verdict.error_text == told[1]
+    assert answered is not None
+    assert verdict.error_text == answered[1]
 
 
 def test_a_disk_failure_is_mended_as_the_timeline_did() -> None:
@@ -120,7 +120,7 @@ HEALTHY_VERDICTS: list[tuple[Action, str, ErrorCode | None]] = [
     (Update(3, ELSEWHERE), "safe", None),
     (Replace(2, 4), "safe", None),
     (Replace(3), "safe", None),
-    (Add(4), "not_known", None),  # nothing tells whether 4 has fetched
+    (Add(4), "not_known", None),  # nothing shows whether 4 has fetched
     (Remove(9), "refused", ErrorCode.VOTER_NOT_FOUND),
     (Remove(2, "AAAAAAAAAAAAAAAAAAAAAg"), "refused", ErrorCode.VOTER_NOT_FOUND),
     (Update(9, ELSEWHERE), "refused", ErrorCode.VOTER_NOT_FOUND),

@@ -30,7 +30,7 @@ SEGMENT_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReplayState:
     """What a history has come to: the replica, its view as a leader, the last answer or refusal."""
 
     key: ReplicaKey
@@ -46,17 +46,17 @@ class Told:
 
 def play(path: Path) -> int:
     """Runs a history; the number of facts that were checked."""
-    told = Told(ReplicaKey(1, "A"), start(ReplicaLog(segment_bytes=SEGMENT_BYTES)))
+    state = ReplayState(ReplicaKey(1, "A"), start(ReplicaLog(segment_bytes=SEGMENT_BYTES)))
     facts = 0
     for number, line in _lines(path):
         place = f"{path.name}:{number}: {line.strip()}"
         if line[0] != " ":
-            told = _told(replace(told, answer=""), line, place)
+            state = _applied(replace(state, answer=""), line, place)
             continue
         for fact in line.strip().split("; "):
             facts += 1
-            found = _fact(told, fact, place)
-            assert found == fact, f"{place}\n  told:  {fact}\n  found: {found}"
+            found = _fact(state, fact, place)
+            assert found == fact, f"{place}\n  state:  {fact}\n  found: {found}"
     return facts
 
 
@@ -66,62 +66,62 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip()
 
 
-def _told(told: Told, line: str, place: str) -> Told:
-    for pattern, tell in TELLINGS:
+def _applied(state: ReplayState, line: str, place: str) -> ReplayState:
+    for pattern, apply in STATEMENTS:
         match = re.fullmatch(pattern, line)
         if match:
             try:
-                return tell(told, *match.groups())
+                return apply(state, *match.groups())
             except (replay.OperationRefusedError, ControlReaderError) as error:
-                return replace(told, answer=f"refused {getattr(error, 'reason', 'by the reader')}")
+                return replace(state, answer=f"refused {getattr(error, 'reason', 'by the reader')}")
     raise AssertionError(f"{place}: no such operation")
 
 
-def _operate(told: Told, operation: replay.Operation) -> Told:
-    return replace(told, replica=emulate(told.replica, operation))
+def _operate(state: ReplayState, operation: replay.Operation) -> ReplayState:
+    return replace(state, replica=emulate(state.replica, operation))
 
 
-def _begin(told: Told, kind: str, voters: str) -> Told:
+def _begin(state: ReplayState, kind: str, voters: str) -> ReplayState:
     if kind == "static":
         log = ReplicaLog(static_voters=voter_set(voters), segment_bytes=SEGMENT_BYTES)
     elif kind == "bootstrapped":
         log = ReplicaLog(snapshots=(Snapshot(0, 0, 1, voter_set(voters)),), segment_bytes=SEGMENT_BYTES)
     else:
         log = ReplicaLog(segment_bytes=SEGMENT_BYTES)
-    return replace(told, replica=start(log), leading=None, epoch=0)
+    return replace(state, replica=start(log), leading=None, epoch=0)
 
 
-def _lead(told: Told, epoch: str) -> Told:
-    begun = _operate(told, replay.BeginEpoch(int(epoch)))
+def _lead(state: ReplayState, epoch: str) -> ReplayState:
+    begun = _operate(state, replay.BeginEpoch(int(epoch)))
     voters = voters_kafka_would_use(begun.replica)
     assert voters is not None
-    leading = begin_leading(told.key, begun.log.end_offset, voters)
+    leading = begin_leading(state.key, begun.log.end_offset, voters)
     return replace(begun, leading=leading, epoch=int(epoch))
 
 
-def _append(told: Told, content: str) -> Told:
-    assert told.leading, "append without leading an epoch"
-    batch = _batch(content, told.log.end_offset, told.epoch)
-    appended = _operate(told, replay.AppendAsLeader(told.epoch, (batch,)))
+def _append(state: ReplayState, content: str) -> ReplayState:
+    assert state.leading, "append without leading an epoch"
+    batch = _batch(content, state.log.end_offset, state.epoch)
+    appended = _operate(state, replay.AppendAsLeader(state.epoch, (batch,)))
     voters = voters_kafka_would_use(appended.replica)
     assert voters is not None
-    return _counted(appended, leader_reached(told.leading, appended.log.end_offset, voters))
+    return _counted(appended, leader_reached(state.leading, appended.log.end_offset, voters))
 
 
-def _follower(told: Told, key: str, offset: str) -> Told:
-    assert told.leading, "a fetch without leading an epoch"
-    return _counted(told, follower_fetched(told.leading, replica_key(key), int(offset)))
+def _follower(state: ReplayState, key: str, offset: str) -> ReplayState:
+    assert state.leading, "a fetch without leading an epoch"
+    return _counted(state, follower_fetched(state.leading, replica_key(key), int(offset)))
 
 
-def _counted(told: Told, leading: LeaderProgress) -> Told:
-    if leading.high_watermark is not None and leading.high_watermark != told.log.known_high_watermark:
-        told = _operate(told, replay.UpdateHighWatermark(leading.high_watermark))
-    return replace(told, leading=leading)
+def _counted(state: ReplayState, leading: LeaderProgress) -> ReplayState:
+    if leading.high_watermark is not None and leading.high_watermark != state.log.known_high_watermark:
+        state = _operate(state, replay.UpdateHighWatermark(leading.high_watermark))
+    return replace(state, leading=leading)
 
 
-def _fetch(told: Told, epoch: str, content: str) -> Told:
-    batch = _batch(content, told.log.end_offset, int(epoch))
-    follower = replace(told, leading=None, epoch=max(told.epoch, int(epoch)))
+def _fetch(state: ReplayState, epoch: str, content: str) -> ReplayState:
+    batch = _batch(content, state.log.end_offset, int(epoch))
+    follower = replace(state, leading=None, epoch=max(state.epoch, int(epoch)))
     return _operate(follower, replay.AppendAsFollower(follower.epoch, (batch,)))
 
 
@@ -144,55 +144,59 @@ def _control(text: str) -> LeaderChange | KRaftVersion | VoterSet:
     return KRaftVersion(int(value)) if word == "kraft.version" else voter_set(value)
 
 
-def _snapshot(told: Told, offset: str, epoch: str) -> Told:
-    content = snapshot_kafka_would_write(told.replica, int(offset), int(epoch))
-    return _operate(told, replay.CreateSnapshot(content))
+def _snapshot(state: ReplayState, offset: str, epoch: str) -> ReplayState:
+    content = snapshot_kafka_would_write(state.replica, int(offset), int(epoch))
+    return _operate(state, replay.CreateSnapshot(content))
 
 
-def _install(told: Told, offset: str, epoch: str, version: str | None, voters: str | None) -> Told:
+def _install(
+    state: ReplayState, offset: str, epoch: str, version: str | None, voters: str | None
+) -> ReplayState:
     level = None if version is None else int(version)
     content = Snapshot(int(offset), int(epoch), level, voter_set(voters) if voters else None)
-    return replace(_operate(told, replay.InstallSnapshot(content)), leading=None)
+    return replace(_operate(state, replay.InstallSnapshot(content)), leading=None)
 
 
-def _restart(told: Told, lost_from: str | None) -> Told:
+def _restart(state: ReplayState, lost_from: str | None) -> ReplayState:
     lost = None if lost_from is None else int(lost_from)
-    return replace(_operate(told, replay.Restart(lost)), leading=None)
+    return replace(_operate(state, replay.Restart(lost)), leading=None)
 
 
-def _diverge(told: Told, epoch: str, offset: str) -> Told:
-    return replace(_operate(told, replay.TruncateToDivergence(int(offset), int(epoch))), leading=None)
+def _diverge(state: ReplayState, epoch: str, offset: str) -> ReplayState:
+    return replace(_operate(state, replay.TruncateToDivergence(int(offset), int(epoch))), leading=None)
 
 
-def _ask_epoch(told: Told, epoch: str) -> Told:
-    return replace(told, answer=f"answer: {_end(told.log.end_offset_for_epoch(int(epoch)))}")
+def _ask_epoch(state: ReplayState, epoch: str) -> ReplayState:
+    return replace(state, answer=f"answer: {_end(state.log.end_offset_for_epoch(int(epoch)))}")
 
 
-def _ask_prefix(told: Told, offset: str, epoch: str) -> Told:
-    validity, end = told.log.validate(int(offset), int(epoch))
+def _ask_prefix(state: ReplayState, offset: str, epoch: str) -> ReplayState:
+    validity, end = state.log.validate(int(offset), int(epoch))
     words = {Validity.VALID: "yes", Validity.DIVERGING: "no, ", Validity.SNAPSHOT: "no, fetch snapshot "}
-    return replace(told, answer=f"answer: {words[validity]}{'' if validity is Validity.VALID else _end(end)}")
+    return replace(
+        state, answer=f"answer: {words[validity]}{'' if validity is Validity.VALID else _end(end)}"
+    )
 
 
-TELLINGS: tuple[tuple[str, Callable[..., Told]], ...] = (
-    (r"replica (\S+)", lambda told, key: replace(told, key=replica_key(key))),
+STATEMENTS: tuple[tuple[str, Callable[..., ReplayState]], ...] = (
+    (r"replica (\S+)", lambda state, key: replace(state, key=replica_key(key))),
     (r"(static|bootstrapped|empty) log(?: with (.+))?", _begin),
     (r"lead epoch (\d+)", _lead),
     (r"append (.+)", _append),
     (r"replica (\S+) fetches from (\d+)", _follower),
     (r"fetch in epoch (\d+) (.+)", _fetch),
-    (r"resign", lambda told: replace(_operate(told, replay.Resign()), leading=None)),
-    (r"learn high watermark (\d+)", lambda told, at: _operate(told, replay.UpdateHighWatermark(int(at)))),
+    (r"resign", lambda state: replace(_operate(state, replay.Resign()), leading=None)),
+    (r"learn high watermark (\d+)", lambda state, at: _operate(state, replay.UpdateHighWatermark(int(at)))),
     (
         r"truncate to (\d+)",
-        lambda told, at: replace(_operate(told, replay.TruncateTo(int(at))), leading=None),
+        lambda state, at: replace(_operate(state, replay.TruncateTo(int(at))), leading=None),
     ),
     (r"hear that epoch (\d+) ends at (\d+)", _diverge),
     (r"write snapshot (\d+) of epoch (\d+)", _snapshot),
     (r"install snapshot (\d+) of epoch (\d+)(?: with kraft.version (\d+), voters (.+))?", _install),
     (
         r"delete before snapshot (\d+) of epoch (\d+)",
-        lambda told, end, epoch: _operate(told, replay.DeleteBefore(int(end), int(epoch))),
+        lambda state, end, epoch: _operate(state, replay.DeleteBefore(int(end), int(epoch))),
     ),
     (r"restart(?: losing all from (\d+))?", _restart),
     (r"where does epoch (\d+) end\?", _ask_epoch),
@@ -200,11 +204,11 @@ TELLINGS: tuple[tuple[str, Callable[..., Told]], ...] = (
 )
 
 
-def _fact(told: Told, fact: str, place: str) -> str:
+def _fact(state: ReplayState, fact: str, place: str) -> str:
     """The fact of that kind as the engine has it, in the same words."""
-    log, truth = told.log, controls_of_log(told.log)
+    log, truth = state.log, controls_of_log(state.log)
     if fact.startswith(("answer: ", "refused ")):
-        return told.answer
+        return state.answer
     first_words = " ".join(fact.split(" ", 2)[:2])
     match first_words.split(" ")[0]:
         case "log":
@@ -223,10 +227,10 @@ def _fact(told: Told, fact: str, place: str) -> str:
             return "uncommitted" if uncommitted else "committed"
         case "remembers":
             return " ".join(
-                ["remembers", *(f"@{at}" for at, _ in told.replica.reader.controls.voters.sets.entries)]
+                ["remembers", *(f"@{at}" for at, _ in state.replica.reader.controls.voters.sets.entries)]
             )
         case "kafka":
-            return f"kafka goes by {_named(voters_kafka_would_use(told.replica))}"
+            return f"kafka goes by {_named(voters_kafka_would_use(state.replica))}"
         case "snapshots":
             return " ".join(
                 ["snapshots", *(f"{held.end_offset}/{held.leader_epoch}" for held in log.snapshots)]

@@ -1,4 +1,4 @@
-"""The histories in tests/histories, told to the engine."""
+"""The histories in tests/histories, replayed by the engine."""
 
 from __future__ import annotations
 
