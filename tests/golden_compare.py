@@ -1,8 +1,8 @@
-"""Compares what Kraftlake reads from captured files with kafka-dump-log's output for the same files.
+"""Compare decoded captured files with kafka-dump-log's output for the same files.
 
 python -m tests.golden_compare DIRECTORY: every dump below it, laid out as tests/golden is, plain or gzipped:
 SCENARIO/dump/[LABEL-]node-N/FILE.txt beside SCENARIO/[LABEL/]node-N/[__cluster_metadata-0/]FILE, or
-FILE.dump.txt beside FILE. Prints counts and every difference; exit code 1 where there is one, or no dump.
+FILE.dump.txt beside FILE. Prints counts and all differences; exit code 1 if there is one, or no dump.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CONTROL_TYPE = re.compile(r"controlType: \w+\((?P<type>-?\d+)\)")
 
 @dataclass
 class DumpedRecord:
-    """What kafka-dump-log says of a record; None for what it does not say. payload: JSON as pairs."""
+    """A record as kafka-dump-log prints it; None for what it does not print. payload: JSON as pairs."""
 
     envelope: tuple[int, int, int, int] | None  # offset, timestamp, key size, value size
     type: str | None = None

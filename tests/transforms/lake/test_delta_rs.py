@@ -1,4 +1,4 @@
-"""Small tables written without Spark."""
+"""Small tables written by delta-rs, without Spark."""
 
 from __future__ import annotations
 
