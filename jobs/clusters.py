@@ -53,14 +53,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
     """Make table cluster_names equal to the settings; write nothing if it already is."""
-    from transforms.lake.delta_rs import replace_rows, rows_with
+    from transforms.lake.arrow_rows import to_arrow
+    from transforms.lake.delta_rs import replace_where, rows_with
     from transforms.lake.tables import CLUSTER_NAMES
 
     rows = [
         {"cluster_id": c.id, "name": c.name, "environment": c.environment, "owner": c.owner} for c in clusters
     ]
     if sorted(rows, key=_by_id) != sorted(rows_with(lake, CLUSTER_NAMES), key=_by_id):
-        replace_rows(lake, CLUSTER_NAMES, rows)
+        replace_where(lake, CLUSTER_NAMES, to_arrow(rows, CLUSTER_NAMES.schema), None)
 
 
 def _by_id(row: Row) -> str:

@@ -18,7 +18,7 @@ from jobs.runtime.lease import process_name, take_lease
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.delta_rs import Row, append_row, exists, replace_row, rows_with
+from transforms.lake.delta_rs import Row, append_row, exists, put_rows, rows_with
 from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS
 
 EXAMPLES = """examples:
@@ -129,6 +129,6 @@ def note(lake: Path, row: Row, reason: str) -> int:
     }
     append_row(lake, ACKNOWLEDGEMENTS, acknowledgement)
     row |= {"state": "resolved" if row["state"] == "resolved" else "acknowledged", "reason": reason}
-    replace_row(lake, FINDINGS, row)
+    put_rows(lake, FINDINGS, [row], by="finding_id")
     print("\n".join(finding_lines(row)))
     return ExitCode.FINE

@@ -34,9 +34,9 @@ def opened_job(
     """
     try:
         (prepare_lake if make_lake else check_lake)(args.lake)
-        from transforms.lake.schema import add_columns, missing_columns
+        from transforms.lake.schema import outdated_tables, update_schemas
 
-        missing = missing_columns(args.lake)
+        outdated = outdated_tables(args.lake)
     except NoLakeError as error:
         raise Failure(str(error)) from None
     database = database_of(args)
@@ -57,7 +57,7 @@ def opened_job(
     record = RunRecord(args.verb, progress, args.fail_on)
     lease = take_lease(lake.path, record, driver_process(spark), give_up, progress.say)
     try:
-        add_columns(lake, missing)
+        update_schemas(lake.path, outdated)
         yield Job(lake, record, lease, database)
     finally:
         lease.end(None)
@@ -128,7 +128,7 @@ class Job:
         """Join small files where there are many, print, note the run and say how it ended."""
         from jobs.maintenance.compaction import compact
 
-        compact(self.lake, self.progress)
+        compact(self.lake.path, self.progress)
         return end(self.lake.path, self.record, lines, clusters, self.lease.end, len(self.touched), lost_rows)
 
 

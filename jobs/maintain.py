@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         expired, clusters = expire_old(job, args)
         answers = forget_answers(job, args)
-        compacted = compact(job.lake, job.progress, most=1)
+        compacted = compact(job.lake.path, job.progress, most=1)
         removed = vacuum(job)
         job.record.counts |= {"expired_captures": expired, "removed_files": removed}
         lines = [

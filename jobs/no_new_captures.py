@@ -8,10 +8,10 @@ from pathlib import Path
 from jobs.captures.ingesting import from_known, news
 from jobs.captures.planning import ReadPlan
 from jobs.job import end
-from jobs.maintenance.compaction import compact_plain
+from jobs.maintenance.compaction import compact_runs
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.delta_rs import append_row, exists
-from transforms.lake.schema import missing_columns
+from transforms.lake.schema import outdated_tables
 from transforms.lake.storage import NoLakeError, check_lake
 from transforms.lake.tables import RUNS
 
@@ -26,7 +26,7 @@ def end_if_unchanged(
     """
     try:
         check_lake(lake)
-        if missing_columns(lake):
+        if outdated_tables(lake):
             return None
     except NoLakeError:
         return None
@@ -41,6 +41,6 @@ def end_if_unchanged(
 
     def note(code: int) -> None:
         append_row(lake, RUNS, record.row(code))
-        compact_plain(lake)
+        compact_runs(lake)
 
     return end(lake.resolve(), record, [line], sorted(planned.clusters), note)

@@ -17,7 +17,7 @@ from transforms.histories.partition_replay import partition_rows
 from transforms.histories.replay_plan import STARTS, ReplayPlan, replaced_by, replays, step_row
 from transforms.histories.replayed_histories import Rewritten, replayed_histories
 from transforms.lake import delta_rs
-from transforms.lake.arrow_rows import from_arrow, moment, to_arrow
+from transforms.lake.arrow_rows import moment, to_arrow
 from transforms.lake.lake import Lake, in_clusters, of_clusters
 from transforms.lake.tables import (
     HISTORIES,
@@ -72,13 +72,9 @@ def write_all(lake: Lake, made: Sequence[Rewritten]) -> None:
 
 
 def write_rows(lake: Lake, table: Table, rows: list[Row] | pa.RecordBatchReader, condition: str) -> None:
-    """Replace the rows of which the condition holds, without Spark where that can be."""
+    """Replace the rows that meet the condition."""
     found: Any = rows if isinstance(rows, pa.RecordBatchReader) else to_arrow(rows, table.schema)
-    if delta_rs.is_written_here(lake.path, table):
-        delta_rs.replace_where(lake.path, table, found, condition)
-    else:
-        held = found.read_all() if isinstance(found, pa.RecordBatchReader) else found
-        lake.replace_where(table, from_arrow(lake.spark, held, table.schema), condition)
+    delta_rs.replace_where(lake.path, table, found, condition)
 
 
 def write_by_sql(lake: Lake, todo: Sequence[ReplayPlan]) -> None:

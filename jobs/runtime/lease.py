@@ -19,7 +19,7 @@ from typing import Any
 
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.delta_rs import append_row_after, exists, replace_row, unfinished
+from transforms.lake.delta_rs import append_row_after, exists, put_rows, unfinished_runs
 from transforms.lake.tables import RUNS
 
 Row = dict[str, Any]
@@ -74,7 +74,7 @@ class Lease:
             return
         self._ended.set()
         self._thread.join()
-        replace_row(self._lake, RUNS, self._record.row(code) | {"lease": self._lease})
+        put_rows(self._lake, RUNS, [self._record.row(code) | {"lease": self._lease}], by="run_id")
 
     def _renew_until_ended(self) -> None:
         while not self._ended.wait(self._seconds / 3) and now() < self._lease["until"]:
@@ -85,7 +85,7 @@ class Lease:
 
     def _renew(self) -> None:
         renewed = self._lease | {"until": now() + timedelta(seconds=self._seconds)}
-        replace_row(self._lake, RUNS, begun(self._record, renewed))
+        put_rows(self._lake, RUNS, [begun(self._record, renewed)], by="run_id")
         self._lease = renewed
 
 
@@ -120,7 +120,7 @@ def await_free(lake: Path, give_up: float, say: Callable[[str], None]) -> int:
     """
     told: str | None = None
     while exists(lake, RUNS):
-        version, rows = unfinished(lake, RUNS)
+        version, rows = unfinished_runs(lake)
         holder = holder_of(rows, now())
         if holder is None:
             return version

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jobs.maintenance.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_plain
+from jobs.maintenance.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_runs
 from jobs.retention import expired
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
@@ -28,7 +28,7 @@ def test_runs_without_news_do_not_pile_up_files(lake: Any, tmp_path: Path) -> No
     begun = count_rows(tmp_path, RUNS, job=["run"])
     for night in range(MOST_SMALL_FILES + 5):
         append_row(tmp_path, RUNS, RunRecord("run", Progress()).row(0))
-        compact_plain(tmp_path)
+        compact_runs(tmp_path)
         assert count_rows(tmp_path, RUNS, job=["run"]) == begun + night + 1
         assert small_files(tmp_path, RUNS, SMALL_BYTES) <= MOST_SMALL_FILES
     assert small_files(tmp_path, RUNS, SMALL_BYTES) < 10

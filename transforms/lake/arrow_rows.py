@@ -1,4 +1,4 @@
-"""Rows between Python and Spark by Arrow, so that times keep their zone and types are those declared."""
+"""Rows between Python, Arrow and Spark, so that times keep their zone and types are those declared."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+# A row of any table: column name to value; times are datetimes with a zone.
+Row = dict[str, Any]
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def to_frame(spark: SparkSession, rows: Iterable[dict[str, Any]], schema: StructType) -> DataFrame:
+def to_frame(spark: SparkSession, rows: Iterable[Row], schema: StructType) -> DataFrame:
     """Rows as a DataFrame of the schema; times are datetimes with a zone."""
     return from_arrow(spark, to_arrow(rows, schema), schema)
 
 
 def from_arrow(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """An Arrow table of the schema as a DataFrame; Spark refuses one without a chunk."""
+    """An Arrow table of the schema as a DataFrame. Spark refuses a table without chunks."""
     return spark.createDataFrame(rows if len(rows) else [], schema)
 
 
-def to_arrow(rows: Iterable[dict[str, Any]], schema: StructType) -> pa.Table:
+def to_arrow(rows: Iterable[Row], schema: StructType) -> pa.Table:
     """Rows as an Arrow table of the schema; times are datetimes with a zone."""
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(schema))
 
 
-def to_rows(frame: DataFrame) -> list[dict[str, Any]]:
+def to_rows(frame: DataFrame) -> list[Row]:
     """A small DataFrame as rows; times are datetimes in UTC."""
     return frame.toArrow().to_pylist()
 
@@ -40,20 +42,20 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def spark_types(schema: pa.Schema) -> pa.Schema:
-    """The schema with the types that Spark takes from a Python function: times in microseconds."""
+    """The schema with the types that Spark accepts from a Python function: times in microseconds."""
     return arrow_schema(from_arrow_schema(schema))
 
 
 def gathered(
     batches: Iterable[pa.RecordBatch], rows: int, size_bytes: int | None = None
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Record batches that follow each other, in groups that end once they hold so many rows or bytes."""
+    """Successive record batches in groups; a group ends once it holds that many rows or bytes."""
     held: list[pa.RecordBatch] = []
     held_rows = held_bytes = 0
     for batch in batches:
         held.append(batch)
         held_rows += len(batch)
-        if size_bytes is not None:  # to ask for it takes as long as to decode a small file
+        if size_bytes is not None:  # nbytes takes as long as decoding a small file
             held_bytes += batch.nbytes
         if held_rows >= rows or (size_bytes is not None and held_bytes >= size_bytes):
             yield held

@@ -1,12 +1,10 @@
-"""A lake's small tables without Spark, by delta-rs: what a run asks before and after its Spark jobs.
+"""A lake's tables without Spark, by delta-rs: rows are read and written in milliseconds.
 
-A session and its first query cost 20 seconds, each new query a second of code generation; here a few rows
-are read in milliseconds.
+A Spark session and its first query cost 20 seconds, every new query a second of code generation.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,21 +19,22 @@ import pyarrow.fs as fs
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
-from pyspark.sql.types import StructType
 
-from transforms.lake.arrow_rows import arrow_schema, to_arrow
-from transforms.lake.tables import CAPTURES, Table
+from transforms.lake.arrow_rows import Row, arrow_schema
+from transforms.lake.tables import CAPTURES, RUNS, Table
 
-Row = dict[str, Any]
-# A commit that must be the next version, and how often one is tried that need not.
-AT_ONCE = CommitProperties(max_commit_retries=0)
+# A commit that must be the very next version, and how often any other is tried.
+NO_RETRY = CommitProperties(max_commit_retries=0)
 ATTEMPTS = 10
-# Of joined files: readers hold a whole row group, and leave out those that have nothing they look for.
+# Of compacted files: readers hold a whole row group, and skip those whose statistics rule them out.
 ROW_GROUP_ROWS = 128 * 1024
 
 
+# --- reading ---
+
+
 def exists(lake: Path, table: Table) -> bool:
-    """Whether a run has written the table: one that was killed may have left a log without a commit."""
+    """Whether the table has a commit: a killed run may have left a log without one."""
     return any((lake / table.name / "_delta_log").glob("*.json"))
 
 
@@ -46,19 +45,13 @@ def rows_with(
     where: ds.Expression | None = None,
     **wanted: Iterable[str],
 ) -> list[Row]:
-    """The rows whose named columns are among the wanted values, as frames.to_rows gives them.
+    """The rows that meet `where` and whose named columns are among the wanted values; times are in UTC.
 
-    `columns`: all, if None; `where`: a condition that must hold too. Empty where the table was not written
-    yet. Statistics of the files are used, so that only some of many are opened.
+    columns: None for all. Empty where the table does not exist. Files are skipped by their statistics.
     """
     if not exists(lake, table):
         return []
     return arrow_with(lake, table, columns or table.names, where, **wanted).to_pylist()
-
-
-def cluster_ids(lake: Path) -> list[str]:
-    """Every cluster of which the lake holds a capture."""
-    return sorted({row["cluster_id"] for row in rows_with(lake, CAPTURES, ["cluster_id"])})
 
 
 def arrow_with(
@@ -68,26 +61,65 @@ def arrow_with(
     where: ds.Expression | None = None,
     **wanted: Iterable[str],
 ) -> pa.Table:
-    """The rows of a table that exists, as rows_with chooses them, as an Arrow table.
+    """The rows that rows_with returns, of a table that exists, as an Arrow table.
 
-    A column that a lake of an earlier version lacks is null.
+    A column that the table lacks on disk, as one of an earlier version may, is null.
     """
     return columns_with(opened(lake, table), columns, where, **wanted)
 
 
 def columns_with(
-    rows_of: ds.Dataset,
+    stored: ds.Dataset,
     columns: Sequence[str],
     where: ds.Expression | None = None,
     **wanted: Iterable[str],
 ) -> pa.Table:
-    """The same of a table that is opened."""
-    held = set(rows_of.schema.names)
-    rows = rows_of.to_table([name for name in columns if name in held], filter=chosen(where, wanted))
+    """The rows that arrow_with returns, of a table that `opened` returned."""
+    held = set(stored.schema.names)
+    rows = stored.to_table([name for name in columns if name in held], filter=_condition(where, wanted))
     for index, name in enumerate(columns):
         if name not in held:
             rows = rows.add_column(index, name, pa.nulls(len(rows)))
     return rows
+
+
+def count_rows(lake: Path, table: Table, where: ds.Expression | None = None, **wanted: Iterable[str]) -> int:
+    """How many rows rows_with would return."""
+    if not exists(lake, table):
+        return 0
+    return opened(lake, table).count_rows(filter=_condition(where, wanted))
+
+
+def cluster_ids(lake: Path) -> list[str]:
+    """Every cluster of which the lake holds a capture."""
+    return sorted({row["cluster_id"] for row in rows_with(lake, CAPTURES, ["cluster_id"])})
+
+
+def unfinished_runs(lake: Path) -> tuple[int, list[Row]]:
+    """The version of table `runs`, which exists, and its rows without finished_at."""
+    written = DeltaTable(lake / RUNS.name)
+    rows = _dataset(lake / RUNS.name, written).to_table(filter=ds.field("finished_at").is_null())
+    return written.version(), rows.to_pylist()
+
+
+def opened(lake: Path, table: Table, version: int | None = None) -> ds.Dataset:
+    """A version of a table that exists, the newest by default, to be read piece by piece."""
+    return _dataset(lake / table.name, DeltaTable(lake / table.name, version=version))
+
+
+def newest_version(lake: Path, table: Table) -> int:
+    """The newest Delta version of a table that exists."""
+    return DeltaTable(lake / table.name).version()
+
+
+def _dataset(path: Path, written: DeltaTable) -> ds.Dataset:
+    """The table's files, read through Arrow's own file system.
+
+    delta-rs's, which is the default, calls back into Python from Arrow's threads: one process in ten that
+    ended while they were still busy was aborted.
+    """
+    files = fs.SubTreeFileSystem(str(path.resolve()), fs.LocalFileSystem())
+    return written.to_pyarrow_dataset(filesystem=files)
 
 
 def among(wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
@@ -99,46 +131,32 @@ def among(wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
     return condition
 
 
-def chosen(where: ds.Expression | None, wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
+def _condition(where: ds.Expression | None, wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
     return among(wanted) if where is None else where & among(wanted)
 
 
-def opened(lake: Path, table: Table, version: int | None = None) -> ds.Dataset:
-    """A table that exists, at its newest or a given version, to be read a piece at a time."""
-    return dataset(lake / table.name, DeltaTable(lake / table.name, version=version))
-
-
-def newest_version(lake: Path, table: Table) -> int:
-    """The newest Delta version of a table that exists."""
-    return DeltaTable(lake / table.name).version()
-
-
-def count_rows(lake: Path, table: Table, where: ds.Expression | None = None, **wanted: Iterable[str]) -> int:
-    """How many rows rows_with would find."""
-    if not exists(lake, table):
-        return 0
-    return opened(lake, table).count_rows(filter=chosen(where, wanted))
+# --- files ---
 
 
 def small_files(lake: Path, table: Table, less_than_bytes: int) -> int:
     """How many files of a table are smaller than that."""
-    return pc.sum(pc.less(file_sizes(lake, table), less_than_bytes)).as_py() or 0
+    return pc.sum(pc.less(_file_sizes(lake, table), less_than_bytes)).as_py() or 0
 
 
 def size_bytes(lake: Path, table: Table) -> int:
     """The size of a table's files."""
-    return pc.sum(file_sizes(lake, table)).as_py() or 0
+    return pc.sum(_file_sizes(lake, table)).as_py() or 0
 
 
-def file_sizes(lake: Path, table: Table) -> pa.ChunkedArray:
-    """The sizes of a table's files in bytes; none where it was not written yet."""
+def _file_sizes(lake: Path, table: Table) -> pa.ChunkedArray:
+    """The sizes of a table's files in bytes; none where it does not exist."""
     if not exists(lake, table):
         return pa.chunked_array([], pa.int64())
     return pa.table(DeltaTable(lake / table.name).get_add_actions())["size_bytes"]
 
 
 def old_files(lake: Path, table: Table, before_s: float) -> list[Path]:
-    """The files of a table that its newest version does not need, written before a time (seconds)."""
+    """The files that the table's newest version does not need, written before a time (seconds)."""
     if not exists(lake, table):
         return []
     folder = lake / table.name
@@ -149,51 +167,30 @@ def old_files(lake: Path, table: Table, before_s: float) -> list[Path]:
 
 
 def compact(lake: Path, table: Table) -> None:
-    """Join the small files of a table that is not clustered; not now, if others commit meanwhile."""
+    """Join the small files of a table; left to a later run where another commit comes in between."""
     how = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP_ROWS)
     with suppress(CommitFailedError):
         DeltaTable(lake / table.name).optimize.compact(writer_properties=how)
 
 
-def dataset(path: Path, written: DeltaTable) -> ds.Dataset:
-    """The table's files, read through Arrow's own file system.
-
-    delta-rs's, which is the default, calls back into Python from Arrow's threads: one process in ten that
-    ended while they were still busy was aborted.
-    """
-    files = fs.SubTreeFileSystem(str(path.resolve()), fs.LocalFileSystem())
-    return written.to_pyarrow_dataset(filesystem=files)
+# --- writing ---
 
 
 def append_row(lake: Path, table: Table, row: Row) -> None:
-    """Append one row to a table that exists and is not clustered; columns it lacks become null."""
-    again_if_others_commit(lambda: write_row(lake, table, row, mode="append"))
+    """Append one row to a table that exists; columns that the row lacks become null."""
+    _retry_conflicts(lambda: _append(DeltaTable(lake / table.name), row))
 
 
-def replace_row(lake: Path, table: Table, row: Row) -> None:
-    """Put a row in the place of the one with its key."""
-    same = " AND ".join(f"{name} = '{row[name]}'" for name in table.key)
-    again_if_others_commit(lambda: write_row(lake, table, row, mode="overwrite", predicate=same))
-
-
-def replace_rows(lake: Path, table: Table, rows: Iterable[Row]) -> None:
-    """Put rows in the place of all that a table of plain texts holds; it is made if it is not there."""
-    schema = pa.schema([pa.field(c.name, pa.string(), c.nullable) for c in table.columns])
-    assert {c.type for c in table.columns} == {"STRING"}
-    found = pa.Table.from_pylist(list(rows), schema)
-    again_if_others_commit(lambda: write_deltalake(lake / table.name, found, mode="overwrite"))
-
-
-def is_written_here(lake: Path, table: Table) -> bool:
-    """Whether delta-rs writes the table: none that is clustered, as some of earlier lakes are."""
-    if not exists(lake, table):
-        return True
-    return "clustering" not in (DeltaTable(lake / table.name).protocol().writer_features or ())
-
-
-def schema(lake: Path, table: Table) -> StructType:
-    """The types that a table which exists has on disk."""
-    return StructType.fromJson(json.loads(DeltaTable(lake / table.name).schema().to_json()))
+def append_row_after(lake: Path, table: Table, row: Row, version: int) -> bool:
+    """Append one row as version + 1 of a table that exists. False where another commit took that version."""
+    written = DeltaTable(lake / table.name)
+    if written.version() != version:
+        return False
+    try:
+        _append(written, row, commit_properties=NO_RETRY)
+    except CommitFailedError:
+        return False
+    return True
 
 
 def is_loaded(lake: Path, table: Table, application: str) -> bool:
@@ -213,41 +210,43 @@ def add_files(lake: Path, table: Table, files: Iterable[Row], application: str) 
         held = DeltaTable(lake / table.name)
         held.create_write_transaction(added, "append", held.schema(), commit_properties=load)
 
-    again_if_others_commit(commit)
+    _retry_conflicts(commit)
 
 
-def replace_where(lake: Path, table: Table, rows: pa.Table | pa.RecordBatchReader, condition: str) -> None:
-    """Put rows in the place of all of which a condition (SQL) holds, as it does of them.
+def replace_where(
+    lake: Path, table: Table, rows: pa.Table | pa.RecordBatchReader, condition: str | None
+) -> None:
+    """Replace all rows that meet a SQL condition, as the new rows must; None replaces every row.
 
-    The table is made if it is not there. Needs a session: Spark knows the types.
+    The table is created if it does not exist.
     """
     create(lake, table)
 
     def write() -> None:
         write_deltalake(lake / table.name, rows, mode="overwrite", predicate=condition)
 
-    # A reader can be read once only, so that write is not repeated.
+    # A reader can be read only once, so its write is not repeated.
     if isinstance(rows, pa.RecordBatchReader):
         write()
     else:
-        again_if_others_commit(write)
+        _retry_conflicts(write)
 
 
 def put_rows(lake: Path, table: Table, rows: Sequence[Row], by: str) -> None:
-    """Insert or update rows by the table's key, of which `by` is a column of texts. Needs a session.
+    """Insert or update rows by the table's key, of which `by` is a string column.
 
-    The table is made if it is not there. delta-rs's own merge is not used: it writes files whose texts Arrow
-    then cannot compare with others.
+    The table is created if it does not exist. delta-rs's own merge is not used: Arrow cannot compare the
+    strings in the files it writes with other strings.
     """
-    values = {row[by] for row in rows}
-    held = rows_with(lake, table, None, None, **{by: values})
-    if held:
-        wanted = {tuple(row[name] for name in table.key): row for row in (*held, *rows)}
-        replace_where(lake, table, to_arrow(wanted.values(), table.schema), among_texts(by, values))
-        return
     create(lake, table)
-    found = to_arrow(rows, table.schema)
-    again_if_others_commit(lambda: write_deltalake(lake / table.name, found, mode="append"))
+    values = {row[by] for row in rows}
+    held = rows_with(lake, table, where=among({by: values}))
+    wanted = {tuple(row[name] for name in table.key): row for row in (*held, *rows)}
+    found = _with_stored_columns(DeltaTable(lake / table.name), wanted.values())
+    if held:
+        replace_where(lake, table, found, among_texts(by, values))
+    else:
+        _retry_conflicts(lambda: write_deltalake(lake / table.name, found, mode="append"))
 
 
 def among_texts(column: str, texts: Iterable[str]) -> str:
@@ -257,23 +256,24 @@ def among_texts(column: str, texts: Iterable[str]) -> str:
 
 
 def create(lake: Path, table: Table) -> None:
-    """The table with its comments, if it is not there."""
+    """Create the table with its comments, if it does not exist."""
     if exists(lake, table):
         return
-    comments = [c.comment for c in table.columns]
-    fields = [
-        field.with_metadata({"comment": comment})
-        for field, comment in zip(arrow_schema(table.schema), comments, strict=True)
-    ]
-    schema = Schema.from_arrow(pa.schema(fields))
-    make_aside(lake, table, lambda path: DeltaTable.create(path, schema, description=table.comment))
+    schema = delta_schema(table)
+    _create_aside(lake, table, lambda path: DeltaTable.create(path, schema, description=table.comment))
 
 
-def make_aside(lake: Path, table: Table, make: Callable[[Path], object]) -> None:
-    """Make a table somewhere else and rename it then.
+def delta_schema(table: Table) -> Schema:
+    """The declared schema with its comments, as Delta has it."""
+    fields = zip(arrow_schema(table.schema), table.columns, strict=True)
+    return Schema.from_arrow(pa.schema([f.with_metadata({"comment": c.comment}) for f, c in fields]))
 
-    So a killed run leaves no half of one, and of several runs that make it at once one does: made by delta-rs
-    in the same place, a second one would become the next version of the first.
+
+def _create_aside(lake: Path, table: Table, make: Callable[[Path], object]) -> None:
+    """Create a table in a folder of its own and rename that.
+
+    A killed run leaves no half of a table, and of several runs that create it at once one succeeds: delta-rs
+    itself would commit a second creation as the next version of the first.
     """
     aside = lake / f".{table.name}-{uuid.uuid4().hex}"
     make(aside)
@@ -285,13 +285,17 @@ def make_aside(lake: Path, table: Table, make: Callable[[Path], object]) -> None
         shutil.rmtree(aside)
 
 
-def write_row(lake: Path, table: Table, row: Row, **how: Any) -> None:
-    written = DeltaTable(lake / table.name)
-    write_deltalake(written, arrow_row(written, row), **how)
+def _append(written: DeltaTable, row: Row, **how: Any) -> None:
+    write_deltalake(written, _with_stored_columns(written, [row]), mode="append", **how)
 
 
-def again_if_others_commit(write: Callable[[], object]) -> None:
-    """Repeat a write from the newest version where delta-rs sees a conflict with a commit in between."""
+def _with_stored_columns(written: DeltaTable, rows: Iterable[Row]) -> pa.Table:
+    """Rows with the columns that the table has on disk: it may lack those of a newer version."""
+    return pa.Table.from_pylist(list(rows), schema=pa.schema(written.schema().to_arrow()))
+
+
+def _retry_conflicts(write: Callable[[], object]) -> None:
+    """Repeat a write from the newest version where another commit came in between."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             write()
@@ -299,27 +303,3 @@ def again_if_others_commit(write: Callable[[], object]) -> None:
         except CommitFailedError:
             if attempt == ATTEMPTS:
                 raise
-
-
-def arrow_row(written: DeltaTable, row: Row) -> pa.Table:
-    """One row with the columns of a table."""
-    return pa.Table.from_pylist([row], schema=pa.schema(written.schema().to_arrow()))
-
-
-def unfinished(lake: Path, table: Table) -> tuple[int, list[Row]]:
-    """The version of table `runs`, and its rows without finished_at."""
-    written = DeltaTable(lake / table.name)
-    rows = dataset(lake / table.name, written).to_table(filter=ds.field("finished_at").is_null())
-    return written.version(), rows.to_pylist()
-
-
-def append_row_after(lake: Path, table: Table, row: Row, version: int) -> bool:
-    """Append one row as the very next version after `version`. False where another commit was that."""
-    written = DeltaTable(lake / table.name)
-    if written.version() != version:
-        return False
-    try:
-        write_deltalake(written, arrow_row(written, row), mode="append", commit_properties=AT_ONCE)
-    except CommitFailedError:
-        return False
-    return True

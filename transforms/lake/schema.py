@@ -1,56 +1,82 @@
-"""Lakes of earlier versions: columns that their tables lack are added, or the lake is refused.
+"""Lakes of earlier versions: nullable columns and struct fields that tables lack are added.
 
-A column that may be null can be added to a table that is there. One that may not be null cannot: what it
-should hold was never read. Tables that are not there at all are made by whoever writes them first.
+A lake that lacks a required column is refused: what the column should hold was never read. Tables that do not
+exist are created by whoever writes them first.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
+from pyspark.sql.types import ArrayType, DataType, StructType
 
-from transforms.lake.delta_rs import exists
+from transforms.lake.delta_rs import delta_schema, exists
 from transforms.lake.storage import NoLakeError
 from transforms.lake.tables import TABLES, Column, Table
 
-if TYPE_CHECKING:
-    from transforms.lake.lake import Lake
 
-Missing = dict[Table, list[Column]]
+def missing_columns(path: Path) -> list[str]:
+    """The declared columns that tables of the lake lack, as table.column; none of them is required.
 
-
-def missing_columns(path: Path) -> Missing:
-    """The declared columns that tables of the lake lack. Raises NoLakeError where they cannot be added."""
-    found: Missing = {}
-    for table in TABLES:
-        if exists(path, table):
-            held = {field.name for field in DeltaTable(path / table.name).schema().fields}
-            if lacking := [column for column in table.columns if column.name not in held]:
-                found[table] = lacking
-    required = [f"{t.name}.{c.name}" for t, columns in found.items() for c in columns if not c.nullable]
-    if required:
-        raise NoLakeError(
-            f"{path} was written by an earlier kraftlake and lacks {', '.join(required)}: "
-            "load the captures into a new lake (kraftlake run --captures ... --lake ANOTHER), "
-            "or use the kraftlake that wrote it"
-        )
-    return found
+    Raises NoLakeError where a required one is missing.
+    """
+    return _missing(path, _stored_schemas(path))
 
 
 def check_schema(path: Path) -> None:
     """Raises NoLakeError where a table lacks a column: for verbs that only read."""
-    lacking = [f"{t.name}.{c.name}" for t, columns in missing_columns(path).items() for c in columns]
+    lacking = missing_columns(path)
     if lacking:
         raise NoLakeError(
             f"{path} was written by an earlier kraftlake and lacks {', '.join(lacking)}: "
-            f"kraftlake derive --lake {path} brings it up to date"
+            f"kraftlake derive --lake {path} adds them"
         )
 
 
-def add_columns(lake: Lake, missing: Missing) -> None:
-    """Bring the tables up to date."""
-    for table, columns in missing.items():
-        added = ", ".join(column.ddl for column in columns)
-        lake.spark.sql(f"ALTER TABLE delta.`{lake.location(table)}` ADD COLUMNS ({added})")
+def outdated_tables(path: Path) -> list[Table]:
+    """The tables that lack a declared column or struct field. Raises NoLakeError as missing_columns."""
+    stored = _stored_schemas(path)
+    _missing(path, stored)
+    return [table for table, held in stored.items() if lacks(held, table.schema)]
+
+
+def update_schemas(path: Path, tables: Iterable[Table]) -> None:
+    """Add what the tables lack."""
+    for table in tables:
+        DeltaTable(path / table.name).alter.add_columns(delta_schema(table).fields)
+
+
+def _stored_schemas(path: Path) -> dict[Table, StructType]:
+    found = {}
+    for table in TABLES:
+        if exists(path, table):
+            stored = DeltaTable(path / table.name).schema().to_json()
+            found[table] = StructType.fromJson(json.loads(stored))
+    return found
+
+
+def _missing(path: Path, stored: Mapping[Table, StructType]) -> list[str]:
+    def named(columns: Iterable[tuple[Table, Column]]) -> list[str]:
+        return [f"{table.name}.{column.name}" for table, column in columns]
+
+    missing = [(t, c) for t, held in stored.items() for c in t.columns if c.name not in held.names]
+    required = [(t, c) for t, c in missing if not c.nullable]
+    if required:
+        raise NoLakeError(
+            f"{path} was written by an earlier kraftlake and lacks {', '.join(named(required))}: "
+            "load the captures into a new lake (kraftlake run --captures ... --lake ANOTHER), "
+            "or use the kraftlake that wrote it"
+        )
+    return named(missing)
+
+
+def lacks(held: DataType, wanted: DataType) -> bool:
+    """Whether a type lacks a field of another, at any depth."""
+    if isinstance(held, ArrayType) and isinstance(wanted, ArrayType):
+        return lacks(held.elementType, wanted.elementType)
+    if isinstance(held, StructType) and isinstance(wanted, StructType):
+        return any(f.name not in held.names or lacks(held[f.name].dataType, f.dataType) for f in wanted)
+    return False

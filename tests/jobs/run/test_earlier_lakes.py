@@ -1,23 +1,19 @@
-"""Lakes that earlier versions wrote: brought up to date, or refused with what to do next.
-
-earlier-lake.tar.gz: lake.json and the Delta logs of a lake that commit 7c90811 wrote of golden/v4.4.0-mini.
-"""
+"""Lakes of earlier versions: what tables lack is added, or the lake is refused with what to do next."""
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.cli import main
+from transforms.lake.delta_rs import create
 from transforms.lake.lake import Lake
-from transforms.lake.schema import add_columns, check_schema, missing_columns
-from transforms.lake.storage import NoLakeError
-from transforms.lake.tables import SNAPSHOTS, Table
+from transforms.lake.schema import check_schema, outdated_tables, update_schemas
+from transforms.lake.storage import NoLakeError, prepare_lake
+from transforms.lake.tables import RECORDS, SEGMENTS, SNAPSHOTS, Column, Table
 
-EARLIER = Path(__file__).parent / "earlier-lake.tar.gz"
 LATER = ("header_at", "size_bytes")
 
 
@@ -31,8 +27,8 @@ def without(table: Table, *names: str) -> Table:
 def test_a_lake_that_lacks_what_was_never_read_is_refused(
     verb: str, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with tarfile.open(EARLIER) as archive:
-        archive.extractall(tmp_path / "lake", filter="data")
+    prepare_lake(tmp_path / "lake")
+    create(tmp_path / "lake", without(SEGMENTS, "node_id", "directory_id"))
     more = {"sql": ["SELECT 1"], "run": ["--captures", str(golden / "election-storm")]}.get(verb, [])
     assert main([verb, *more, "--lake", str(tmp_path / "lake")]) == 2
     err = capsys.readouterr().err
@@ -45,7 +41,22 @@ def test_columns_that_may_be_null_are_added(spark: Any, tmp_path: Path) -> None:
     lake.create(without(SNAPSHOTS, *LATER))
     with pytest.raises(NoLakeError, match=f"snapshots.header_at, .*kraftlake derive --lake {tmp_path}"):
         check_schema(tmp_path)
-    add_columns(lake, missing_columns(tmp_path))
+    assert outdated_tables(tmp_path) == [SNAPSHOTS]
+    update_schemas(tmp_path, [SNAPSHOTS])
     check_schema(tmp_path)
-    added = {f.name: f.dataType for f in lake.read(SNAPSHOTS).schema.fields}
-    assert added == {f.name: f.dataType for f in SNAPSHOTS.schema.fields}
+    assert outdated_tables(tmp_path) == []
+    added = {f.name: (f.dataType, f.metadata) for f in lake.read(SNAPSHOTS).schema.fields}
+    comments = {c.name: {"comment": c.comment} for c in SNAPSHOTS.columns}
+    assert added == {f.name: (f.dataType, comments[f.name]) for f in SNAPSHOTS.schema.fields}
+
+
+def test_fields_of_structs_are_added(tmp_path: Path) -> None:
+    """As of a lake that was written when a record had fewer fields; verbs that only read go on."""
+    (topic,) = (c for c in RECORDS.columns if c.name == "topic")
+    before = Column("topic", "STRUCT<name: STRING>", topic.comment)
+    columns = tuple(before if c is topic else c for c in RECORDS.columns)
+    create(tmp_path, Table(RECORDS.name, RECORDS.comment, columns, RECORDS.key))
+    check_schema(tmp_path)
+    assert outdated_tables(tmp_path) == [RECORDS]
+    update_schemas(tmp_path, [RECORDS])
+    assert outdated_tables(tmp_path) == []

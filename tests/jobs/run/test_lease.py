@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from jobs.runtime.lease import Lease, begun, is_gone, now, process_name, take_lease
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.delta_rs import append_row, dataset
+from transforms.lake.delta_rs import append_row, rows_with
 from transforms.lake.tables import RUNS
 
 ELSEWHERE = "another-boot pid:[1] 1"
@@ -40,10 +39,7 @@ def take(folder: Path, wait_s: float = 0, process: str = ELSEWHERE, seconds: flo
 
 
 def runs(folder: Path) -> dict[str, Any]:
-    return {
-        row["run_id"]: row
-        for row in dataset(folder / "runs", DeltaTable(folder / "runs")).to_table().to_pylist()
-    }
+    return {row["run_id"]: row for row in rows_with(folder, RUNS)}
 
 
 def test_a_second_run_is_told_who_writes(folder: Path) -> None:

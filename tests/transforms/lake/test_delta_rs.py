@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import DataType
 
 from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.delta_rs import create, put_rows, rows_with
 from transforms.lake.lake import Lake
 from transforms.lake.storage import prepare_lake
 from transforms.lake.tables import BROKERS, EXPIRED_CAPTURES, RUNS, SNAPSHOTS, TABLES, VOTER_SETS, Table
+from transforms.lake.tables.declaration import parse_type
 
 NAMES = ["cluster_id", "capture_id", "node_id"]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -24,7 +26,6 @@ def expired(cluster_id: str, capture_id: str, node_id: int) -> dict[str, Any]:
     return names | {"directory_id": "d", "captured_at": NOON}
 
 
-@pytest.mark.usefixtures("spark")
 def test_a_table_is_made_once(tmp_path: Path) -> None:
     """By whichever of those that make it at once."""
     with ThreadPoolExecutor(4) as threads:
@@ -33,7 +34,6 @@ def test_a_table_is_made_once(tmp_path: Path) -> None:
             assert len(list((tmp_path / str(attempt) / RUNS.name / "_delta_log").glob("*.json"))) == 1
 
 
-@pytest.mark.usefixtures("spark")
 def test_rows_are_put_by_key(tmp_path: Path) -> None:
     """New ones are added, known ones take the place of those with their key, all others stay."""
     for rows in (
@@ -80,3 +80,10 @@ def test_a_table_read_at_hand_is_what_spark_reads(lake: Any, table: Table) -> No
 def test_a_table_without_rows_is_read_at_hand(spark: Any, tmp_path: Path, table: Table) -> None:
     create(tmp_path, table)
     assert Lake(spark, tmp_path).read_at_hand(table).collect() == []
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_types_are_those_that_spark_parses(table: Table) -> None:
+    for column in table.columns:
+        assert parse_type(column.type) == DataType.fromDDL(column.type), column.name

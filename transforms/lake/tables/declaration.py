@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
 from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
     StructType,
-    _parse_datatype_string,  # pyright: ignore[reportPrivateUsage]
+    TimestampType,
 )
+
+_SIMPLE_TYPES: dict[str, DataType] = {
+    "STRING": StringType(),
+    "BINARY": BinaryType(),
+    "BOOLEAN": BooleanType(),
+    "TINYINT": ByteType(),
+    "SMALLINT": ShortType(),
+    "INT": IntegerType(),
+    "BIGINT": LongType(),
+    "DOUBLE": DoubleType(),
+    "TIMESTAMP": TimestampType(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +55,7 @@ class Column:
 class Table:
     """A table: `key` names the non-null columns that identify a row.
 
-    `recomputed` tables hold what is derived: all rows of a touched cluster are replaced together.
+    `recomputed` tables are derived: all rows of a touched cluster are replaced together.
     """
 
     name: str
@@ -41,23 +66,50 @@ class Table:
 
     @property
     def schema(self) -> StructType:
-        """The Spark schema, column order as declared. Needs a session: Spark parses the types."""
-        return spark_schema(self.columns)
+        """The Spark schema, column order as declared."""
+        return _spark_schema(self.columns)
 
     @property
     def names(self) -> list[str]:
         return [c.name for c in self.columns]
 
 
-@cache
-def spark_schema(columns: tuple[Column, ...]) -> StructType:
-    """The columns as Spark has them; it takes a tenth of a second to parse hundreds of types."""
-    schema = _parse_datatype_string(", ".join(f"`{c.name}` {c.type}" for c in columns))
-    assert isinstance(schema, StructType)
-    for column, declared in zip(schema.fields, columns, strict=True):
-        column.nullable = declared.nullable
-    return schema
-
-
 def required(name: str, type_: str, comment: str) -> Column:
+    """A column that is never null."""
     return Column(name, type_, comment, nullable=False)
+
+
+@cache
+def _spark_schema(columns: tuple[Column, ...]) -> StructType:
+    return StructType([StructField(c.name, parse_type(c.type), c.nullable) for c in columns])
+
+
+def parse_type(text: str) -> DataType:
+    """The Spark type that a declaration names. Spark's own parser needs a session."""
+    return _next_type(re.findall(r"\w+|[<>,:]", text)[::-1])
+
+
+def _next_type(tokens: list[str]) -> DataType:
+    """Read one type off the end of the tokens, which are in reverse order."""
+    name = tokens.pop().upper()
+    if name in _SIMPLE_TYPES:
+        return _SIMPLE_TYPES[name]
+    tokens.pop()  # <
+    if name == "ARRAY":
+        found: DataType = ArrayType(_next_type(tokens))
+    elif name == "MAP":
+        key = _next_type(tokens)
+        tokens.pop()  # ,
+        found = MapType(key, _next_type(tokens))
+    elif name == "STRUCT":
+        found = StructType()
+        while tokens[-1] != ">":
+            field = tokens.pop()
+            tokens.pop()  # :
+            found.add(field, _next_type(tokens))
+            if tokens[-1] == ",":
+                tokens.pop()
+    else:
+        raise ValueError(f"unknown type {name}")
+    tokens.pop()  # >
+    return found
