@@ -233,12 +233,10 @@ def replace_where(
 
 
 def put_rows(lake: Path, table: Table, rows: Sequence[Row], by: str) -> None:
-    """Insert or update rows by the table's key, of which `by` is a string column.
+    """Insert or update rows of a table that exists by its key, of which `by` is a string column.
 
-    The table is created if it does not exist. delta-rs's own merge is not used: Arrow cannot compare the
-    strings in the files it writes with other strings.
+    delta-rs's own merge is not used: Arrow cannot compare the strings in the files it writes with others.
     """
-    create(lake, table)
     values = {row[by] for row in rows}
     held = rows_with(lake, table, where=among({by: values}))
     wanted = {tuple(row[name] for name in table.key): row for row in (*held, *rows)}

@@ -95,6 +95,7 @@ class Lake:
 
     def put(self, table: Table, rows: Sequence[Row], by: str) -> None:
         """Insert or update a few rows by the table's key, of which `by` is a selective string column."""
+        self.create(table)
         delta_rs.put_rows(self.path, table, rows, by)
 
     def replace(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:

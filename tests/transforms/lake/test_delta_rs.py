@@ -36,6 +36,7 @@ def test_a_table_is_made_once(tmp_path: Path) -> None:
 
 def test_rows_are_put_by_key(tmp_path: Path) -> None:
     """New ones are added, known ones take the place of those with their key, all others stay."""
+    create(tmp_path, EXPIRED_CAPTURES)
     for rows in (
         [expired("a", "x", 1), expired("o'b", "y", 2)],
         [expired("a", "z", 3)],
