@@ -67,21 +67,19 @@ class Job:
     """One run of a verb."""
 
     def __init__(self, lake: Any, record: RunRecord, lease: Any, database: Database | None) -> None:
-        from jobs.captures.ingesting import Ingested
-        from jobs.captures.reading import WritingRun
+        from jobs.captures.ingest import PendingCommit
 
         self.lake = lake
         self.progress = record.progress
         self.record = record
         self.lease = lease
         self.database = database
-        self.run = WritingRun(self.record.run_id, self.record.started_at)
-        self.ingested = Ingested()
+        self.pending = PendingCommit()
 
     @property
     def touched(self) -> set[str]:
         """The clusters of which anything is new."""
-        return self.ingested.clusters
+        return self.pending.clusters
 
     def clusters(self) -> list[str]:
         """Every cluster of the lake."""
@@ -91,24 +89,25 @@ class Job:
 
     def read(self, planned: ReadPlan, fetch: Callable[[Iterable[Path]], None]) -> None:
         """Read what is new; `fetch` is called with the files that will be opened."""
-        from jobs.captures.ingesting import ingest, news
+        from jobs.captures.ingest import ingest
+        from jobs.captures.new_captures import new_captures
 
-        found = news(self.lake.path, planned)
-        self.ingested = ingest(self.lake, planned, found, self.run, self.progress, fetch)
-        self.record.counts |= self.ingested.counts
+        new = new_captures(self.lake.path, planned)
+        self.pending = ingest(self.lake, planned, new, self.record, fetch)
+        self.record.counts |= self.pending.counts
 
     def derive(self, clusters: Sequence[str]) -> None:
         from jobs.derivation.derive_tables import derive
 
         if clusters:
-            self.record.failed = derive(self.lake, clusters, self.ingested, self.run, self.progress)
+            self.record.failed = derive(self.lake, clusters, self.pending, self.record)
 
     def commit(self) -> None:
-        from jobs.captures.ingesting import commit
+        from jobs.captures.ingest import commit
 
         self.lease.check()
         with self.progress.stage("commit"):
-            commit(self.lake, self.ingested, self.run)
+            commit(self.lake, self.pending, self.record.columns)
 
     def publish(self) -> None:
         """Register the lake in the catalog that was asked for, if any."""

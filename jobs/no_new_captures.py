@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs.captures.ingesting import from_known, news
+from jobs.captures.ingest import without_reading
+from jobs.captures.new_captures import new_captures
 from jobs.captures.planning import ReadPlan
 from jobs.job import end
 from jobs.maintenance.compaction import compact_runs
@@ -30,13 +31,13 @@ def end_if_unchanged(
             return None
     except NoLakeError:
         return None
-    found = news(lake, planned)
-    looked_at = from_known(planned, found)
-    if found.unread or looked_at.clusters or not exists(lake, RUNS):
+    new = new_captures(lake, planned)
+    pending = without_reading(planned, new)
+    if new.unread or pending.clusters or not exists(lake, RUNS):
         return None
     before()
-    record.counts = looked_at.counts
-    known = looked_at.counts["captures"]
+    record.counts = pending.counts
+    known = pending.counts["captures"]
     line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"
 
     def note(code: int) -> None:

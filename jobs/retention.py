@@ -51,7 +51,7 @@ def expire(job: Job, before: datetime) -> tuple[int, list[str]]:
         return 0, []
     with job.progress.stage("expire", f"{len(gone)} captures of {len(clusters)} clusters"):
         begin_generation(lake.path)
-        stamped = [row | job.run.columns for row in gone]
+        stamped = [row | job.record.columns for row in gone]
         lake.put(EXPIRED_CAPTURES, stamped, by="capture_id")
         remove(lake, clusters)
     job.derive(clusters)

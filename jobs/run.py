@@ -79,7 +79,7 @@ def unmet(job: Job, args: argparse.Namespace) -> list[str]:
     from jobs.run_expectations import check_expectations
     from transforms.quality.expectation_history import unseen
 
-    what = unseen(job.lake.path, job.run.run_id)
+    what = unseen(job.lake.path, job.record.run_id)
     return check_expectations(job, what, arguments.now_of(args), "text", args.settings.expectations)
 
 

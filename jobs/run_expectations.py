@@ -32,7 +32,7 @@ def check_expectations(
     scope = Scope(what.clusters, what.run_ids) if isinstance(what, Unseen) else Scope(what)
     with job.progress.stage("expectations"):
         try:
-            results = expect(job.lake, job.run.run_id, job.run.started_at, now, scope, allowed)
+            results = expect(job.lake, job.record.run_id, job.record.started_at, now, scope, allowed)
         except UnknownExpectationError as error:
             raise Failure(str(error)) from None
     failing = [row for row in results if not row["success"]]
@@ -41,7 +41,7 @@ def check_expectations(
         failing += [row for row in standing(job.lake.path) if named(row) not in asked]
     errors = [row for row in failing if row["severity"] == ERROR]
     if job.record.fail_on == "new":
-        errors = list(news(job.lake.path, job.run.run_id, errors))
+        errors = list(news(job.lake.path, job.record.run_id, errors))
     job.record.unmet = 0 if job.record.fail_on == "never" else len(errors)
     if form == "jsonl":
         return [json.dumps(as_json(row), ensure_ascii=False) for row in failing]

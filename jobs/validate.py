@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         if args.failing:
             show_failing(job, args.failing, chosen if args.cluster else None, now, allowed)
             return job.end(chosen, [], 0)
-        what = chosen if args.full or args.cluster else unseen(job.lake.path, job.run.run_id)
+        what = chosen if args.full or args.cluster else unseen(job.lake.path, job.record.run_id)
         job.derive(what.unjudged if isinstance(what, Unseen) else what)
         unmet = [] if args.rules_only else check_expectations(job, what, now, args.format, allowed)
         return job.end(chosen, [*lines(job.lake.path, chosen, args.format), *unmet], 0)

@@ -1,4 +1,4 @@
-"""What a run will read: controller directories found, identified, and those left out with the reason."""
+"""Plan a run: find and identify controller directories, skip with a reason those that cannot be read."""
 
 from __future__ import annotations
 
@@ -6,49 +6,30 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from jobs.captures.describe_files import DescribeFile, find_describe_files
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.capture import (
-    CapturedAtSource,
     FileIdentity,
-    Identity,
     capture_id,
     captured_at,
     file_identity,
     identity,
 )
 from kraft_core.format.controller_dir import ControllerDir, FileFault, find_controller_dirs
-
-SOURCES: tuple[CapturedAtSource, ...] = ("flag", "capture.json", "file_time")
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCapture:
-    """One copy of a captured controller directory. Times in ms since the epoch."""
-
-    who: Identity
-    capture_id: str
-    captured_at: int
-    captured_at_source: CapturedAtSource
-    directory: ControllerDir
-    files: tuple[FileIdentity, ...]
-    faults: tuple[FileFault, ...]
-
-    @property
-    def moment_rank(self) -> tuple[int, int]:
-        """How well its time is known: the best source first, then the earliest time."""
-        return SOURCES.index(self.captured_at_source), self.captured_at
+from transforms.ingest.capture_rows import captured_at_rank
+from transforms.ingest.captured_files import CaptureCopy
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Copies to look at, describe outputs beside them, and a line for each path that was left out.
+    """Copies of captures, describe outputs beside them, and a line for each path that was skipped.
 
-    verify: whether everything is read again, known or not.
+    verify: read everything again, known or not.
     """
 
-    captures: tuple[PlannedCapture, ...]
+    captures: tuple[CaptureCopy, ...]
     left_out: tuple[str, ...]
     ignored_files: int = 0
     described: tuple[DescribeFile, ...] = ()
@@ -66,7 +47,7 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the command line says about the captures; None where it says nothing."""
+    """The captures that the command line selects; None where a flag is not given."""
 
     paths: tuple[Path, ...]
     clusters: frozenset[str] = field(default_factory=frozenset)
@@ -77,7 +58,7 @@ class Selection:
 
 
 def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
-    """Find and identify the captures; `left_out_before` are lines of what was not even searched.
+    """Find and identify the captures; `left_out_before` are lines about paths that could not be searched.
 
     Raises Failure for a wrong path or where nothing can be identified.
     """
@@ -87,24 +68,30 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
     found = find_controller_dirs(selection.paths)
     left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in found.refused)]
     with ThreadPoolExecutor(8) as threads:
-        planned = list(threads.map(lambda d: identified(d, selection), found.directories))
-    captures: list[PlannedCapture] = []
+        planned = list(threads.map(lambda d: _identified(d, selection), found.directories))
+    captures: list[CaptureCopy] = []
     for item in planned:
         if isinstance(item, str):
             left_out.append(item)
         elif not selection.clusters or item.who.cluster_id in selection.clusters:
             captures.append(item)
     if not captures:
-        raise nothing_to_read(selection, found.directories, left_out)
+        raise _nothing_to_read(selection, found.directories, left_out)
     ignored = sum(len(c.directory.deleted) + len(c.directory.unfinished) for c in captures)
-    captures.sort(key=lambda c: (c.capture_id, c.moment_rank, str(c.directory.path)))
+    captures.sort(key=_by_capture)
     described = find_describe_files(selection.paths, selection.clusters)
     left_out += described.left_out
     return ReadPlan(tuple(captures), tuple(left_out), ignored, described.files, selection.verify)
 
 
-def identified(directory: ControllerDir, selection: Selection) -> PlannedCapture | str:
-    """The capture that a directory is, or why it is none."""
+def _by_capture(copy: CaptureCopy) -> tuple[Any, ...]:
+    """Copies of one capture together, the one with the most reliable time first."""
+    rank = captured_at_rank(copy.captured_at_source, copy.captured_at)
+    return copy.capture_id, rank, str(copy.directory.path)
+
+
+def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
+    """The copy that a directory is, or why it is none."""
     who = identity(directory, selection.cluster_id, selection.node_id)
     if who is None:
         return (
@@ -120,13 +107,13 @@ def identified(directory: ControllerDir, selection: Selection) -> PlannedCapture
             faults.append(FileFault(directory.relative(file.path), error.strerror or str(error)))
     moment, source = captured_at(directory, selection.captured_at)
     id_ = capture_id(who, directory, files)
-    return PlannedCapture(who, id_, moment, source, directory, tuple(files), tuple(faults))
+    return CaptureCopy(who, id_, moment, source, directory, tuple(files), tuple(faults))
 
 
-def nothing_to_read(
+def _nothing_to_read(
     selection: Selection, directories: Iterable[ControllerDir], left_out: list[str]
 ) -> Failure:
-    """Why a run has nothing to read: as usage where a flag would help, else as nothing readable."""
+    """Why there is nothing to read: wrong usage where a flag would help, else nothing readable."""
     where = ", ".join(map(str, selection.paths))
     if selection.clusters and directories:
         return Failure(f"no capture under {where} is of cluster {', '.join(sorted(selection.clusters))}")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import StorageLevel
 
-from jobs.captures.ingesting import Ingested
+from jobs.captures.ingest import PendingCommit
 from jobs.runtime.progress import Progress
 from transforms.evidence.cluster_facts import ClusterGroup, FreshRows, PinnedTables, cluster_groups
 from transforms.lake.arrow_rows import to_arrow
@@ -29,7 +29,7 @@ WRITERS = 4
 
 
 def derive_evidence(
-    lake: Lake, clusters: Sequence[str], fresh: Ingested, deviations: Sequence[Row], progress: Progress
+    lake: Lake, clusters: Sequence[str], fresh: PendingCommit, deviations: Sequence[Row], progress: Progress
 ) -> dict[str, str]:
     """Replace the rows of the clusters in the tables DERIVED. Returns those that failed, with the reason.
 
@@ -44,7 +44,9 @@ def derive_evidence(
     return _derive_by_spark(lake, tables, groups, progress)
 
 
-def fresh_rows(clusters: Iterable[str], fresh: Ingested, deviations: Iterable[Row]) -> dict[str, FreshRows]:
+def fresh_rows(
+    clusters: Iterable[str], fresh: PendingCommit, deviations: Iterable[Row]
+) -> dict[str, FreshRows]:
     """By cluster the rows that this run will commit, as their tables will return them."""
     captures = _by_cluster(_as_stored(fresh.captures.values(), CAPTURES))
     observations = _by_cluster(_as_stored(fresh.observations, OBSERVATIONS))

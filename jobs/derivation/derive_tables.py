@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from jobs.captures.ingesting import Ingested
-from jobs.captures.reading import WritingRun
+from jobs.captures.ingest import PendingCommit
 from jobs.derivation.compare_snapshots import check_snapshots
 from jobs.derivation.derive_evidence import derive_evidence
 from jobs.derivation.derive_histories import derive_histories
-from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import to_arrow
 from transforms.lake.lake import Lake
 from transforms.lake.tables import ACKNOWLEDGEMENTS, DERIVATIONS, SNAPSHOT_CHECKS
 
-Row = dict[str, Any]
 
-
-def derive(
-    lake: Lake, clusters: Sequence[str], fresh: Ingested, run: WritingRun, progress: Progress
-) -> dict[str, str]:
+def derive(lake: Lake, clusters: Sequence[str], fresh: PendingCommit, record: RunRecord) -> dict[str, str]:
     """Replace the derived rows of the clusters. Returns the clusters that failed, with the reason.
 
     `fresh`: captures and observations that this run has read and will commit after this. A cluster that fails
     keeps its earlier derived rows; table derivations records the failure.
     """
+    progress = record.progress
     checks = check_snapshots(lake, clusters, fresh.captures.values(), progress)
     lake.create(ACKNOWLEDGEMENTS)
     failed = derive_evidence(lake, clusters, fresh, checks.deviations, progress)
@@ -35,6 +30,6 @@ def derive(
     if done:
         derive_histories(lake, done, progress, whole=not fresh.captures)
     failed = checks.failed | failed
-    states = [{"cluster_id": c, "failure": failed.get(c), **run.columns} for c in clusters]
+    states = [{"cluster_id": c, "failure": failed.get(c), **record.columns} for c in clusters]
     lake.replace_few(DERIVATIONS, to_arrow(states, DERIVATIONS.schema), clusters)
     return failed

@@ -35,6 +35,11 @@ class RunRecord:
     def run_id(self) -> str:
         return self.progress.run_id
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns LOADED of the rows that the run writes."""
+        return {"run_id": self.run_id, "loaded_at": self.started_at}
+
     def row(self, code: int | None) -> dict[str, Any]:
         """The row of `runs`. code: the exit code; None if an exception ended the run."""
         return {

@@ -10,15 +10,14 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.captures.ingesting import Ingested
-from jobs.captures.reading import WritingRun
+from jobs.captures.ingest import PendingCommit
 from jobs.cli import main
 from jobs.derivation.derive_tables import derive
 from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import RunRecord
 from kraft_core.format.batch import write_batch
 from tests.bench.frame import Bench, Row, seconds
 from tests.bench.inputs import NAMED, leader_change, renumbered, value, write_directory
@@ -65,7 +64,7 @@ def judge(bench: Bench, path: Path) -> None:
     """Derive and judge every cluster of a lake."""
     lake = existing_lake(bench.spark, path)
     clusters = sorted({row["cluster_id"] for row in rows_with(path, CAPTURES, ["cluster_id"])})
-    failed = derive(lake, clusters, Ingested(), WritingRun("bench", datetime.now(UTC)), Progress())
+    failed = derive(lake, clusters, PendingCommit(), RunRecord("bench", Progress()))
     errors = rows_with(path, FINDINGS, ["cluster_id", "sentence"], severity=["error"])
     if failed or errors:
         raise RuntimeError(f"sound clusters failed: {failed} {errors[:3]}")

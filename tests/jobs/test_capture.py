@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from jobs.captures import copying
-from jobs.captures.planning import PlannedCapture, Selection, plan
+from jobs.captures.planning import Selection, plan
 from jobs.cli import main
+from transforms.ingest.captured_files import CaptureCopy
 
 SEGMENT = "00000000000000000408.log"
 FIRST = "00000000000000000000.log"
@@ -28,7 +29,7 @@ def controller(golden: Path, tmp_path: Path) -> Path:
     return path
 
 
-def captured(controller: Path, to: Path) -> PlannedCapture:
+def captured(controller: Path, to: Path) -> CaptureCopy:
     """Capture it, and what a run would read of that."""
     assert main(["capture", str(controller), "--to", str(to), "--host", "c1.example.org"]) == 0
     planned = plan(Selection((to,)))

@@ -1,86 +1,141 @@
-"""Rows of captures and segments, from what was planned and what the scan found."""
+"""Rows of captures and segments, from the planned copies and what their files hold."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from transforms.ingest.epoch_ranges import KEPT, FileEpochRange, join_pieces
+from transforms.ingest.captured_files import CAPTURED_AT_SOURCES, CaptureCopy, CapturedSegment
+from transforms.ingest.epoch_ranges import KEPT, FileEpochRange, join_ranges
 from transforms.ingest.order_faults import MOST_KEPT, order_faults
+from transforms.lake.arrow_rows import Row, moment
+from transforms.lake.tables import PARSER_VERSION
 
-Row = dict[str, Any]
+SegmentRanges = Iterable[tuple[CapturedSegment, list[FileEpochRange]]]
 
 
-def capture_row(
-    capture: Mapping[str, Any], pieces: Iterable[FileEpochRange], damage: list[Row], checkpoints: list[Row]
-) -> Row:
-    """The row of a captured directory.
+# --- captures ---
 
-    `capture` has what was planned (reading.described), `damage` what its files lost, `checkpoints`
-    its rows of checkpoints.CHECKPOINTS. The pieces come in the order of the files.
+
+def capture_rows(
+    copies: Sequence[CaptureCopy],
+    segments: SegmentRanges,
+    checkpoints: Iterable[Row],
+    damage: Iterable[Row],
+    versions: Mapping[str, list[Row]],
+) -> list[Row]:
+    """One row of captures for each copy; the commit merges copies of one capture.
+
+    segments: every segment with its ranges. checkpoints (rows of checkpoints.CHECKPOINTS) and damage bear the
+    number of their `copy`. versions: the KRaftVersion records by cluster.
     """
-    pieces = list(pieces)
-    runs = join_pieces(pieces)
-    start = min(capture["segment_offsets"], default=0)
+    ranges_of: dict[int, list[FileEpochRange]] = {number: [] for number in range(len(copies))}
+    for segment, ranges in segments:
+        ranges_of[segment.copy] += ranges
+    checkpoints_of, damage_of = map(_by_copy, (checkpoints, damage))
+    rows = []
+    for number, copy in enumerate(copies):
+        held = checkpoints_of[number]
+        lost = [{n: v for n, v in d.items() if n != "copy"} for d in damage_of[number]]
+        row = _capture_row(copy, ranges_of[number], [*lost, *_checkpoint_damage(held)], held)
+        row["kraft_version"] = _kraft_version(row, versions.get(copy.who.cluster_id, []), held)
+        rows.append(row)
+    return rows
+
+
+def _capture_row(
+    copy: CaptureCopy, ranges: Sequence[FileEpochRange], damage: list[Row], checkpoints: list[Row]
+) -> Row:
+    """A row of captures without kraft_version. ranges: in the order of the files."""
+    offsets = [s.base_offset for s in copy.directory.segments]
+    joined = join_ranges(ranges)
     complete = [c["end_offset"] for c in checkpoints if c["complete"]]
-    ends = [*(r.end_offset for r in runs), *capture["segment_offsets"], *complete]
+    start = min(offsets, default=0)
     return {
-        **{k: v for k, v in capture.items() if k != "segment_offsets"},
-        "log_start_offset": min(capture["segment_offsets"], default=None),
-        "log_end_offset": max(ends, default=None),
-        "last_leader_epoch": runs[-1].leader_epoch if runs else None,
-        "runs": [run_column(run) for run in runs],
-        "snapshots": snapshot_keys(checkpoints),
-        "order_faults": list(islice(order_faults(start, pieces, damage), MOST_KEPT)),
+        "cluster_id": copy.who.cluster_id,
+        "capture_id": copy.capture_id,
+        "node_id": copy.who.node_id,
+        "directory_id": copy.who.directory_id,
+        **captured_at_columns(copy),
+        "consistent": True,
+        "log_start_offset": min(offsets, default=None),
+        "log_end_offset": max([*(r.end_offset for r in joined), *offsets, *complete], default=None),
+        "last_leader_epoch": joined[-1].leader_epoch if joined else None,
+        **_side_file_columns(copy),
+        "runs": [_range_column(r) for r in joined],
+        "snapshots": _snapshot_keys(checkpoints),
         "damage": sorted(damage, key=lambda d: (d["file"], d["position"])),
-        "batches": sum(run.batches for run in runs),
+        "order_faults": list(islice(order_faults(start, ranges, damage), MOST_KEPT)),
+        "file_faults": [{"file": f.file, "reason": f.reason} for f in copy.faults],
+        "batches": sum(r.batches for r in joined),
+        "size_bytes": sum(f.size_bytes for f in copy.files),
     }
 
 
-def run_column(run: FileEpochRange) -> Row:
-    """A run as captures.runs holds it."""
-    row = {name: getattr(run, name) for name in KEPT if name not in ("batches", "size_bytes")}
-    return row | {"digest": f"{run.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"}
+def captured_at_columns(copy: CaptureCopy) -> Row:
+    """When the copy was made, and how that is known."""
+    return {
+        "captured_at": moment(copy.captured_at),
+        "captured_at_source": copy.captured_at_source,
+    }
 
 
-def snapshot_keys(checkpoints: list[Row]) -> list[Row]:
-    """The keys of the checkpoints that a directory held; those that could not be opened have none."""
+def _side_file_columns(copy: CaptureCopy) -> Row:
+    """The files quorum-state and leader-epoch-checkpoint."""
+    state, epochs = copy.directory.quorum_state, copy.directory.leader_epoch_checkpoint
+    return {
+        "quorum_state": None
+        if state is None
+        else {
+            "data_version": state.data_version,
+            "leader_id": state.leader_id,
+            "leader_epoch": state.leader_epoch,
+            "voted_id": state.voted_id,
+            "voted_directory_id": state.voted_directory_id,
+            "applied_offset": state.applied_offset,
+            "current_voters": state.current_voters,
+        },
+        "leader_epoch_checkpoint": None
+        if epochs is None
+        else [{"leader_epoch": epoch, "start_offset": start} for epoch, start in epochs],
+    }
+
+
+def _range_column(joined: FileEpochRange) -> Row:
+    """A range as captures.runs holds it."""
+    row = {name: getattr(joined, name) for name in KEPT if name not in ("batches", "size_bytes")}
+    return row | {"digest": f"{joined.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"}
+
+
+def _snapshot_keys(checkpoints: list[Row]) -> list[Row]:
+    """The keys of the checkpoints that could be opened."""
     keys = {
         (c["end_offset"], c["leader_epoch"], c["content_digest"]) for c in checkpoints if c["content_digest"]
     }
     return [dict(zip(("end_offset", "leader_epoch", "content_digest"), k, strict=True)) for k in sorted(keys)]
 
 
-def better(one: Row, other: Row) -> Row:
-    """Of two readings of one capture: the content of the fuller, the time that is known best.
-
-    The order of the readings makes no difference.
-    """
-    fuller = max(one, other, key=fullness)
-    timed = min(one, other, key=lambda r: (SOURCE_RANK[r["captured_at_source"]], r["captured_at"]))
-    return fuller | {name: timed[name] for name in ("captured_at", "captured_at_source")}
-
-
-SOURCE_RANK = {"flag": 0, "capture.json": 1, "file_time": 2}
+def _checkpoint_damage(checkpoints: list[Row]) -> list[Row]:
+    """What was lost of a copy's checkpoints: no offsets of the log."""
+    return [
+        {**damage, "file": row["file"], "lost_from_offset": None, "lost_to_offset": None}
+        for row in checkpoints
+        for damage in row["damage"]
+    ]
 
 
-def fullness(row: Row) -> tuple[Any, ...]:
-    held = sum(r["end_offset"] - r["first_offset"] for r in row["runs"])
-    return held, -len(row["damage"]), -len(row["file_faults"]), repr((row["runs"], row["damage"]))
-
-
-def known_kraft_version(row: Row, versions: Iterable[Row], checkpoints: Iterable[Row]) -> int | None:
+def _kraft_version(row: Row, versions: Iterable[Row], checkpoints: Iterable[Row]) -> int | None:
     """kraft.version in force at the end of a captured log, by its records and its checkpoints.
 
-    `versions` are rows (offset, leader_epoch, kraft_version) of its cluster's KRaftVersion records. None when
-    neither is in sight: a log from its first offset on without such a record has version 0.
+    versions: rows (offset, leader_epoch, kraft_version) of its cluster's KRaftVersion records. A log from its
+    first offset on without such a record has version 0; a later part of one without either has None.
     """
     held = [
         (v["offset"], v["kraft_version"])
         for v in versions
-        if holds(row["runs"], v["offset"], v["leader_epoch"])
+        if _holds(row["runs"], v["offset"], v["leader_epoch"])
     ]
     if held:
         return max(held)[1]
@@ -94,16 +149,81 @@ def known_kraft_version(row: Row, versions: Iterable[Row], checkpoints: Iterable
     return 0 if row["log_start_offset"] == 0 and row["runs"] else None
 
 
-def holds(runs: Iterable[Mapping[str, Any]], offset: int, leader_epoch: int) -> bool:
+def _holds(runs: Iterable[Row], offset: int, leader_epoch: int) -> bool:
     """Whether a captured log holds the batch at an offset of an epoch."""
     return any(
         r["leader_epoch"] == leader_epoch and r["first_offset"] <= offset < r["end_offset"] for r in runs
     )
 
 
-def by_copy(rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
-    """Rows by the number of their copy."""
+def _by_copy(rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
     grouped: defaultdict[int, list[Row]] = defaultdict(list)
     for row in rows:
         grouped[row["copy"]].append(row)
     return grouped
+
+
+# --- copies of one capture ---
+
+
+def better_row(one: Row, other: Row) -> Row:
+    """Of two rows of one capture: the fuller content, and the most reliable captured_at.
+
+    The order of the rows makes no difference.
+    """
+    fuller = max(one, other, key=_fullness)
+    dated = min(one, other, key=lambda row: captured_at_rank(row["captured_at_source"], row["captured_at"]))
+    return fuller | {name: dated[name] for name in ("captured_at", "captured_at_source")}
+
+
+def captured_at_rank(source: Any, captured_at: Any) -> tuple[int, Any]:
+    """Sorts times of captures: the most reliable source first, then the earliest time."""
+    return CAPTURED_AT_SOURCES.index(source), captured_at
+
+
+def _fullness(row: Row) -> tuple[Any, ...]:
+    held = sum(r["end_offset"] - r["first_offset"] for r in row["runs"])
+    return held, -len(row["damage"]), -len(row["file_faults"]), repr((row["runs"], row["damage"]))
+
+
+# --- segments ---
+
+
+def segment_rows(segments: SegmentRanges, damaged: set[tuple[int, str]]) -> list[Row]:
+    """One row of segments for each that could be opened. damaged: copy and name of those that lost data."""
+    rows = []
+    for segment, ranges in segments:
+        if segment.digests is None:
+            continue
+        read = sum(r.size_bytes for r in ranges)
+        # segments.runs is sorted by offset: a segment whose batches are out of order cannot be known by it.
+        disordered = any(order_faults(segment.file.base_offset, ranges, ()))
+        is_damaged = (segment.copy, segment.name) in damaged
+        is_whole = read == segment.file.size_bytes and not is_damaged and not disordered
+        who = segment.capture.who
+        rows.append(
+            {
+                "cluster_id": who.cluster_id,
+                "capture_id": segment.capture.capture_id,
+                "node_id": who.node_id,
+                "directory_id": who.directory_id,
+                "base_offset": segment.file.base_offset,
+                "size_bytes": segment.file.size_bytes,
+                "bytes_read": read,
+                "head_digest": segment.digests.head_digest,
+                "tail_digest": segment.digests.tail_digest,
+                "runs": [{n: getattr(r, n) for n in KEPT} for r in join_ranges(ranges)] if is_whole else None,
+                "parser_version": PARSER_VERSION,
+            }
+        )
+    return rows
+
+
+def fullest_segments(rows: Iterable[Row]) -> list[Row]:
+    """Of several copies of a segment the one of which most was read."""
+    best: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        key = (row["capture_id"], row["base_offset"])
+        if key not in best or row["bytes_read"] > best[key]["bytes_read"]:
+            best[key] = row
+    return list(best.values())

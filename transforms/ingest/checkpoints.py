@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,10 @@ from kraft_core.columnar.timestamps import representable
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.snapshot import parse_name, read_snapshot
 from transforms.ingest.scanning import FILES, per_file
-from transforms.lake import table_files
+from transforms.lake import delta_rs, table_files
+from transforms.lake.arrow_rows import Row
 from transforms.lake.table_files import Task
+from transforms.lake.tables import Table
 
 MOMENT = pa.timestamp("ms", tz="UTC")
 VOTERS = pa.list_(
@@ -73,21 +76,21 @@ DECODED = pa.schema(
 
 def read_checkpoints(files: DataFrame) -> DataFrame:
     """Checkpoint files (rows of FILES) to one row each (rows of CHECKPOINTS)."""
-    return files.mapInArrow(per_file(read_checkpoint, CHECKPOINTS), from_arrow_schema(CHECKPOINTS))
+    return files.mapInArrow(per_file(_read_checkpoint, CHECKPOINTS), from_arrow_schema(CHECKPOINTS))
 
 
-def read_checkpoint(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """What one checkpoint file is; a file that cannot be opened is damage."""
+def _read_checkpoint(file: Row) -> Iterator[pa.RecordBatch]:
+    """The row of one checkpoint file; a file that cannot be opened is damage."""
     row = {"file_number": file["file_number"]} | snapshot_id(file["path"])
     try:
         with mapped(file["path"]) as buf:
-            row |= content(buf)
+            row |= _content(buf)
     except OSError as error:
-        row |= unreadable(file["size_bytes"], error)
+        row |= _unreadable(file["size_bytes"], error)
     yield pa.RecordBatch.from_pylist([row], schema=CHECKPOINTS)
 
 
-def snapshot_id(path: str) -> dict[str, Any]:
+def snapshot_id(path: str) -> Row:
     """End offset, epoch and kind by the file's name."""
     named = parse_name(path.rsplit("/", 1)[-1])
     if named is None or named.end_offset == 0:
@@ -95,25 +98,25 @@ def snapshot_id(path: str) -> dict[str, Any]:
     return {"end_offset": named.end_offset, "leader_epoch": named.leader_epoch, "kind": "snapshot"}
 
 
-def content(buf: Any) -> dict[str, Any]:
-    """What the bytes of a checkpoint say."""
+def _content(buf: Any) -> Row:
+    """The columns that the bytes of a checkpoint give."""
     snapshot = read_snapshot(buf)
-    said = {record.type: record.value for record in snapshot.control_records if record.value is not None}
-    voters = said.get("KRaftVoters")
-    version = said.get("KRaftVersion")
+    values = {record.type: record.value for record in snapshot.control_records if record.value is not None}
+    voters = values.get("KRaftVoters")
+    version = values.get("KRaftVersion")
     return {
         "content_digest": hashlib.sha256(buf).hexdigest(),
         "complete": snapshot.complete,
-        "header_at": moment_column(snapshot.header.timestamp if snapshot.header else None),
-        "last_contained_log_at": moment_column(snapshot.last_contained_log_timestamp),
+        "header_at": _moment_column(snapshot.header.timestamp if snapshot.header else None),
+        "last_contained_log_at": _moment_column(snapshot.last_contained_log_timestamp),
         "kraft_version": version["kRaftVersion"] if version else None,
-        "voters": [voter_column(v) for v in voters["voters"]] if voters else None,
+        "voters": [_voter_column(v) for v in voters["voters"]] if voters else None,
         "size_bytes": len(buf),
-        "damage": [damage(d.position, d.size_bytes, d.sha256, d.reason) for d in snapshot.damage],
+        "damage": [_damage(d.position, d.size_bytes, d.sha256, d.reason) for d in snapshot.damage],
     }
 
 
-def voter_column(voter: Mapping[str, Any]) -> dict[str, Any]:
+def _voter_column(voter: Mapping[str, Any]) -> Row:
     """A voter of a VotersRecord as a value of the tables' voters columns."""
     feature = voter["kRaftVersionFeature"]
     return {
@@ -125,35 +128,59 @@ def voter_column(voter: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def moment_column(ms: int | None) -> int | None:
-    """A time that a checkpoint tells, in ms, as the tables' columns can hold it."""
+def _moment_column(ms: int | None) -> int | None:
+    """A time of a checkpoint in ms, within the range of the tables' columns."""
     return None if ms is None else representable(ms)
 
 
-def unreadable(size_bytes: int, error: OSError) -> dict[str, Any]:
+def _unreadable(size_bytes: int, error: OSError) -> Row:
     """A checkpoint that could not be opened."""
     reason = f"unreadable: {error.strerror or error}"
-    return {"complete": False, "size_bytes": size_bytes, "damage": [damage(0, size_bytes, None, reason)]}
+    return {"complete": False, "size_bytes": size_bytes, "damage": [_damage(0, size_bytes, None, reason)]}
 
 
-def damage(position: int, size_bytes: int, sha256: str | None, reason: str) -> dict[str, Any]:
+def _damage(position: int, size_bytes: int, sha256: str | None, reason: str) -> Row:
     return {"position": position, "size_bytes": size_bytes, "sha256": sha256, "reason": reason}
 
 
 def decode_checkpoints(checkpoints: DataFrame, write: Callable[[Task], Task]) -> DataFrame:
-    """The records of checkpoints, one row of (key, path) each, in what `write` makes of rows of DECODED: rows
-    of table_files.FILES.
+    """Decode checkpoints (rows of SNAPSHOT_KEY and path) and write their records.
+
+    `write` makes rows of table_files.FILES from rows of DECODED.
     """
-    decode = write(per_file(decode_checkpoint, DECODED))
+    decode = write(per_file(_decode_checkpoint, DECODED))
     return checkpoints.mapInArrow(decode, from_arrow_schema(table_files.FILES))
 
 
-def decode_checkpoint(checkpoint: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+def _decode_checkpoint(checkpoint: Row) -> Iterator[pa.RecordBatch]:
     """The records of one checkpoint."""
-    # Loads the compiled kernel, which the process that plans has no need of.
+    # Loads the compiled kernel, which the planning process does not need.
     from kraft_core.columnar.fast import decode
 
     for records in decode(checkpoint["path"]):
         key = [pa.repeat(pa.scalar(checkpoint[f.name], f.type), len(records)) for f in KEY_COLUMNS]
         kept = [records[name] for name in DECODED.names[len(key) + 1 :]]
         yield pa.RecordBatch.from_arrays([*key, records["offset"], *kept], schema=DECODED)
+
+
+# --- what the lake holds of them ---
+
+
+def unknown_checkpoints(lake: Path, table: Table, rows: Iterable[Row]) -> list[Row]:
+    """Of rows of CHECKPOINTS with cluster_id and path, one for each checkpoint that a table holds nothing of.
+
+    Those that could not be opened have no key and are not among them.
+    """
+    ordered = sorted((r for r in rows if r["content_digest"]), key=lambda r: r["path"], reverse=True)
+    distinct = {snapshot_key(r): r for r in ordered}
+    if not delta_rs.exists(lake, table):
+        return list(distinct.values())
+    digests = {row["content_digest"] for row in distinct.values()}
+    held = delta_rs.arrow_with(lake, table, SNAPSHOT_KEY, content_digest=digests)
+    known = {snapshot_key(row) for row in held.group_by(list(SNAPSHOT_KEY)).aggregate([]).to_pylist()}
+    return [row for key, row in distinct.items() if key not in known]
+
+
+def snapshot_key(row: Row) -> tuple[Any, ...]:
+    """The key of a row of CHECKPOINTS with cluster_id."""
+    return tuple(row[name] for name in SNAPSHOT_KEY)

@@ -1,7 +1,7 @@
-"""The runs of a captured log: maximal stretches of one epoch, from the headers of its batches.
+"""The epoch ranges of a captured log: maximal runs of offsets of one epoch, from the headers of its batches.
 
-Spark collapses headers to one piece a file and stretch; pieces are then joined across files, so that where a
-segment was rolled makes no difference. What Python sees grows with elections, not with batches.
+Spark aggregates headers to one row a file and range; ranges are then joined across files, so that it makes no
+difference where a segment was rolled. What reaches Python grows with elections, not with batches.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-Row = dict[str, Any]
+from transforms.lake.arrow_rows import Row
 
 
 @dataclass(frozen=True, slots=True)
 class FileEpochRange:
-    """A stretch of one epoch; field meanings as in captures.runs. `digest` is a 64-bit signed number.
+    """The part of an epoch range (kraft_core.evidence.facts.EpochRange) that lies in one file, or in several.
 
-    first_batch, last_batch: hashes that tell its first and last batch from others, kept in no table.
+    Fields as in segments.runs: `digest`, a signed 64-bit number, can be joined with those of other files.
+    first_batch, last_batch: hashes of its first and last batch, kept in no table.
     """
 
     leader_epoch: int
@@ -41,21 +41,21 @@ class FileEpochRange:
     last_batch: int | None = field(default=None, compare=False)
 
 
-# Stretches that agree in these hold the same batches.
-SAME = itemgetter("first_offset", "end_offset", "leader_epoch", "digest", "batches", "size_bytes")
+# Ranges that are equal in these hold the same batches.
+_SAME_BATCHES = itemgetter("first_offset", "end_offset", "leader_epoch", "digest", "batches", "size_bytes")
 KEPT = tuple(name for name in FileEpochRange.__slots__ if name not in ("first_batch", "last_batch"))
 
 
-def run_pieces(headers: DataFrame) -> DataFrame:
-    """One row a file and stretch: the columns of Piece; all damage of a file is a row without an epoch.
+def file_ranges(scanned: DataFrame) -> DataFrame:
+    """Rows of scanning.SCANNED to one row a file and range: file_number, run_index, fields of FileEpochRange.
 
-    `headers` are scanned batches with their run_index within the file. The digest is the XOR of one hash a
-    batch, so that pieces can be joined without their batches.
+    All damage of a file is one row without an epoch. The digest is the XOR of one hash a batch, so that
+    ranges can be joined without their batches.
     """
     end = F.col("last_offset") + 1
     data = ~F.col("is_control")
     identity = F.xxhash64("base_offset", "leader_epoch", "crc", "size_bytes")
-    return headers.groupBy("file_number", "run_index", "leader_epoch").agg(
+    return scanned.groupBy("file_number", "run_index", "leader_epoch").agg(
         F.min("base_offset").alias("first_offset"),
         F.max(end).alias("end_offset"),
         F.bit_xor(identity).alias("digest"),
@@ -73,44 +73,44 @@ def run_pieces(headers: DataFrame) -> DataFrame:
     )
 
 
-def overlap(pieces: Iterable[Row], log_of: Callable[[int], Hashable]) -> bool:
-    """Whether two stretches (rows of run_pieces) of one log share an offset: else they share no batch.
+def overlap(ranges: Iterable[Row], log_of: Callable[[int], Hashable]) -> bool:
+    """Whether two ranges (rows of file_ranges) of one log share an offset: otherwise they share no batch.
 
-    log_of: to which log a file's batches belong, by the file's number.
+    log_of: the log that a file belongs to, by the file's number.
     """
     logs: dict[Hashable, list[tuple[int, int]]] = {}
-    for piece in pieces:
-        logs.setdefault(log_of(piece["file_number"]), []).append((piece["first_offset"], piece["end_offset"]))
+    for row in ranges:
+        logs.setdefault(log_of(row["file_number"]), []).append((row["first_offset"], row["end_offset"]))
     followed = chain.from_iterable(pairwise(sorted(held)) for held in logs.values())
     return any(following < end for (_, end), (following, _) in followed)
 
 
-def of_distinct_files(pieces: Iterable[Row], log_of: Callable[[int], Hashable]) -> list[Row]:
-    """The stretches without those of files that hold the same batches as another file of their log."""
+def of_distinct_files(ranges: Iterable[Row], log_of: Callable[[int], Hashable]) -> list[Row]:
+    """The ranges without those of files that hold the same batches as another file of their log."""
     files: dict[int, list[Row]] = {}
-    for piece in pieces:
-        files.setdefault(piece["file_number"], []).append(piece)
+    for row in ranges:
+        files.setdefault(row["file_number"], []).append(row)
     first: dict[Hashable, list[Row]] = {}
     for number in sorted(files):
-        held = tuple(sorted(map(SAME, files[number])))
+        held = tuple(sorted(map(_SAME_BATCHES, files[number])))
         first.setdefault((log_of(number), held), files[number])
     return list(chain.from_iterable(first.values()))
 
 
-def join_pieces(pieces: Iterable[FileEpochRange]) -> list[FileEpochRange]:
-    """The runs of one captured log: pieces that follow each other in one epoch become one."""
-    runs: list[FileEpochRange] = []
-    for piece in sorted(set(pieces), key=lambda p: (p.first_offset, p.leader_epoch, p.end_offset, p.digest)):
-        last = runs[-1] if runs else None
-        if last and last.leader_epoch == piece.leader_epoch and last.end_offset == piece.first_offset:
-            runs[-1] = joined(last, piece)
+def join_ranges(ranges: Iterable[FileEpochRange]) -> list[FileEpochRange]:
+    """The ranges of one captured log: those that follow each other in one epoch become one."""
+    found: list[FileEpochRange] = []
+    for part in sorted(set(ranges), key=lambda r: (r.first_offset, r.leader_epoch, r.end_offset, r.digest)):
+        last = found[-1] if found else None
+        if last and last.leader_epoch == part.leader_epoch and last.end_offset == part.first_offset:
+            found[-1] = _joined(last, part)
         else:
-            runs.append(piece)
-    return runs
+            found.append(part)
+    return found
 
 
-def joined(first: FileEpochRange, second: FileEpochRange) -> FileEpochRange:
-    """Two pieces of one epoch that follow each other, as one."""
+def _joined(first: FileEpochRange, second: FileEpochRange) -> FileEpochRange:
+    """Two successive ranges of one epoch as one."""
     has_data = first.first_data_end_offset is not None
     return replace(
         first,

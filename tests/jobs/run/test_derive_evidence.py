@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.captures.ingesting import Ingested
+from jobs.captures.ingest import PendingCommit
 from jobs.derivation.compare_snapshots import Checks
 from jobs.derivation.derive_evidence import fresh_rows
 from transforms.evidence import cluster_facts
@@ -24,7 +24,9 @@ def fresh(lake: Any) -> dict[str, FreshRows]:
     later = timedelta(hours=1)
     known = max(rows_with(lake.path, CAPTURES), key=lambda row: row["captured_at"])
     observed = max(rows_with(lake.path, OBSERVATIONS), key=lambda row: row["observed_to"])
-    ingested = Ingested(captures={known["capture_id"]: known | {"captured_at": known["captured_at"] + later}})
+    ingested = PendingCommit(
+        captures={known["capture_id"]: known | {"captured_at": known["captured_at"] + later}}
+    )
     ingested.observations = [
         observed
         | {

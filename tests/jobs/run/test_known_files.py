@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.captures.captured import segment_rows
-from jobs.captures.input_files import CopiedSegment, checkpoints_of, segments_of
-from jobs.captures.known_files import known_checkpoints, with_known
+from jobs.captures.ingest import read_files
 from jobs.captures.planning import Selection, plan
-from jobs.captures.reading import Reading, WritingRun
 from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import RunRecord
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import LOG_DIR_NAME
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.segment import scan
 from tests.jobs.lakes import versions
 from tests.kraft_core.batches import no_op_batch
+from transforms.ingest.capture_rows import segment_rows
+from transforms.ingest.captured_files import CapturedSegment, checkpoints_of, segments_of
+from transforms.ingest.known_files import known_checkpoints, select_files, with_known
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES
 
 NODE = "dynamic-membership/node-2"
 
 
-def segments(*paths: Path) -> list[CopiedSegment]:
+def segments(*paths: Path) -> list[CapturedSegment]:
     return segments_of(plan(Selection(paths)).captures)
 
 
@@ -43,7 +43,7 @@ def copy(golden: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(golden / NODE, tmp_path / "node-2"))
 
 
-def newest(lake: Any, copy: Path) -> CopiedSegment:
+def newest(lake: Any, copy: Path) -> CapturedSegment:
     return max(with_known(lake.path, segments(copy)), key=lambda s: s.file.base_offset)
 
 
@@ -55,7 +55,7 @@ def test_known_captures_are_not_opened(lake: Any, golden_captures: list[Path]) -
 
 def test_a_grown_segment_is_read_from_where_it_ended(lake: Any, copy: Path) -> None:
     before = newest(lake, copy)
-    size, end_offset = before.file.size_bytes, before.known.pieces[-1].end_offset
+    size, end_offset = before.file.size_bytes, before.known.ranges[-1].end_offset
     added = no_op_batch(end_offset, epoch=99)
     with active(copy).open("ab") as file:
         file.write(added)
@@ -94,12 +94,12 @@ def test_of_another_replica_nothing_is_known(lake: Any, copy: Path) -> None:
 
 
 def test_a_segment_that_lost_something_is_not_known(lake: Any, copy: Path) -> None:
-    read = [(s, list(s.known.pieces)) for s in with_known(lake.path, segments(copy))]
+    read = [(s, list(s.known.ranges)) for s in with_known(lake.path, segments(copy))]
     whole = segment_rows(read, damaged=set())
     assert all(row["runs"] and row["bytes_read"] == row["size_bytes"] for row in whole)
     lost_value = segment_rows(read, damaged={(0, read[0][0].name)})
     assert [row["runs"] for row in lost_value] == [None, *(row["runs"] for row in whole[1:])]
-    lost_bytes = segment_rows([(s, pieces[:-1]) for s, pieces in read], damaged=set())
+    lost_bytes = segment_rows([(s, ranges[:-1]) for s, ranges in read], damaged=set())
     assert {row["runs"] for row in lost_bytes} == {None}
 
 
@@ -122,9 +122,10 @@ def test_where_only_the_vote_is_new_no_file_is_opened(lake: Any, copy: Path) -> 
     before = versions(lake)
     (capture,) = plan(Selection((copy,))).captures
     assert capture.capture_id != known["capture_id"]
-    read = Reading(lake, WritingRun("a run", datetime.now(UTC)), Progress(), [capture]).read()
-    assert (read.counts["files"], read.counts["bytes"]) == (0, 0)
-    (row,) = read.captures
+    files = select_files(lake.path, [capture])
+    captures, _, counts = read_files(lake, files, RunRecord("run", Progress()))
+    assert (counts["files"], counts["bytes"]) == (0, 0)
+    (row,) = captures
     of_log = (
         "runs",
         "batches",
@@ -140,8 +141,7 @@ def test_where_only_the_vote_is_new_no_file_is_opened(lake: Any, copy: Path) -> 
 
 
 def test_a_verifying_run_opens_everything(lake: Any, golden: Path) -> None:
-    planned = plan(Selection((golden / NODE,)))
-    of_run: Any = (lake, WritingRun("a run", datetime.now(UTC)), Progress(), planned.captures)
-    assert Reading(*of_run).files == []
-    every = {f.path for c in planned.captures for f in (*c.directory.segments, *c.directory.checkpoints)}
-    assert every < set(Reading(*of_run, verify=True).files)
+    copies = plan(Selection((golden / NODE,))).captures
+    assert select_files(lake.path, copies).paths == []
+    every = {f.path for c in copies for f in (*c.directory.segments, *c.directory.checkpoints)}
+    assert every < set(select_files(lake.path, copies, verify=True).paths)

@@ -1,0 +1,128 @@
+"""Ingest captured controller directories: the way from planned copies to rows of the lake.
+
+Order of writes: the big tables (load), then what is derived from them, then captures and segments as the
+commit mark. An append skips what its table holds, so a killed run is simply run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobs.captures.load import load
+from jobs.captures.new_captures import NewCaptures
+from jobs.captures.planning import ReadPlan
+from jobs.captures.scan import DAMAGE, scan_files
+from jobs.runtime.run_record import RunRecord
+from transforms.ingest.capture_rows import (
+    better_row,
+    capture_rows,
+    captured_at_columns,
+    fullest_segments,
+    segment_rows,
+)
+from transforms.ingest.known_files import IngestFiles, select_files
+from transforms.ingest.new_batches import has_lost_values, kraft_versions, lost_values
+from transforms.lake.arrow_rows import Row, to_rows
+from transforms.lake.lake import Lake
+from transforms.lake.tables import CAPTURES, OBSERVATIONS, SEGMENTS
+from transforms.quality.findings import observation_rows
+
+
+@dataclass(slots=True)
+class PendingCommit:
+    """Rows of captures, segments and observations that the run will commit last; and what it counted."""
+
+    captures: dict[str, Row] = field(default_factory=dict)
+    segments: list[Row] = field(default_factory=list)
+    observations: list[Row] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def clusters(self) -> set[str]:
+        return {row["cluster_id"] for row in (*self.captures.values(), *self.observations)}
+
+    def add(self, row: Row, known: Row | None) -> None:
+        """Add a row of captures where it says more than other copies of the capture and the known row."""
+        other = self.captures.get(row["capture_id"], known)
+        best = better_row(other, row) if other else row
+        if best != known:
+            self.captures[row["capture_id"]] = best
+
+
+def ingest(
+    lake: Lake,
+    plan: ReadPlan,
+    new: NewCaptures,
+    record: RunRecord,
+    fetch: Callable[[Iterable[Path]], None],
+) -> PendingCommit:
+    """Read the new captures of the plan and write the big tables; what is left to commit is returned.
+
+    `fetch` is called with the files that will be opened, before they are (jobs.captures.inputs).
+    """
+    pending = without_reading(plan, new)
+    if new.unread:
+        files = select_files(lake.path, new.unread, plan.verify)
+        fetch(files.paths)
+        captures, segments, counts = read_files(lake, files, record)
+        pending.counts |= counts
+        for row in captures:
+            pending.add(row, new.known.get(row["capture_id"]))
+        # A capture that was read again without news stays as it was, and so do its segments.
+        changed = (row for row in segments if row["capture_id"] in pending.captures)
+        pending.segments = fullest_segments(changed)
+    return pending
+
+
+def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
+    """What needs no file to be opened: describe outputs, and more reliable times of known captures."""
+    counts = {
+        "captures": len(plan.captures),
+        "captures_read": len(new.unread),
+        "left_out": len(plan.left_out),
+        "ignored_files": plan.ignored_files,
+        "describe_outputs": len(plan.described),
+        "describe_outputs_read": len(new.described),
+    }
+    pending = PendingCommit(counts=counts)
+    for file in new.described:
+        pending.observations += observation_rows(file.cluster_id, file.observation_id, file.observations)
+    for copy in plan.captures:
+        row = new.known.get(copy.capture_id)
+        if row is not None:
+            pending.add(row | captured_at_columns(copy), row)
+    return pending
+
+
+def read_files(
+    lake: Lake, files: IngestFiles, record: RunRecord
+) -> tuple[list[Row], list[Row], dict[str, int]]:
+    """Scan the files and write the big tables. Returns rows of captures and of segments, and counts."""
+    read = {"files": len(files.paths), "bytes": files.size_bytes}
+    with record.progress.stage("scan", f"{read['files']:,} files, {read['bytes']:,} bytes"):
+        scan = scan_files(lake.spark, files)
+    damage = scan.damage
+    with record.progress.stage("write records"):
+        written = load(lake, files, scan, record.columns)
+        versions = kraft_versions(lake, files)
+        if scan.ranges and has_lost_values(lake, files):
+            damage += files.located(to_rows(lost_values(lake, scan.batches, files).select(*DAMAGE)))
+    scan.release()
+    ranges = files.ranges(scan.ranges)
+    checkpoints = [*scan.checkpoints, *files.known_checkpoints]
+    captures = capture_rows(files.copies, ranges, checkpoints, damage, versions)
+    segments = segment_rows(ranges, {(d["copy"], d["file"]) for d in damage})
+    captures, segments = ([row | record.columns for row in rows] for rows in (captures, segments))
+    return captures, segments, written | read
+
+
+def commit(lake: Lake, pending: PendingCommit, run_columns: Row) -> None:
+    """Write observations, segments and, last of all, captures: from then on their content is known."""
+    if pending.observations:
+        lake.put(OBSERVATIONS, [row | run_columns for row in pending.observations], by="observation_id")
+    if pending.segments:
+        lake.put(SEGMENTS, pending.segments, by="capture_id")
+    if pending.captures:
+        lake.put(CAPTURES, list(pending.captures.values()), by="capture_id")

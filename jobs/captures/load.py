@@ -1,0 +1,109 @@
+"""Append what a scan found new to the big tables: batches, records, checkpoints and their records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
+
+from jobs.captures.scan import Scan
+from transforms.ingest.captured_files import sources_of
+from transforms.ingest.checkpoints import SNAPSHOT_KEY, decode_checkpoints, snapshot_key, unknown_checkpoints
+from transforms.ingest.decoding import decode_batches
+from transforms.ingest.known_files import IngestFiles
+from transforms.ingest.new_batches import batches_to_decode, batches_to_record
+from transforms.lake.arrow_rows import Row, arrow_schema, to_frame
+from transforms.lake.lake import Lake
+from transforms.lake.table_files import FILES, Task, writing
+from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
+
+
+def load(lake: Lake, files: IngestFiles, scan: Scan, run_columns: Row) -> dict[str, int]:
+    """Append what the lake lacks, each table from a thread. Returns the rows written by table.
+
+    run_columns: values of the columns LOADED.
+    """
+    return _Load(lake, files, scan, run_columns).run()
+
+
+class _Load:
+    def __init__(self, lake: Lake, files: IngestFiles, scan: Scan, run_columns: Row) -> None:
+        self._lake = lake
+        self._files = files
+        self._scan = scan
+        self._run_columns = run_columns
+        self._snapshots = unknown_checkpoints(lake.path, SNAPSHOTS, scan.checkpoints)
+        self._id = _load_id(files, scan.ranges, self._snapshots)
+        self._cores = lake.spark.sparkContext.defaultParallelism
+
+    def run(self) -> dict[str, int]:
+        loads: list[Callable[[], dict[str, int]]] = []
+        if self._scan.ranges:
+            loads += [self._load_records, self._load_batches]
+        if self._snapshots:
+            loads.append(self._load_snapshots)
+        written = {t.name: 0 for t in (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)}
+        with ThreadPoolExecutor(3) as threads:
+            for counts in threads.map(lambda load: load(), loads):
+                written |= counts
+        return written
+
+    def _load_records(self) -> dict[str, int]:
+        chosen = batches_to_decode(self._lake, self._scan.batches, self._scan.ranges, self._files)
+        if chosen is None:
+            return {}
+        write = self._writer(RECORDS)
+        decoded = decode_batches(chosen, *sources_of(self._files.opened), self._cores, write)
+        return self._append(RECORDS, decoded)
+
+    def _load_batches(self) -> dict[str, int]:
+        fresh = batches_to_record(self._lake, self._scan.batches, self._scan.ranges, self._files)
+        if fresh is None:
+            return {}
+        return self._append(BATCHES, fresh.mapInArrow(self._writer(BATCHES)(iter), from_arrow_schema(FILES)))
+
+    def _load_snapshots(self) -> dict[str, int]:
+        """The records of checkpoints come first: a checkpoint whose row is there is not read again."""
+        counts = {}
+        # A load that was killed before it wrote SNAPSHOTS has left some.
+        unread = unknown_checkpoints(self._lake.path, SNAPSHOT_RECORDS, self._snapshots)
+        if unread:
+            key = [f for f in SNAPSHOTS.schema.fields if f.name in SNAPSHOT_KEY]
+            rows = to_frame(self._lake.spark, unread, StructType([*key, StructField("path", StringType())]))
+            tasks = rows.repartition(min(self._cores, len(unread)), "path")
+            written = decode_checkpoints(tasks, self._writer(SNAPSHOT_RECORDS))
+            counts = self._append(SNAPSHOT_RECORDS, written)
+        self._lake.put(SNAPSHOTS, [row | self._run_columns for row in self._snapshots], by="content_digest")
+        return counts | {SNAPSHOTS.name: len(self._snapshots)}
+
+    def _writer(self, table: Table) -> Callable[[Task], Task]:
+        """How a task writes what it decodes to the table, which is created here."""
+        self._lake.create(table)
+        return partial(
+            writing,
+            folder=self._lake.location(table),
+            schema=arrow_schema(table.schema),
+            constants=self._run_columns,
+        )
+
+    def _append(self, table: Table, files: DataFrame) -> dict[str, int]:
+        return {table.name: self._lake.append_files(table, files, self._id)}
+
+
+def _load_id(files: IngestFiles, ranges: Sequence[Row], snapshots: Sequence[Row]) -> str:
+    """A digest of what was read: the same captures read again with more in them are another load."""
+    of_log = [
+        (
+            files.opened[r["file_number"]].capture.capture_id,
+            r["first_offset"],
+            r["end_offset"],
+            r["digest"],
+        )
+        for r in ranges
+    ]
+    return hashlib.sha256(repr((sorted(of_log), sorted(map(snapshot_key, snapshots)))).encode()).hexdigest()

@@ -1,0 +1,60 @@
+"""Scan the files of an ingest: headers of batches, damage and checkpoints."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from transforms.ingest import checkpoints, scanning
+from transforms.ingest.captured_files import files_frame
+from transforms.ingest.epoch_ranges import file_ranges
+from transforms.ingest.known_files import IngestFiles
+from transforms.lake.arrow_rows import Row, to_rows
+
+DAMAGE = ("file_number", "position", "size_bytes", "sha256", "reason", "lost_from_offset", "lost_to_offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What the files hold. scanned: rows of scanning.SCANNED, persisted until `release`.
+
+    ranges: rows of epoch_ranges.file_ranges. damage: rows with copy and file. checkpoints: rows of
+    checkpoints.CHECKPOINTS with the columns of their files.
+    """
+
+    scanned: DataFrame
+    ranges: list[Row]
+    damage: list[Row]
+    checkpoints: list[Row]
+
+    @property
+    def batches(self) -> DataFrame:
+        """The batches whose checksum held."""
+        return scanning.good_batches(self.scanned)
+
+    def release(self) -> None:
+        self.scanned.unpersist()
+
+
+def scan_files(spark: SparkSession, files: IngestFiles) -> Scan:
+    """Scan the segments and, at the same time, read the checkpoints."""
+    scanned = scanning.scan_segments(files_frame(spark, files.opened)).persist(StorageLevel.MEMORY_AND_DISK)
+    with ThreadPoolExecutor(1) as thread:
+        reading = thread.submit(_read_checkpoints, spark, files)
+        found = to_rows(file_ranges(scanned)) if files.opened else []
+        checkpoint_rows = reading.result()
+    ranges = [row for row in found if row["leader_epoch"] is not None]
+    damage: list[Row] = []
+    if len(ranges) < len(found):
+        damage = files.located(to_rows(scanning.damages(scanned).select(*DAMAGE)))
+    return Scan(scanned, ranges, damage, checkpoint_rows)
+
+
+def _read_checkpoints(spark: SparkSession, files: IngestFiles) -> list[Row]:
+    if not files.checkpoints:
+        return []
+    rows = to_rows(checkpoints.read_checkpoints(files_frame(spark, files.checkpoints)))
+    return [row | files.checkpoints[row["file_number"]].columns for row in rows]

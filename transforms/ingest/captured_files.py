@@ -1,0 +1,194 @@
+"""Copies of captures and their files: the segments and checkpoints that an ingest may read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import get_args
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from kraft_core.format.capture import CapturedAtSource, FileIdentity, Identity, file_identity
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, FileFault, SegmentFile
+from transforms.ingest.decoding import SourceFile
+from transforms.ingest.epoch_ranges import FileEpochRange
+from transforms.ingest.scanning import FILES
+from transforms.lake.arrow_rows import Row
+
+# The sources of captured_at, the most reliable first.
+CAPTURED_AT_SOURCES: tuple[CapturedAtSource, ...] = get_args(CapturedAtSource)
+FILES_PER_TASK = 512
+BYTES_PER_TASK = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureCopy:
+    """One copy of a captured controller directory; copies of one capture have equal capture_ids.
+
+    captured_at: ms since the epoch. files: the identities of segments and checkpoints that can be opened;
+    faults: the other files.
+    """
+
+    who: Identity
+    capture_id: str
+    captured_at: int
+    captured_at_source: CapturedAtSource
+    directory: ControllerDir
+    files: tuple[FileIdentity, ...]
+    faults: tuple[FileFault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSegment:
+    """The part of a segment that the lake holds: its first bytes, all of them good."""
+
+    size_bytes: int = 0
+    ranges: tuple[FileEpochRange, ...] = ()
+
+
+UNKNOWN = KnownSegment()
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFile:
+    """A file of a captured copy. copy: the copy's number in the ingest; digests: None if it is unreadable."""
+
+    copy: int
+    capture: CaptureCopy
+    file: SegmentFile | CheckpointFile
+    digests: FileIdentity | None
+
+    @property
+    def name(self) -> str:
+        """Its path, relative to the captured directory."""
+        return self.capture.directory.relative(self.file.path)
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
+
+    @property
+    def cluster_id(self) -> str:
+        return self.capture.who.cluster_id
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedSegment(CapturedFile):
+    """A segment of a captured copy."""
+
+    file: SegmentFile
+    known: KnownSegment = UNKNOWN
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes to be read."""
+        return self.file.size_bytes - self.known.size_bytes
+
+    def row(self) -> Row:
+        """A row of scanning.FILES without number and task."""
+        ranges = self.known.ranges
+        return {
+            "path": str(self.path.absolute()),
+            "start": self.known.size_bytes,
+            "first_offset": ranges[-1].end_offset if ranges else self.file.base_offset,
+            "size_bytes": self.file.size_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedCheckpoint(CapturedFile):
+    """A checkpoint of a captured copy."""
+
+    file: CheckpointFile
+
+    @property
+    def size_bytes(self) -> int:
+        return self.file.size_bytes
+
+    @property
+    def columns(self) -> Row:
+        """Whose it is, where it lies, and the digests of its edges."""
+        return {
+            "copy": self.copy,
+            "cluster_id": self.cluster_id,
+            "file": self.name,
+            "path": str(self.path.absolute()),
+            "head_digest": self.digests.head_digest if self.digests else None,
+            "tail_digest": self.digests.tail_digest if self.digests else None,
+        }
+
+    def row(self) -> Row:
+        """A row of scanning.FILES without number and task."""
+        return {"path": str(self.path.absolute()), "start": 0, "size_bytes": self.size_bytes}
+
+
+def segments_of(copies: Sequence[CaptureCopy]) -> list[CapturedSegment]:
+    """Every segment of the copies."""
+    return [
+        CapturedSegment(number, copy, file, digests.get(file.path.name))
+        for number, copy in enumerate(copies)
+        for digests in [_digests_of(copy)]
+        for file in copy.directory.segments
+    ]
+
+
+def checkpoints_of(copies: Sequence[CaptureCopy]) -> list[CapturedCheckpoint]:
+    """Every finished checkpoint of the copies, and the bootstrap ones."""
+    found = []
+    for number, copy in enumerate(copies):
+        digests = _digests_of(copy)
+        for file in copy.directory.checkpoints:
+            found.append(CapturedCheckpoint(number, copy, file, digests.get(file.path.name)))
+        bootstrap = copy.directory.bootstrap
+        if bootstrap is not None:
+            found.append(CapturedCheckpoint(number, copy, bootstrap, _identity_of(bootstrap)))
+    return found
+
+
+def _digests_of(copy: CaptureCopy) -> dict[str, FileIdentity]:
+    return {f.name: f for f in copy.files}
+
+
+def _identity_of(file: CheckpointFile) -> FileIdentity | None:
+    """The identity of a file that is no part of the capture's."""
+    try:
+        return file_identity(file.path, file.size_bytes)
+    except OSError:
+        return None
+
+
+def files_frame(
+    spark: SparkSession, files: Sequence[CapturedSegment] | Sequence[CapturedCheckpoint]
+) -> DataFrame:
+    """Rows of scanning.FILES, one partition a task, each with a like share of files and bytes.
+
+    A file's number is its place in the sequence.
+    """
+    cores = spark.sparkContext.defaultParallelism
+    addresses, size = _addresses_of(files)
+    tasks = max(1, min(len(files), max(len(files) // FILES_PER_TASK, size // BYTES_PER_TASK, cores)))
+    by_size = sorted(range(len(files)), key=lambda n: files[n].size_bytes, reverse=True)
+    rows = [
+        {"file_number": n, "task": place % tasks, "address": addresses[n]} | files[n].row()
+        for place, n in enumerate(by_size)
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=FILES)).repartitionById(tasks, "task")
+
+
+def sources_of(segments: Sequence[CapturedSegment]) -> tuple[list[SourceFile], int]:
+    """The segments as sources of batches, in the order of their addresses, and their size in bytes."""
+    addresses, size = _addresses_of(segments)
+    sources = [
+        SourceFile(address, s.known.size_bytes, str(s.path.absolute()), s.cluster_id)
+        for address, s in zip(addresses, segments, strict=True)
+    ]
+    return sources, size
+
+
+def _addresses_of(files: Sequence[CapturedSegment] | Sequence[CapturedCheckpoint]) -> tuple[list[int], int]:
+    """Where each file would begin if the bytes to be read lay one after the other, and their number."""
+    *addresses, size = accumulate((f.size_bytes for f in files), initial=0)
+    return addresses, size

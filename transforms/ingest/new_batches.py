@@ -1,0 +1,143 @@
+"""Which of the scanned batches the lake lacks: those to record of a replica, and those to decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transforms.ingest.decoding import one_copy
+from transforms.ingest.epoch_ranges import of_distinct_files, overlap
+from transforms.ingest.known_files import IngestFiles
+from transforms.lake import delta_rs
+from transforms.lake.arrow_rows import Row
+from transforms.lake.lake import Lake, in_clusters
+from transforms.lake.tables import BATCHES, LOADED, RECORDS, Table
+
+# A value of a newer Kafka is kept by name and digest; every other value that could not be decoded is lost.
+UNKNOWN_VALUES = ("unknown_type", "unknown_version", "unknown_frame", "unknown_control_type")
+BATCH = ("cluster_id", "base_offset", "leader_epoch", "crc")
+KRAFT_VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
+# Conditions on records by which the statistics of row groups rule out nearly all of them.
+IS_KRAFT_VERSION = ds.field("kraft_version", "kraft_version").is_valid()
+IS_LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(UNKNOWN_VALUES)
+OWNER = pa.schema(
+    [
+        ("file_number", pa.int32()),
+        ("cluster_id", pa.string()),
+        ("node_id", pa.int32()),
+        ("directory_id", pa.string()),
+    ]
+)
+
+
+def batches_to_record(
+    lake: Lake, scanned: DataFrame, ranges: Sequence[Row], files: IngestFiles
+) -> DataFrame | None:
+    """Rows of BATCHES (but LOADED) that their replicas had not shown before; None if there are none.
+
+    scanned: good batches (scanning.SCANNED). ranges: their rows of epoch_ranges.file_ranges.
+    """
+    key = list(BATCHES.key)
+    run_columns = {column.name for column in LOADED}
+    fresh = _with_owners(lake, scanned, files).select([n for n in BATCHES.names if n not in run_columns])
+    if overlap(ranges, files.replica_of):
+        fresh = fresh.dropDuplicates(key)
+    start = _first_offset(ranges)
+    if not _holds_from(lake, BATCHES, "base_offset", start, files):
+        return fresh
+    known = _known(lake, BATCHES, files).where(F.col("base_offset") >= start).select(*key)
+    return _unless_empty(fresh.join(known, key, "left_anti"))
+
+
+def batches_to_decode(
+    lake: Lake, scanned: DataFrame, ranges: Sequence[Row], files: IngestFiles
+) -> DataFrame | None:
+    """One copy of each batch that no replica of the cluster had shown before; None if there are none.
+
+    Parameters as in batches_to_record. Rows have `address` and `size_bytes`, as decode_batches wants them.
+    """
+    chosen = scanned
+    distinct = of_distinct_files(ranges, files.cluster_of)
+    if len(distinct) < len(ranges):
+        numbers = sorted({row["file_number"] for row in distinct})
+        chosen = scanned.where(f"file_number IN ({', '.join(map(str, numbers))})")
+    start = _first_offset(ranges)
+    some_known = _holds_from(lake, RECORDS, "offset", start, files)
+    if some_known or overlap(distinct, files.cluster_of):
+        chosen = one_copy(_with_owners(lake, chosen, files))
+    if not some_known:
+        return chosen
+    known = _by_batch(_known(lake, RECORDS, files).where(F.col("offset") >= start))
+    return _unless_empty(chosen.join(known.select(*BATCH), list(BATCH), "left_anti"))
+
+
+def lost_values(lake: Lake, scanned: DataFrame, files: IngestFiles) -> DataFrame:
+    """Values of records that could not be decoded, as damage of every scanned file that holds their batch."""
+    lost = F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*UNKNOWN_VALUES)
+    unread = _by_batch(_known(lake, RECORDS, files).where(lost))
+    held = _with_owners(lake, scanned, files).select(*BATCH, "file_number", "position")
+    return unread.join(held, list(BATCH)).select(
+        "file_number",
+        (F.col("position") + F.col("unread_position")).alias("position"),
+        F.col("unread_size_bytes").alias("size_bytes"),
+        F.col("value_sha256").alias("sha256"),
+        F.col("unread_reason").alias("reason"),
+        F.col("offset").alias("lost_from_offset"),
+        (F.col("offset") + 1).alias("lost_to_offset"),
+    )
+
+
+def has_lost_values(lake: Lake, files: IngestFiles) -> bool:
+    """Whether any value of the clusters could not be decoded."""
+    return delta_rs.count_rows(lake.path, RECORDS, where=IS_LOST, cluster_id=files.clusters) > 0
+
+
+def kraft_versions(lake: Lake, files: IngestFiles) -> dict[str, list[Row]]:
+    """The KRaftVersion records of each cluster, as few as upgrades."""
+    found: dict[str, list[Row]] = {}
+    rows = delta_rs.rows_with(
+        lake.path, RECORDS, KRAFT_VERSION, where=IS_KRAFT_VERSION, cluster_id=files.clusters
+    )
+    for row in rows:
+        found.setdefault(row["cluster_id"], []).append(row | row["kraft_version"])
+    return found
+
+
+def _with_owners(lake: Lake, batches: DataFrame, files: IngestFiles) -> DataFrame:
+    """The batches with the cluster and the replica that they belong to."""
+    replicas = [segment.capture.who for segment in files.opened]
+    owners = [(n, r.cluster_id, r.node_id, r.directory_id) for n, r in enumerate(replicas)]
+    rows = [dict(zip(OWNER.names, owner, strict=True)) for owner in owners]
+    table = pa.Table.from_pylist(rows, schema=OWNER)
+    return batches.join(F.broadcast(lake.spark.createDataFrame(table)), "file_number")
+
+
+def _holds_from(lake: Lake, table: Table, offset: str, start: int, files: IngestFiles) -> bool:
+    """Whether a table holds anything of the clusters from an offset on: not where logs just grew.
+
+    Asked without Spark, which needs a second to plan the query.
+    """
+    later = ds.field(offset) >= start
+    return delta_rs.count_rows(lake.path, table, where=later, cluster_id=files.clusters) > 0
+
+
+def _known(lake: Lake, table: Table, files: IngestFiles) -> DataFrame:
+    """What a table holds of the clusters."""
+    return lake.read(table).where(in_clusters(files.clusters))
+
+
+def _first_offset(ranges: Sequence[Row]) -> int:
+    return min(row["first_offset"] for row in ranges)
+
+
+def _by_batch(records: DataFrame) -> DataFrame:
+    """Records with the key of their batch named as batches have it."""
+    return records.withColumnsRenamed({"batch_base_offset": "base_offset", "batch_crc": "crc"})
+
+
+def _unless_empty(frame: DataFrame) -> DataFrame | None:
+    return None if frame.isEmpty() else frame
