@@ -35,7 +35,9 @@ def run(args: argparse.Namespace) -> int:
 
 def chosen_clusters(job: Job, args: argparse.Namespace) -> list[str]:
     """The clusters of --cluster, else all of the lake. Raises Failure for one that it does not have."""
-    clusters = job.clusters()
+    from transforms.lake.delta_rs import cluster_ids
+
+    clusters = cluster_ids(job.lake.path)
     missing = sorted(set(args.cluster) - set(clusters))
     if missing:
         raise Failure(f"the lake {args.lake} has no capture of cluster {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""A job over a lake: session, stages, the row in `runs`, the summary and the exit code."""
+"""A run of a verb that writes a lake: read, derive, commit, publish, finish."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dashboards.databases import Database
 from jobs.captures.planning import ReadPlan
@@ -20,7 +20,11 @@ from jobs.runtime.progress import Progress, tasks_of
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
 
-# Where less than this is to be read, the JVM is better not left to optimise itself.
+if TYPE_CHECKING:
+    from jobs.runtime.lease import Lease
+    from transforms.lake.lake import Lake
+
+# Where less than this is to be read, start-up time counts for more than optimized code.
 QUICK_BYTES = 64 * 1024 * 1024
 
 
@@ -28,9 +32,10 @@ QUICK_BYTES = 64 * 1024 * 1024
 def opened_job(
     args: argparse.Namespace, progress: Progress, make_lake: bool, quick: bool = False
 ) -> Iterator[Job]:
-    """A job that may write args.lake: it holds the lease to its end; quick as in open_session.
+    """A job that holds the lease of args.lake until the block ends. quick: as in open_session.
 
-    Raises Failure before Spark starts if it is no lake, or if another run writes for longer than args.wait.
+    Raises Failure before Spark starts if the path is no lake, or another run holds the lease longer than
+    args.wait.
     """
     try:
         (prepare_lake if make_lake else check_lake)(args.lake)
@@ -64,9 +69,12 @@ def opened_job(
 
 
 class Job:
-    """One run of a verb."""
+    """One run of a verb over a lake.
 
-    def __init__(self, lake: Any, record: RunRecord, lease: Any, database: Database | None) -> None:
+    pending: what it has read and not committed yet.
+    """
+
+    def __init__(self, lake: Lake, record: RunRecord, lease: Lease, database: Database | None) -> None:
         from jobs.captures.ingest import PendingCommit
 
         self.lake = lake
@@ -78,14 +86,8 @@ class Job:
 
     @property
     def touched(self) -> set[str]:
-        """The clusters of which anything is new."""
+        """The clusters with anything new."""
         return self.pending.clusters
-
-    def clusters(self) -> list[str]:
-        """Every cluster of the lake."""
-        from transforms.lake.delta_rs import cluster_ids
-
-        return cluster_ids(self.lake.path)
 
     def read(self, planned: ReadPlan, fetch: Callable[[Iterable[Path]], None]) -> None:
         """Read what is new; `fetch` is called with the files that will be opened."""
@@ -97,12 +99,14 @@ class Job:
         self.record.counts |= self.pending.counts
 
     def derive(self, clusters: Sequence[str]) -> None:
+        """Replace what is derived for the clusters, from the lake and from what is pending."""
         from jobs.derivation.derive_tables import derive
 
         if clusters:
             self.record.failed = derive(self.lake, clusters, self.pending, self.record)
 
     def commit(self) -> None:
+        """Commit what was read, if the lease has not run out. Raises Failure."""
         from jobs.captures.ingest import commit
 
         self.lease.check()
@@ -110,13 +114,13 @@ class Job:
             commit(self.lake, self.pending, self.record.columns)
 
     def publish(self) -> None:
-        """Register the lake in the catalog that was asked for, if any."""
+        """Register the lake in the catalog of --catalog, if any."""
         if self.database is not None:
             with self.progress.stage("register", str(self.database)):
                 publish(self.lake, self.database)
 
     def finish(self, clusters: Sequence[str], also: Sequence[str] = ()) -> int:
-        """Print the summary of the clusters, other lines and one of JSON, note the run; the exit code."""
+        """End the run with the summary of the clusters and other lines. Returns the exit code."""
         from dashboards.summary import summary
 
         with self.progress.stage("summary"):
@@ -124,7 +128,7 @@ class Job:
         return self.end(clusters, [*found.lines, *also], found.lost_rows)
 
     def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
-        """Join small files where there are many, print, note the run and say how it ended."""
+        """Compact the tables, end the run, print the lines. Returns the exit code."""
         from jobs.maintenance.compaction import compact
 
         compact(self.lake.path, self.progress)
@@ -140,10 +144,10 @@ def end(
     touched: int = 0,
     lost_rows: int = 0,
 ) -> int:
-    """Decide the exit code, have it noted in `runs`, and print how a run ended: lines and one of JSON."""
-    told = verdict(lake, clusters, record.fail_on)
-    record.reported = told.reported
-    code = ExitCode.FOUND if record.failed or record.unmet or told.fails else ExitCode.FINE
+    """Decide the exit code, pass it to `note`, which records it, and print the lines and a JSON line."""
+    errors = verdict(lake, clusters, record.fail_on)
+    record.reported = errors.reported
+    code = ExitCode.FOUND if record.failed or record.unmet or errors.fails else ExitCode.FINE
     note(code)
     record.progress.done()
     for line in lines:

@@ -1,4 +1,4 @@
-"""A run that finds nothing new is over before a Spark session would have started."""
+"""A run that finds nothing new ends without Spark."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from transforms.lake.tables import RUNS
 def end_if_unchanged(
     lake: Path, planned: ReadPlan, record: RunRecord, before: Callable[[], None]
 ) -> int | None:
-    """Note the run and return its exit code, if the lake knows all of the planned captures; else None.
+    """Record the run and return its exit code, if the lake holds all planned captures; otherwise None.
 
-    `before` is called first by a run that ends here. Also None where there is no lake that can be read,
-    or one of an earlier version: whoever opens it says so, or brings it up to date.
+    `before` is called first by a run that ends here. None also where there is no readable lake, or one of an
+    earlier version: opened_job reports the former and updates the latter.
     """
     try:
         check_lake(lake)

@@ -1,19 +1,19 @@
-"""Retention: old captures leave the lake, which then holds what it would hold without them.
+"""Retention: old captures expire; the lake then holds what it would hold without them.
 
-A batch, record or checkpoint goes when no capture that stays has it; what is derived is derived again. The
-newest capture of a replica stays however old it is.
+A batch, record or checkpoint is deleted when no remaining capture holds it, and the tables are derived again.
+The newest capture of a replica stays, however old it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.job import Job
+from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import Lake, in_clusters
 from transforms.lake.storage import begin_generation
@@ -29,15 +29,14 @@ from transforms.lake.tables import (
     SNAPSHOTS,
 )
 
-Row = dict[str, Any]
 SNAPSHOT = list(SNAPSHOTS.key)
 NAMES = [c.name for c in EXPIRED_CAPTURES.columns if c not in LOADED]
 
 
 def expire(job: Job, before: datetime) -> tuple[int, list[str]]:
-    """Remove the captures made before a time. Returns how many, and the clusters that they were of.
+    """Remove the captures made before a time. Returns how many, and their clusters.
 
-    They are remembered first, so that no run loads them again, and a killed expiry is taken up by the next.
+    They are recorded as expired first, so that no run loads them again, and the next resumes a killed expiry.
     """
     lake = job.lake
     held = rows_with(lake.path, CAPTURES, NAMES)
@@ -59,7 +58,7 @@ def expire(job: Job, before: datetime) -> tuple[int, list[str]]:
 
 
 def expired(captures: Iterable[Row], before: datetime) -> list[Row]:
-    """Of rows of captures those made before a time, but for the newest of each replica."""
+    """The rows of captures made before a time, without the newest of each replica."""
     ordered = sorted(captures, key=lambda c: (c["captured_at"], c["capture_id"]))
     newest = {(c["cluster_id"], c["node_id"], c["directory_id"]): c["capture_id"] for c in ordered}
     staying = set(newest.values())
@@ -67,14 +66,14 @@ def expired(captures: Iterable[Row], before: datetime) -> list[Row]:
 
 
 def interrupted(lake: Lake) -> set[str]:
-    """The runs that did not come to their end."""
+    """The runs that did not finish."""
     return {
         r["run_id"] for r in rows_with(lake.path, RUNS, ["run_id", "exit_code"]) if r["exit_code"] is None
     }
 
 
 def remove(lake: Lake, clusters: list[str]) -> None:
-    """Delete what only expired captures of the clusters held, and last of all these."""
+    """Delete what only expired captures of the clusters held, and the captures themselves last."""
     ours = in_clusters(clusters)
     gone = lake.read(EXPIRED_CAPTURES).where(ours).select("cluster_id", "capture_id").distinct()
     stay = lake.read(CAPTURES).where(ours).join(gone, ["cluster_id", "capture_id"], "left_anti")
@@ -96,7 +95,7 @@ def remove(lake: Lake, clusters: list[str]) -> None:
 
 
 def held_runs(captures: DataFrame) -> DataFrame:
-    """The stretches that replicas held in the captures."""
+    """The epoch ranges that replicas held in the captures."""
     replica = ("cluster_id", "node_id", "directory_id")
     runs = captures.select(*replica, F.explode("runs").alias("run"))
     return runs.select(
@@ -107,8 +106,8 @@ def held_runs(captures: DataFrame) -> DataFrame:
     )
 
 
-def is_held() -> Any:
-    """The condition that a batch lies in a stretch of held_runs."""
+def is_held() -> Column:
+    """The condition that a batch lies in a range of held_runs."""
     return (
         (F.col("cluster_id") == F.col("run_cluster_id"))
         & (F.col("node_id") == F.col("run_node_id"))

@@ -47,35 +47,36 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False) -> int:
-    """Read captures into the lake and, if asked to, derive what they prove, and hold the data to account.
+    """Read captures into the lake; derive what they prove and validate the tables, if asked to.
 
-    Also where nothing is new: captures grow old.
+    A run with nothing new ends before it starts Spark, unless it validates: captures grow old. Returns the
+    exit code.
     """
     progress = Progress(args.log)
     with opened_inputs(args.captures, args.scratch) as inputs:
         planned = plan(arguments.selection_of(args, inputs.roots), inputs.left_out)
         for line in planned.left_out:
-            progress.say(f"left out: {inputs.told(line)}")
+            progress.say(f"left out: {inputs.named(line)}")
         if args.dry_run:
             print_plan(planned, inputs)
             return ExitCode.FINE
         if not validate:
             record = RunRecord(args.verb, progress, args.fail_on)
-            unchanged = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
-            if unchanged is not None:
-                return unchanged
+            code = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
+            if code is not None:
+                return code
         with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
             job.read(planned, inputs.fetch)
             if derive:
                 job.derive(sorted(job.touched))
             job.commit()
-            failing = unmet(job, args) if validate else []
+            failing = failed_expectations(job, args) if validate else []
             job.publish()
             return job.finish(sorted(planned.clusters), failing)
 
 
-def unmet(job: Job, args: argparse.Namespace) -> list[str]:
-    """What is not as expected of the data, in lines."""
+def failed_expectations(job: Job, args: argparse.Namespace) -> list[str]:
+    """Validate what no run has validated yet. Returns lines about the expectations that failed."""
     from jobs.run_expectations import check_expectations
     from transforms.quality.expectation_history import unseen
 
@@ -84,11 +85,11 @@ def unmet(job: Job, args: argparse.Namespace) -> list[str]:
 
 
 def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
-    """What a run would look at, a line a captured directory."""
+    """Print one line for each captured directory that the run would read."""
     for c in planned.captures:
         moment = datetime.fromtimestamp(c.captured_at / 1000, UTC).isoformat(timespec="seconds")
         size = sum(f.size_bytes for f in c.files)
         print(
             f"{c.who.cluster_id}  node {c.who.node_id}  {moment} ({c.captured_at_source})  "
-            f"{len(c.files)} files, {size:,} bytes  {inputs.told(str(c.directory.path))}"
+            f"{len(c.files)} files, {size:,} bytes  {inputs.named(str(c.directory.path))}"
         )

@@ -1,7 +1,7 @@
 """Archives of captured directories, unpacked to scratch.
 
-An archive may come from anywhere: nothing is written outside its folder, links and devices are left out, and
-unpacking stops where an archive grows out of all proportion.
+An archive is not trusted: nothing is written outside its folder, links and devices are skipped, and unpacking
+stops where an archive expands out of all proportion.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
-# A metadata log shrinks to a tenth or so. What grows to more than this is no capture, or is made to do harm.
+# A metadata log compresses to a tenth or so: what expands by more than this is no capture, or an attack.
 MOST_GROWTH = 200
 FREE_BYTES = 64 * 1024 * 1024  # may always be written, however small the archive
 MOST_MEMBERS = 1_000_000
@@ -26,7 +26,7 @@ CHUNK = 1024 * 1024
 
 
 class ArchiveError(Exception):
-    """An archive that is damaged, or that no capture would make; the message says what is wrong."""
+    """An archive that is damaged, or is no archive of captures; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def is_archive(name: str) -> bool:
 def unpack(archive: Path, folder: Path) -> list[str]:
     """Unpack the regular files of an archive into a folder, with their times.
 
-    Returns the names of members that were left out. Raises ArchiveError: nothing of it should then be read.
+    Returns the names of members that were skipped. Raises ArchiveError: then none of it should be read.
     """
     left_out = []
     budget = Budget(archive.stat().st_size)
@@ -73,7 +73,7 @@ def unpack(archive: Path, folder: Path) -> list[str]:
 
 
 class Budget:
-    """What an archive may still unpack to."""
+    """The bytes and members that an archive may still unpack to."""
 
     def __init__(self, archive_bytes: int) -> None:
         self._bytes = FREE_BYTES + MOST_GROWTH * archive_bytes
@@ -91,7 +91,7 @@ class Budget:
 
 
 def target_of(folder: Path, name: str) -> Path | None:
-    """Where a member goes; None for a name that leads out of the folder."""
+    """The path of a member; None for a name that leads out of the folder."""
     parts = Path(name.replace("\\", "/")).parts
     if not parts or "\0" in name or ".." in parts or Path(name).is_absolute():
         return None
@@ -99,7 +99,7 @@ def target_of(folder: Path, name: str) -> Path | None:
 
 
 def members(archive: Path) -> Iterator[ArchiveMember]:
-    """What is in an archive but directories, in its order."""
+    """The members of an archive but directories, in its order."""
     return zip_members(archive) if archive.name.lower().endswith(".zip") else tar_members(archive)
 
 
@@ -116,7 +116,7 @@ def zip_members(archive: Path) -> Iterator[ArchiveMember]:
     with zipfile.ZipFile(archive) as packed:
         for info in packed.infolist():
             if not info.is_dir():
-                # The upper half is the mode of Unix: a link's content would be its target.
+                # The upper half is the Unix mode: the content of a link would be its target.
                 regular = info.external_attr >> 28 in (0, 0o10)
                 opening = (lambda i=info: packed.open(i)) if regular else None
                 yield ArchiveMember(info.filename, zip_time(info), opening)

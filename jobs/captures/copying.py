@@ -1,17 +1,17 @@
-"""A copy of a live controller's directory that fits together, made without stopping the controller.
+"""A consistent copy of a live controller's directory, made without stopping the controller.
 
 Kafka appends to the last segment, now and then begins a new one, writes checkpoints and deletes what lies
 below them, and truncates when another leader's log differs. So the order of files matters:
-1 checkpoints before segments: a segment is deleted only once a newer checkpoint covers it, and whatever is
-  deleted after the first segment was copied is seen by step 4;
-2 segments, each as far as it reaches when it is opened: the copy is the log as it was at one moment, its
-  tail perhaps torn;
-3 leader-epoch-checkpoint, then quorum-state: an epoch in it is at least the one in which the log was held;
-4 the segments again: had one gone, or been truncated, what was copied may never have been together; then
-  all is copied anew. By log matching an equal tail is an equal log, so the edges of each file are enough;
-5 the epochs: Kafka raises the first one's start before it deletes the segments and checkpoints below it, so
-  that a copy may hold both. It is made anew too, but for the last try: the controller itself may be so.
-captured_at is when the first segment was opened: no log copied ended earlier than it did then.
+1 checkpoints before segments: a segment is deleted only once a newer checkpoint covers it, and step 4 detects
+  what is deleted after the first segment was copied;
+2 segments, each up to its size when it is opened: the copy is the log as of one moment, perhaps with a torn
+  tail;
+3 leader-epoch-checkpoint, then quorum-state: its epoch is at least that of the copied log;
+4 the segments again: if one was deleted or truncated, the copied files may never have existed together, and
+  all is copied again. By log matching an equal tail is an equal log, so the edges of each file suffice;
+5 the epochs: Kafka raises the first one's start before it deletes the segments and checkpoints below it, so a
+  copy may hold both. It is copied again, except by the last try: the controller itself may be in that state.
+captured_at is when the first segment was opened: the copied log ended no earlier than it did then.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Copied:
 
 
 class ChangedError(Exception):
-    """What was being copied changed in a way that only a new copy heals."""
+    """The source changed in a way that requires a new copy."""
 
 
 def copy_controller(source: Path, target: Path, host: str) -> Copied:
@@ -58,7 +58,7 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         if meta is None or meta.cluster_id is None or meta.node_id is None:
             raise CopyError("its meta.properties names no cluster id or node id")
         home = target / meta.cluster_id / f"node-{meta.node_id}"
-        # Found by no run before it is whole: the log directory in it bears another name until then.
+        # Until the copy is complete its log directory has another name, so that no run finds it.
         partial = home / f".copying-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
         partial.mkdir(parents=True)
         try:
@@ -91,7 +91,7 @@ def one_directory(source: Path) -> ControllerDir:
 
 
 def copy_files(directory: ControllerDir, partial: Path) -> datetime:
-    """Copy in the order that the module's text gives. Returns captured_at. Raises ChangedError."""
+    """Copy in the order that the module describes. Returns captured_at. Raises ChangedError."""
     log = partial / "log"
     log.mkdir()
     copy_if_there(directory.path / "meta.properties", partial)
@@ -108,7 +108,7 @@ def copy_files(directory: ControllerDir, partial: Path) -> datetime:
 
 
 def copy(source: Path, folder: Path) -> Path:
-    """Copy a file as far as it reaches now. Raises FileNotFoundError where Kafka has deleted it meanwhile."""
+    """Copy a file up to its size now. Raises FileNotFoundError where Kafka has deleted it meanwhile."""
     target = folder / source.name
     with source.open("rb") as reader, target.open("wb") as writer:
         left = source.stat().st_size
@@ -119,13 +119,13 @@ def copy(source: Path, folder: Path) -> Path:
 
 
 def copy_if_there(source: Path, folder: Path) -> None:
-    """Copy a small file, if there is one: Kafka puts new ones in place whole."""
+    """Copy a small file if it exists: Kafka replaces such files atomically."""
     if source.is_file():
         copy(source, folder)
 
 
 def check_segments(now: ControllerDir, copies: list[Path]) -> None:
-    """Raises ChangedError where the log does not begin with what was copied any more."""
+    """Raises ChangedError where the log no longer begins with what was copied."""
     if [s.path.name for s in now.segments][: len(copies)] != [c.name for c in copies]:
         raise ChangedError("segments were deleted")
     for segment, copied in zip(now.segments, copies, strict=False):
@@ -138,7 +138,7 @@ def check_epochs(directory: ControllerDir, log: Path) -> None:
     """Raises ChangedError where the copied leader-epoch-checkpoint begins above the copied log."""
     try:
         epochs = read_leader_epoch_checkpoint((log / "leader-epoch-checkpoint").read_text())
-    except (FileNotFoundError, ValueError):  # absent or garbled: no reason to copy it again
+    except (FileNotFoundError, ValueError):  # absent or unreadable: no reason to copy again
         return
     starts = [s.base_offset for s in directory.segments[:1]]
     starts += [c.id.end_offset for c in directory.checkpoints[:1] if c.id is not None]

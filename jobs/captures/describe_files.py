@@ -1,9 +1,9 @@
-"""Outputs of `kafka-metadata-quorum describe` beside captures: found, dated, and told of which cluster.
+"""Outputs of `kafka-metadata-quorum describe` beside captures, with their time and cluster.
 
 They are text files named `<from>[-<to>][-<anything>].txt`, from and to in ms since the epoch: when the
-command was started and had ended; without the end it is taken to have run for at most 10 s
-(findings.describe). File times say nothing: a copied file is the same observation. `--replication` names no
-cluster; it belongs to the one that the `--status` outputs of its folder name.
+command started and ended. Without an end it is assumed to have run for at most 10 s (findings.describe). File
+times are ignored: a copied file is the same observation. The output of `--replication` names no cluster; it
+belongs to the one that the `--status` outputs of its folder name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DescribeFile:
 
 @dataclass(frozen=True, slots=True)
 class DescribeFiles:
-    """The outputs found, each once, and a line for each that is left out."""
+    """The outputs found, each once, and a line for each that is skipped."""
 
     files: tuple[DescribeFile, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def find_describe_files(roots: Iterable[Path], clusters: frozenset[str] = frozen
             own = CLUSTER.search(text)
             of = {own[1]} if own else named
             if len(of) != 1:
-                left_out.append(f"{path}: no --status output beside it says of which one cluster it is")
+                left_out.append(f"{path}: no --status output beside it names its cluster")
             elif not clusters or of <= clusters:
                 try:
                     file = described(path.name, text, *of)
@@ -90,7 +90,7 @@ def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
 
 
 def described(name: str, text: str, cluster_id: str) -> DescribeFile:
-    """What an output says. Raises ValueError where it says some things and not all, or impossible ones."""
+    """Parse an output. Raises ValueError where it is incomplete or holds impossible values."""
     ended = NAME.fullmatch(name)
     observed_to = int(ended[1]) if ended and ended[1] else None
     observations = parse_describe(name, text, observed_to, cluster_id)
@@ -100,11 +100,12 @@ def described(name: str, text: str, cluster_id: str) -> DescribeFile:
     return DescribeFile(cluster_id, observation_id, tuple(observations))
 
 
-def is_possible(seen: Observation) -> bool:
-    """Whether its ids and epochs are 32-bit numbers, its times within the calendar, its offsets no higher."""
-    nodes = [node for node, _ in (*seen.voters, *seen.observers)]
-    times = [seen.observed_from, seen.observed_to, seen.last_fetch_at, seen.last_caught_up_at]
-    offsets = [seen.high_watermark, seen.log_end_offset, seen.lag_records]
-    return all(value is None or value in INTS for value in (seen.node_id, seen.leader_epoch, *nodes)) and all(
+def is_possible(observed: Observation) -> bool:
+    """Whether ids and epochs fit 32 bits, and times and offsets are at most the last ms of the year 9999."""
+    nodes = [node for node, _ in (*observed.voters, *observed.observers)]
+    ids = (observed.node_id, observed.leader_epoch, *nodes)
+    times = (observed.observed_from, observed.observed_to, observed.last_fetch_at, observed.last_caught_up_at)
+    offsets = (observed.high_watermark, observed.log_end_offset, observed.lag_records)
+    return all(value is None or value in INTS for value in ids) and all(
         value is None or value in LONGS for value in (*times, *offsets)
     )

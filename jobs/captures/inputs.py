@@ -1,8 +1,7 @@
-"""What --captures names, as local folders: archives are unpacked to scratch, remote trees mirrored there.
+"""The paths of --captures as local folders: archives are unpacked to scratch, remote trees mirrored there.
 
-A mirror costs little for captures that are known: files above a size are laid out as holes of the true size,
-with only the first and last 64 KiB that identify them. Those that will really be read are fetched when it is
-known which (Inputs.fetch).
+A mirror of known captures is cheap: large files are created sparse, of the true size, with only the first and
+last 64 KiB, which identify them. Once it is known which will be read, those are fetched (Inputs.fetch).
 """
 
 from __future__ import annotations
@@ -32,31 +31,31 @@ HADOOP_S3 = re.compile(r"s3[an]://")
 
 
 class Inputs:
-    """Local folders to search, and what became of what was named.
+    """The local folders to search.
 
-    roots: folders and files as they are on this machine. left_out: a line for each that could not be used.
+    roots: folders and files on this machine. left_out: a line for each path or member that was skipped.
     """
 
     def __init__(self) -> None:
         self.roots: list[Path] = []
         self.left_out: list[str] = []
         self._names: dict[str, str] = {}
-        self._holes: dict[Path, tuple[Any, FileInfo]] = {}
+        self._sparse: dict[Path, tuple[Any, FileInfo]] = {}
 
-    def told(self, text: str) -> str:
-        """A message with the names that were given, in place of scratch folders."""
+    def named(self, text: str) -> str:
+        """A message with the names of --captures in place of scratch folders."""
         for folder, name in self._names.items():
             text = text.replace(folder, name)
         return text
 
     def fetch(self, files: Iterable[Path]) -> None:
-        """Fill the holes of files that will be read. Raises Failure."""
-        wanted = [path for path in files if path in self._holes]
+        """Fetch those of the files that are sparse. Raises Failure."""
+        wanted = [path for path in files if path in self._sparse]
         with ThreadPoolExecutor(THREADS) as threads:
-            list(threads.map(lambda path: fill(path, *self._holes.pop(path)), wanted))
+            list(threads.map(lambda path: fill(path, *self._sparse.pop(path)), wanted))
 
     def add(self, name: str, scratch: Path | None) -> None:
-        """One of the words after --captures; scratch: None where only folders are named. Raises Failure."""
+        """Add a value of --captures; scratch may be None where all are folders. Raises Failure."""
         if scratch is None or not (SCHEME.match(name) or (is_archive(name) and Path(name).is_file())):
             self.roots.append(Path(name))
             return
@@ -99,17 +98,17 @@ class Inputs:
         self.roots.append(folder)
 
     def _mirror(self, files: Any, base: str, listed: Sequence[FileInfo], folder: Path) -> None:
-        """Lay the files out below the folder: small ones whole, others as holes with their edges."""
+        """Create the files below the folder: small ones whole, others sparse."""
         folder.mkdir()
         laid_out = []
         for info in listed:
             path = target_of(folder, str(PurePosixPath(info.path).relative_to(base)))
             if path is None:
-                self.left_out.append(f"{folder}: {info.path}: a name that leads elsewhere")
+                self.left_out.append(f"{folder}: {info.path}: its name leads out of the folder")
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             if info.size > WHOLE_BYTES:
-                self._holes[path] = (files, info)
+                self._sparse[path] = (files, info)
             laid_out.append((path, info))
         with ThreadPoolExecutor(THREADS) as threads:
             list(threads.map(lambda item: lay_out(item[0], files, item[1]), laid_out))
@@ -117,10 +116,10 @@ class Inputs:
 
 @contextmanager
 def opened_inputs(captures: Sequence[str], scratch: Path | None) -> Iterator[Inputs]:
-    """The named folders, archives and remote trees, for as long as the block lasts.
+    """The folders, archives and remote trees of --captures, for as long as the block lasts.
 
-    `scratch`: a folder for what is unpacked and fetched, which every Spark worker must see; the system's own
-    where None. Raises Failure.
+    `scratch`: a folder for unpacked and fetched files, visible to every Spark worker; None for the system's.
+    Raises Failure.
     """
     inputs = Inputs()
     try:
@@ -132,11 +131,11 @@ def opened_inputs(captures: Sequence[str], scratch: Path | None) -> Iterator[Inp
                 inputs.add(name, scratch)
             yield inputs
     except Failure as failure:
-        raise Failure(inputs.told(str(failure)), failure.exit_code) from None
+        raise Failure(inputs.named(str(failure)), failure.exit_code) from None
 
 
 def lay_out(path: Path, files: Any, info: FileInfo) -> None:
-    """A file of the true size and time: all of it if it is small, else its first and last bytes."""
+    """Create a file of the true size and time: the whole of a small one, else only its edges."""
     if info.size <= WHOLE_BYTES:
         fill(path, files, info)
         return
@@ -148,12 +147,12 @@ def lay_out(path: Path, files: Any, info: FileInfo) -> None:
 
 
 def fill(path: Path, files: Any, info: FileInfo) -> None:
-    """Fetch the whole of a file. Raises Failure where it is not what was listed any more."""
+    """Fetch a whole file. Raises Failure where its size is no longer the listed one."""
     try:
         with files.open_input_stream(info.path, compression=None) as source, path.open("wb") as file:
             shutil.copyfileobj(source, file, 1024 * 1024)
     except OSError as error:
         raise Failure(f"{info.path} cannot be read: {str(error).splitlines()[0]}") from None
     if path.stat().st_size != info.size:
-        raise Failure(f"{info.path} changed while it was read: run again, over a copy that rests")
+        raise Failure(f"{info.path} changed while it was read: run again, on a copy that nothing writes to")
     os.utime(path, ns=(info.mtime_ns, info.mtime_ns))

@@ -1,8 +1,8 @@
 """The lease of a lake: which run may write it.
 
-A lease is the run's row in `runs` with an expiry, won by Delta's optimistic commit: the row goes in unless
-another run holds one, and of two at once only one commits. A run that was killed loses its lease when it
-expires; at once, where the next run sees on the same machine that its process is gone.
+A lease is the run's row in `runs` with an expiry. The row is appended by Delta's optimistic commit unless
+another run holds the lease, and of two runs at once only one commits. A killed run loses its lease when it
+expires, or at once where the next run is on the same machine and finds its process gone.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Lease:
             )
 
     def end(self, code: int | None) -> None:
-        """Give it back, once: the run has ended, with this exit code or by an exception."""
+        """Give the lease back, once: the run has ended with this exit code, or by an exception (None)."""
         if self._ended.is_set():
             return
         self._ended.set()
@@ -118,7 +118,7 @@ def await_free(lake: Path, give_up: float, say: Callable[[str], None]) -> int:
     Returns the version of `runs` that says so, -1 where there is none yet. Raises Failure that names the
     holder.
     """
-    told: str | None = None
+    reported: str | None = None
     while exists(lake, RUNS):
         version, rows = unfinished_runs(lake)
         holder = holder_of(rows, now())
@@ -126,15 +126,15 @@ def await_free(lake: Path, give_up: float, say: Callable[[str], None]) -> int:
             return version
         if time.monotonic() >= give_up:
             raise Failure(f"the lake {lake} is busy: {holder}; --wait SECONDS waits", ExitCode.LAKE_BUSY)
-        if holder.run_id != told:
+        if holder.run_id != reported:
             say(f"waiting: {holder}")
-            told = holder.run_id
+            reported = holder.run_id
         time.sleep(max(0.0, min(LOOK_SECONDS, give_up - time.monotonic())))
     return -1
 
 
 def holder_of(rows: Collection[Row], at: datetime) -> Holder | None:
-    """Who holds the lease, from the unfinished rows of `runs`: none whose process is known to be gone."""
+    """The holder by the unfinished rows of `runs`; a run whose process is known to be gone holds none."""
     for row in rows:
         lease = row["lease"]
         if lease and lease["until"] > at and not is_gone(lease["process"]):
@@ -155,17 +155,17 @@ def now() -> datetime:
 
 
 def driver_process(spark: Any) -> str:
-    """The name of the session's JVM: what writes the tables, and may outlive Python for a moment."""
+    """The name of the session's JVM, which writes tables and may outlive Python for a moment."""
     return process_name(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 
 
 def process_name(pid: int) -> str:
-    """A name of a process that no process of another machine, container or boot can have."""
+    """A name of a process that is unique across machines, containers and boots."""
     return f"{this_machine()} {pid}"
 
 
 def this_machine() -> str:
-    """The running kernel and its space of process ids; empty where the system does not say."""
+    """The boot id and the PID namespace; empty where the system has none."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -174,12 +174,12 @@ def this_machine() -> str:
 
 
 def is_gone(process: str) -> bool:
-    """Whether a process is known to have ended: one of this machine that is no more."""
+    """Whether a process of this machine is known to have ended."""
     machine, _, pid = process.rpartition(" ")
     if not machine or machine != this_machine():
         return False
     try:
-        # After the name in parentheses comes the state: Z for one that ended and was not yet asked how.
+        # The state follows the name in parentheses: Z is a process that ended and was not waited for.
         return Path("/proc", pid, "stat").read_text().rpartition(") ")[2][:1] in ("Z", "X")
     except OSError:
         return True

@@ -1,5 +1,6 @@
-"""Bytes to batches, records and checkpoints: what Spark's tasks do with the ranges of captured files.
+"""Captured files to rows: which files are new, and their batches, records and checkpoints.
 
-Every byte is either decoded or named in quarantine. Headers are scanned first, each distinct batch is decoded
-once, and what a file held is kept as epoch ranges.
+Spark's tasks scan and decode ranges of files; what identifies a file, and its row of captures or segments, is
+Python and Arrow. Every byte is either decoded or named in quarantine. Headers are scanned first, each
+distinct batch is decoded once, and what a file held is kept as epoch ranges.
 """

@@ -1,4 +1,4 @@
-"""Chosen batches to their records, secrets taken out before a row leaves the reader."""
+"""Decode chosen batches to records; secrets are redacted before a row leaves the reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transforms.lake.table_files import FILES, Task
 
 DECODED = pa.schema([("cluster_id", pa.string()), *RECORDS])
 IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
-# What a task reads: about this much of one file, or as much of many small ones.
+# What a task reads: about this much of one large file or of many small ones.
 RANGE_BYTES = 64 * 1024 * 1024
 # A task costs a tenth of a second, whatever it reads.
 LEAST_RANGE_BYTES = 16 * 1024 * 1024
@@ -29,10 +29,10 @@ Positions = NDArray[np.int64]
 
 
 def one_copy(batches: DataFrame) -> DataFrame:
-    """One of the copies of each distinct batch: the address to read it from.
+    """The address of one copy of each distinct batch.
 
-    Copies are equal byte for byte, so which is taken makes no difference to the tables; taking the first file
-    keeps what is read in long stretches of few files.
+    Copies are equal byte for byte, so the choice makes no difference to the tables; the first file is chosen,
+    so that long sections of few files are read.
     """
     return batches.groupBy(*IDENTITY).agg(F.min("address").alias("address"))
 
@@ -54,10 +54,10 @@ def decode_batches(
     cores: int,
     write: Callable[[Task], Task],
 ) -> DataFrame:
-    """The records of the chosen batches, in what `write` makes of rows of DECODED: rows of FILES.
+    """Decode the chosen batches and write their records; `write` makes rows of FILES from rows of DECODED.
 
-    sources: in the order of their addresses, which end at size_bytes. Ranges of addresses are the tasks: that
-    cuts large files where batches end and packs small ones.
+    sources: in the order of their addresses, which end at size_bytes. A task is a range of addresses, which
+    splits large files where batches end and packs small ones.
     """
     share = size_bytes // (RANGES_PER_CORE * cores)
     range_bytes = max(LEAST_RANGE_BYTES, min(RANGE_BYTES, share))
@@ -106,15 +106,15 @@ def by_file(
 
 def decode_file(path: str, starts: Positions, ends: Positions) -> Iterator[pa.RecordBatch]:
     """The records of some batches of a file."""
-    # Loads the compiled kernel, which the process that plans has no need of.
+    # Loads the compiled kernel, which the planning process does not need.
     from kraft_core.columnar.fast import decode
 
-    for records in decode(path, stretches(starts, ends)):
+    for records in decode(path, sections(starts, ends)):
         yield within_batch(records, starts)
 
 
-def stretches(starts: Positions, ends: Positions) -> Sequence[tuple[int, int]]:
-    """Batches that touch each other, joined."""
+def sections(starts: Positions, ends: Positions) -> Sequence[tuple[int, int]]:
+    """The positions (start, end) of batches, adjacent ones joined."""
     cuts = np.flatnonzero(starts[1:] != ends[:-1])
     firsts = starts[np.concatenate([[0], cuts + 1])]
     lasts = ends[np.concatenate([cuts, [len(ends) - 1]])]
@@ -122,7 +122,7 @@ def stretches(starts: Positions, ends: Positions) -> Sequence[tuple[int, int]]:
 
 
 def within_batch(records: pa.RecordBatch, starts: Positions) -> pa.RecordBatch:
-    """unread_position counted from the start of the record's batch, so that every copy has the same."""
+    """Count unread_position from the start of the record's batch, so that it is equal in every copy."""
     if records["unread_position"].null_count == len(records):
         return records
 

@@ -1,9 +1,9 @@
 """Which captured files the lake knows already, so that nothing is read twice.
 
-A segment is known if one of the same replica with the same name, size and edges was read. A grown segment is
-read from its old end, if its bytes before that end still have the same edges: what two captures of a log share
-there they share before it too, for a batch names its epoch, and an epoch and offset name one batch. Everything
-else is read whole, and its batches are compared.
+A segment is known if one of the same replica with the same name, size and edges was read. A grown segment
+is read from its old end, if its bytes before that end still have the same edges: what two captures of a log
+share there they share before it too, for a batch names its epoch, and an epoch and offset name one batch.
+Everything else is read whole, and its batches are compared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Captured segments to the headers of their batches: every byte checked, nothing decoded.
+"""Scan captured segments: every byte is checked, batch headers are returned, nothing is decoded.
 
-What could not be read comes out beside the batches, with the offsets that were lost.
+Damage is returned beside the batches, with the offsets that were lost.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kraft_core.columnar.schema import HEADERS
 from transforms.lake.arrow_rows import gathered, spark_types
 
-# A file to read, or from `start` on what was added to it: its number stands for it in every row made of it.
-# first_offset is the one expected at `start`; address is where `start` would be if all that is read of all
-# files lay in one piece.
+# A file to read from position `start` on; file_number identifies it in every row that is made of it.
+# first_offset is the one expected at `start`; address is the place of `start` in the concatenation of what is
+# to be read of all files.
 FILES = pa.schema(
     [
         ("file_number", pa.int32()),
@@ -32,7 +32,7 @@ FILES = pa.schema(
         ("size_bytes", pa.int64()),
     ]
 )
-# run_index counts the stretches of one epoch without a gap within the file; lost offsets are set for damage.
+# run_index counts the ranges of one epoch without a gap within the file; lost offsets are set for damage.
 SCANNED = pa.schema(
     [
         FILES.field("file_number"),
@@ -43,7 +43,7 @@ SCANNED = pa.schema(
         ("lost_to_offset", pa.int64()),
     ]
 )
-# A record batch costs Spark the same whatever its size: those of small files are put together.
+# A record batch costs Spark the same whatever its size: those of small files are joined.
 ROWS_AT_ONCE = 8192
 
 
@@ -76,7 +76,7 @@ def scan_file(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """The rows of SCANNED of one segment."""
     from kraft_core.columnar.fast import (
         scan_headers,
-    )  # loads the compiled kernel: not where files are planned
+    )  # loads the compiled kernel, which the planning process does not need
 
     follow = RangeNumbering(file["first_offset"])
     try:
@@ -90,7 +90,7 @@ def scan_file(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
 
 
 def unreadable(file: dict[str, Any], error: OSError) -> pa.RecordBatch:
-    """All that was to be read of the file as one damage."""
+    """The whole of what was to be read, as damage."""
     row = {
         "position": file["start"],
         "size_bytes": file["size_bytes"] - file["start"],
@@ -100,9 +100,9 @@ def unreadable(file: dict[str, Any], error: OSError) -> pa.RecordBatch:
 
 
 class RangeNumbering:
-    """Numbers the stretches of a file and finds which offsets each damage lost.
+    """Numbers the epoch ranges of a file and finds the offsets that each damage lost.
 
-    Damage ends a record batch until the next good batch tells where the loss ended: it is held back.
+    Damage is held back until the next good batch shows where the loss ended.
     """
 
     def __init__(self, first_offset: int) -> None:
@@ -112,7 +112,7 @@ class RangeNumbering:
         self._damage: list[pa.RecordBatch] = []
 
     def batch(self, headers: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of the headers' batches, and of the damage held back that they put an end to."""
+        """Rows of the headers' batches, and of the held damage that ends at one of them."""
         good = np.asarray(headers["reason"].is_null())
         parts = []
         edges = np.flatnonzero(np.diff(good.astype(np.int8))) + 1

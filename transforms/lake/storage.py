@@ -1,4 +1,4 @@
-"""The lake's folder, looked at without Spark: is it a lake, and one that this version reads?"""
+"""The lake's folder and lake.json: the format version, checked without Spark, and the generation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FORMAT_VERSION = 1
 
 
 class NoLakeError(Exception):
-    """A folder that is no lake, or one of another format; the message says what to do."""
+    """A folder that is no lake, or a lake of another format; the message says what to do."""
 
 
 def check_lake(path: Path) -> None:
@@ -31,16 +31,16 @@ def check_lake(path: Path) -> None:
 
 
 def generation(path: Path) -> int:
-    """How often rows were taken out of the lake: a load is the same only within one generation."""
+    """How often rows were removed from the lake: a load is repeated only within one generation."""
     marker = path / "lake.json"
     return json.loads(marker.read_text()).get("generation", 0) if marker.is_file() else 0
 
 
 def begin_generation(path: Path) -> None:
-    """To be called before rows are taken out, so that they can be loaded again."""
+    """Must be called before rows are removed, so that they can be loaded again."""
     marker, fresh = path / "lake.json", path / ".lake.json"
-    said = json.loads(marker.read_text())
-    fresh.write_text(json.dumps(said | {"generation": generation(path) + 1}) + "\n")
+    content = json.loads(marker.read_text())
+    fresh.write_text(json.dumps(content | {"generation": generation(path) + 1}) + "\n")
     fresh.replace(marker)
 
 

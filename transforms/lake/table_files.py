@@ -1,7 +1,7 @@
-"""Rows that Spark's tasks write to the files of a Delta table themselves, by Arrow.
+"""Files of a Delta table that Spark's tasks write by Arrow.
 
-Spark's own writer takes one row after the other: where most of many columns are null, ten times as long. What
-a task wrote belongs to the table only when the driver has committed it (Lake.append_files).
+Spark's own writer works row by row and takes ten times as long where most of many columns are null. A file
+belongs to the table once the driver has committed it (Lake.append_files).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from transforms.lake.arrow_rows import gathered
 
-# What a task reads, and what it makes of it: functions for mapInArrow.
+# A function for mapInArrow.
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 # A file that was written: its name in the table's folder, its rows, and Delta's statistics of them as JSON.
 FILES = pa.schema(
@@ -32,18 +32,18 @@ FILES = pa.schema(
         ("stats", pa.string()),
     ]
 )
-# What is held before it is written: a row group, or less of it where rows are wide.
+# Rows are buffered up to a row group, or fewer where they are wide.
 ROW_GROUP_ROWS, ROW_GROUP_BYTES = 128 * 1024, 32 * 1024 * 1024
-# So many characters of a text stand in a Delta log; a longer one is told of as if the greatest followed.
+# A Delta log holds so many characters of a string; the maximum of a longer one ends in the greatest there is.
 MOST_CHARACTERS, GREATEST_CHARACTER = 32, chr(0x10FFFF)
 ALMOST_A_MILLISECOND = timedelta(microseconds=999)
 
 
 def writing(decode: Task, folder: str, schema: pa.Schema, constants: Mapping[str, Any]) -> Task:
-    """A function for mapInArrow: `decode`, whose rows go to one file, of which it gives the row (FILES).
+    """A function for mapInArrow that writes the rows of `decode` to one file and returns its row of FILES.
 
-    folder: of the table, on a file system that every worker sees. schema: of its rows; what `decode` does
-    not give are constants.
+    folder: of the table, on a file system that every worker sees. schema: of the table's rows; columns that
+    `decode` does not return are constants.
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -58,14 +58,14 @@ def writing(decode: Task, folder: str, schema: pa.Schema, constants: Mapping[str
             stats.add(rows)
         if writer is not None:
             writer.close()
-            told = {
+            written = {
                 "path": name,
                 "size_bytes": path.stat().st_size,
                 "modified_ms": time.time_ns() // 1_000_000,
                 "row_count": stats.rows,
                 "stats": stats.as_json(),
             }
-            yield pa.RecordBatch.from_pylist([told], schema=FILES)
+            yield pa.RecordBatch.from_pylist([written], schema=FILES)
 
     return write
 
@@ -88,10 +88,10 @@ def row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 class Statistics:
-    """What a Delta log tells of a file: its rows, and of each column the nulls, the least and the greatest.
+    """Statistics of a file in a Delta log: the rows, and for each column the nulls, minimum and maximum.
 
-    Of a plain column none of it may be missing, and every struct must be there, if only empty: delta-rs takes
-    what is not told for a value that no row can compare with.
+    No plain column may be missing, and every struct must be there, even if empty: delta-rs takes a missing
+    statistic for a value that matches no row.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -124,14 +124,14 @@ class Statistics:
 
 
 def at_least(value: Any) -> Any:
-    """A value as the log has it, or one that is a little less: texts are cut, times are of milliseconds."""
+    """A minimum as the log holds it: strings are truncated, times have milliseconds."""
     if isinstance(value, str):
         return value[:MOST_CHARACTERS]
     return in_log(value) if isinstance(value, datetime) else value
 
 
 def at_most(value: Any) -> Any:
-    """A value as the log has it, or one that is a little more."""
+    """A maximum as the log holds it: never less than the value."""
     if isinstance(value, str) and len(value) > MOST_CHARACTERS:
         return value[:MOST_CHARACTERS] + GREATEST_CHARACTER
     return in_log(value + ALMOST_A_MILLISECOND) if isinstance(value, datetime) else value

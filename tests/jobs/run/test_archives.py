@@ -147,6 +147,6 @@ def test_scratch_is_removed(mini: Path, tmp_path: Path) -> None:
     archive = shutil.make_archive(str(tmp_path / "packed"), "tar", mini)
     (tmp_path / "scratch").mkdir()
     with opened_inputs([archive], tmp_path / "scratch") as inputs:
-        assert inputs.told(str(inputs.roots[0] / "node-1")) == f"{archive}/node-1"
+        assert inputs.named(str(inputs.roots[0] / "node-1")) == f"{archive}/node-1"
         assert (inputs.roots[0] / "node-1/meta.properties").is_file()
     assert not any((tmp_path / "scratch").iterdir())

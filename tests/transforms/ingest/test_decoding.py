@@ -1,4 +1,4 @@
-"""Chosen batches become stretches of files, however Spark has cut the rows that name them."""
+"""Chosen batches become sections of files, however Spark has cut the rows that name them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.segment import scan
-from transforms.ingest.decoding import SourceFile, by_file, decoder, stretches
+from transforms.ingest.decoding import SourceFile, by_file, decoder, sections
 
 CORRUPT = Path(__file__).parents[2] / "golden" / "corrupt"
 LOG = "00000000000000000408.log"
@@ -40,8 +40,8 @@ def test_the_batches_of_a_file_come_together():
 
 def test_batches_that_touch_are_one_stretch():
     starts, ends = np.array([0, 5, 20, 30]), np.array([5, 10, 30, 31])
-    assert stretches(starts, ends) == [(0, 10), (20, 31)]
-    assert stretches(starts[:1], ends[:1]) == [(0, 5)]
+    assert sections(starts, ends) == [(0, 10), (20, 31)]
+    assert sections(starts[:1], ends[:1]) == [(0, 5)]
 
 
 def batches(path: Path) -> list[BatchHeader]:

@@ -9,7 +9,7 @@ import pytest
 from transforms.ingest.epoch_ranges import of_distinct_files, overlap
 
 
-def stretch(file_number: int, first: int, end: int, digest: int = 0) -> dict[str, Any]:
+def epoch_range(file_number: int, first: int, end: int, digest: int = 0) -> dict[str, Any]:
     return {
         "file_number": file_number,
         "first_offset": first,
@@ -22,7 +22,7 @@ def stretch(file_number: int, first: int, end: int, digest: int = 0) -> dict[str
 
 
 @pytest.mark.parametrize(
-    ("stretches", "shared"),
+    ("ranges", "shared"),
     [
         ([], False),
         ([(0, 10)], False),
@@ -33,21 +33,21 @@ def stretch(file_number: int, first: int, end: int, digest: int = 0) -> dict[str
         ([(5, 6), (0, 10), (10, 12)], True),
     ],
 )
-def test_stretches_that_share_an_offset(stretches: list[tuple[int, int]], shared: bool) -> None:
-    rows = [stretch(number, first, end) for number, (first, end) in enumerate(stretches)]
+def test_ranges_that_share_an_offset(ranges: list[tuple[int, int]], shared: bool) -> None:
+    rows = [epoch_range(number, first, end) for number, (first, end) in enumerate(ranges)]
     assert overlap(rows, lambda _: "log") is shared
     assert overlap(reversed(rows), lambda _: "log") is shared
     assert overlap(rows, lambda number: number) is False
 
 
 def test_of_files_that_hold_the_same_one_is_left() -> None:
-    same = [stretch(n, *piece) for n in (2, 0, 5) for piece in ((10, 20, 7), (0, 10, 3))]
+    same = [epoch_range(n, *piece) for n in (2, 0, 5) for piece in ((10, 20, 7), (0, 10, 3))]
     others = [
-        stretch(1, 0, 10, 3),  # not all that the first one holds
-        stretch(3, 0, 10, 3),
-        stretch(3, 10, 20, 8),  # another batch
-        stretch(9, 0, 10, 3),
-        stretch(9, 10, 20, 7),  # of another log
+        epoch_range(1, 0, 10, 3),  # not all that the first one holds
+        epoch_range(3, 0, 10, 3),
+        epoch_range(3, 10, 20, 8),  # another batch
+        epoch_range(9, 0, 10, 3),
+        epoch_range(9, 10, 20, 7),  # of another log
     ]
     left = of_distinct_files([*same, *others], lambda number: number == 9)
     assert [(piece["file_number"], piece["first_offset"]) for piece in left] == [

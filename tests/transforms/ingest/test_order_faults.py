@@ -1,4 +1,4 @@
-"""Batches out of order, as the lake finds them by stretches and the reference batch by batch."""
+"""Batches out of order, as ingest finds them by ranges and the reference batch by batch."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def by_batches(buf: bytes) -> list[dict[str, Any]]:
     return [dict(zip(("offset", "leader_epoch", "kind", "expected"), row, strict=True)) for row in found]
 
 
-def pieces(path: Path) -> list[FileEpochRange]:
-    """The stretches that the scan tells apart, as capture_runs.run_pieces collapses them."""
+def ranges(path: Path) -> list[FileEpochRange]:
+    """The ranges of a scan, as epoch_ranges.file_ranges aggregates them."""
     file = {
         "path": str(path),
         "start": 0,
@@ -81,10 +81,12 @@ def pieces(path: Path) -> list[FileEpochRange]:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES)
-def test_stretches_tell_what_batches_tell(tmp_path: Path, batches: list[tuple[int, int, int]]) -> None:
+def test_ranges_show_the_faults_that_batches_show(
+    tmp_path: Path, batches: list[tuple[int, int, int]]
+) -> None:
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(segment(batches))
-    assert list(order_faults(0, pieces(path), ())) == by_batches(path.read_bytes())
+    assert list(order_faults(0, ranges(path), ())) == by_batches(path.read_bytes())
 
 
 def test_a_gap_behind_damage_is_none() -> None:
