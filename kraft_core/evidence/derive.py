@@ -19,7 +19,7 @@ def derive(facts: ClusterFacts) -> ClusterEvidence:
 
 
 def tables(known: Conclusions) -> ClusterEvidence:
-    """The rows that conclusions come to."""
+    """The conclusions as rows."""
     sets = set_nodes(known)
     return ClusterEvidence(
         log_ranges(known),

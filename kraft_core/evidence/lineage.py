@@ -70,7 +70,7 @@ class EpochLine:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The epochs seen in captured logs, rising, and for each the epochs that hang on it."""
+    """The epochs of captured logs, rising, and for each the epochs that begin on its line."""
 
     lines: dict[int, EpochLine]
     children: dict[int, tuple[tuple[int, Link], ...]]

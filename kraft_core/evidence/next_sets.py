@@ -18,7 +18,7 @@ class NextSets:
     def __init__(self, lineage: Lineage, in_force: InForce) -> None:
         self._lineage = lineage
         self._in_force = in_force
-        # For each epoch the first VotersRecords at or above its start, on its line and those that hang on it.
+        # By epoch, the first VotersRecords at or above its start, on its line and those that begin on it.
         self._firsts: dict[int, frozenset[SetInForce]] = {}
         for epoch in sorted(lineage.lines, reverse=True):
             line = lineage.lines[epoch]

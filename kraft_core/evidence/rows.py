@@ -87,7 +87,7 @@ class VoterSetRow:
     """A voter set. Key: offset, leader_epoch, source.
 
     commit_status, as_of: None for static and bootstrap sets. in_force_*: on the set's own line of the log;
-    of a truncated set until the end of what was cut off with it. Of a source snapshot from where it is
+    of a truncated set until the end of what was truncated with it. Of a source snapshot from where it is
     known.
     """
 
@@ -129,7 +129,7 @@ class HighWatermarkRow:
     """One proof about the high watermark. Key: evidence, source, as_of. describe: see findings.describe.
 
     A lower bound holds from as_of on, an upper bound up to as_of. believed_bound: what only the leader of an
-    unlawful election took for committed. One of the three is set.
+    unlawful election considered committed. One of the three is set.
     """
 
     cluster_id: str

@@ -75,7 +75,7 @@ def committed_ranges(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> 
 
 
 def _displaced(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> dict[int, Truncation]:
-    """Lines of an epoch that went on where a lower epoch's batch is committed.
+    """Lines of an epoch that continue where a lower epoch's batch is committed.
 
     A leader that lost its tail and led again brought its old batches back (figure 8, case e).
     """

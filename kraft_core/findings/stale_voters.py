@@ -105,7 +105,7 @@ def _truncation(view: ClusterView, replica: ReplicaKey, missed: int, before: int
 
 
 def stale_after_truncation(view: ClusterView) -> Iterator[StaleAfterTruncation]:
-    """The truncations after which a Kafka that went on running would be stale, by emulation.
+    """The truncations after which a Kafka that kept running would be stale, by emulation.
 
     Of each, the captures that show it: from the one that shows the truncation until the replica led lawfully.
     """

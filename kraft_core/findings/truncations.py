@@ -21,7 +21,7 @@ from kraft_core.raft.voters import VoterSet, change_between
 
 @dataclass(frozen=True, slots=True)
 class TruncationRow:
-    """A replica's log lost truncated_to (inclusive) to end_offset (exclusive) and went on in by_epoch there.
+    """A replica's log lost truncated_to (inclusive) to end_offset (exclusive); by_epoch continued there.
 
     leader_epochs: of what was lost. voter_set_offsets: the VotersRecords among it; lost_voter_changes: what
     these had changed, in words, "" for none. held_at, lost_at (ms): captures between which it happened.

@@ -99,7 +99,7 @@ def _remove(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> I
         expect="else it adds itself again",
     )
     yield _removal(quorum, node_id, directory_id)
-    yield _look(quorum, "--status", f"CurrentVoters lists {node_id} no more", node_id)
+    yield _look(quorum, "--status", f"CurrentVoters no longer lists {node_id}", node_id)
     yield PlanStep(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
 
 
@@ -125,7 +125,7 @@ def _replace(quorum: CapturedQuorum, action: Replace) -> Iterator[PlanStep]:
         return
     yield from _add(quorum, successor, None)
     yield _removal(quorum, node_id, None)
-    yield _look(quorum, "--status", f"CurrentVoters lists {successor}, and {node_id} no more", node_id)
+    yield _look(quorum, "--status", f"CurrentVoters lists {successor}, and no longer {node_id}", node_id)
 
 
 def _update(quorum: CapturedQuorum, action: Update) -> Iterator[PlanStep]:
