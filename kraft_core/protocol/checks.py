@@ -1,4 +1,4 @@
-"""Checks that several requests share, and what every message tells about who leads.
+"""Checks that several requests share, and the leader that requests and responses name.
 
 Kafka's validateVoterOnlyRequest, validateLeaderOnlyRequest, isValidVoterKey, maybeTransition and
 maybeHandleCommonResponse.
@@ -19,7 +19,7 @@ def has_cluster_id(replica: Replica, cluster_id: str | None) -> bool:
 
 
 def voter_request_error(replica: Replica, remote_id: int, epoch: int) -> ErrorCode:
-    """Vote, BeginQuorumEpoch, EndQuorumEpoch: of this epoch or a later one, from somebody."""
+    """Vote, BeginQuorumEpoch, EndQuorumEpoch: of this epoch or a later one, from a valid replica id."""
     if epoch < replica.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.INVALID_REQUEST if remote_id < 0 else ErrorCode.NONE
@@ -42,9 +42,9 @@ def is_meant_for(replica: Replica, voter: ReplicaKey | None) -> bool:
 
 
 def learn_leader(replica: Replica, leader_id: int | None, epoch: int, endpoints: Endpoints) -> Step:
-    """A request or an error response tells of a leader: of a later epoch, a new one, or more endpoints.
+    """Follow the leader that a message names if its epoch is later, or it or its endpoints are new.
 
-    Raises ProtocolFault if another one leads this epoch.
+    Raises ProtocolFault if another replica leads this epoch.
     """
     if not has_consistent_leader(replica, leader_id, epoch):
         detail = f"leader {leader_id} in epoch {epoch}, but {replica.key.id} knows {replica.leader}"
@@ -71,10 +71,10 @@ def has_consistent_leader(replica: Replica, leader_id: int | None, epoch: int) -
 
 
 def common_response(replica: Replica, error: ErrorCode, leader: CurrentLeader) -> tuple[Step, bool]:
-    """What any response tells, and whether its own handler has nothing left to do.
+    """The handling common to all responses, and whether the response's own handler has nothing left to do.
 
-    One of an older epoch is void; one of a later epoch, or that calls this replica's epoch stale, is only
-    news of the leader; one that names the leader of this epoch makes a follower, and is then read on.
+    A response of an older epoch is ignored. Of one of a later epoch, or one that calls this replica's epoch
+    stale, only the leader is read. One that names the leader of this epoch makes this replica its follower.
     """
     epoch, leader_id = leader.leader_epoch, leader.leader_id
     endpoints = leader.endpoints or (replica.endpoints_of(leader_id) if leader_id is not None else ())

@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch and EndQuorumEpoch: a leader announces itself, and a leader that goes names successors.
+"""BeginQuorumEpoch and EndQuorumEpoch: new leaders announce themselves, resigning ones name successors.
 
 KIP-595, BeginQuorumEpoch and EndQuorumEpoch; KIP-853 adds the voter's key, directory ids and endpoints.
 """
@@ -44,8 +44,8 @@ def handle_begin_quorum_epoch(
     return step.then(respond, message, BeginQuorumEpochResponse(error, step.replica.leader))
 
 
-def announce(replica: Replica, state: Leader) -> Step:
-    """Tell every other voter who leads, again and again: a voter may have been isolated or replaced."""
+def send_begin_quorum_epoch(replica: Replica, state: Leader) -> Step:
+    """To every other voter, periodically: it may have been isolated or replaced."""
     step = Step(replica)
     for voter in replica.voters:
         request = BeginQuorumEpochRequest(
@@ -67,7 +67,7 @@ def handle_begin_quorum_epoch_response(
 
 
 def handle_end_quorum_epoch(replica: Replica, message: RaftMessage, request: EndQuorumEpochRequest) -> Step:
-    """A follower of that leader stands at once or later, by its place among the successors."""
+    """A follower of that leader starts an election, sooner or later by its rank among the successors."""
     if not has_cluster_id(replica, request.cluster_id):
         return respond(replica, message, EndQuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
     error = voter_request_error(replica, request.leader_id, request.leader_epoch)
@@ -78,13 +78,13 @@ def handle_end_quorum_epoch(replica: Replica, message: RaftMessage, request: End
     state = followed(step.replica)
     if state and state.leader_id == request.leader_id:
         deadline = replica.now + _backoff(replica, request.preferred_candidates)
-        hurried = replace(step.replica, state=replace(state, fetch_deadline=deadline))
-        step = Step(hurried, step.operations, step.messages)
+        shortened = replace(step.replica, state=replace(state, fetch_deadline=deadline))
+        step = Step(shortened, step.operations, step.messages)
     return step.then(respond, message, EndQuorumEpochResponse(ErrorCode.NONE, step.replica.leader))
 
 
 def _backoff(replica: Replica, candidates: tuple[ReplicaKey, ...]) -> int:
-    """None for the first successor, doubling from there; who is not named waits longest."""
+    """0 for the first successor, then doubling; a replica that is not named waits longest."""
     longest = replica.settings.election_backoff_max
     places = [place for place, candidate in enumerate(candidates) if is_meant_for(replica, candidate)]
     if not places:
@@ -94,8 +94,8 @@ def _backoff(replica: Replica, candidates: tuple[ReplicaKey, ...]) -> int:
     return min(longest, (longest >> (len(candidates) - 1)) << (places[0] - 1))
 
 
-def bid_farewell(replica: Replica, state: Resigned) -> Step:
-    """Tell the voters that have not acknowledged the resignation."""
+def send_end_quorum_epoch(replica: Replica, state: Resigned) -> Step:
+    """To the voters that have not acknowledged the resignation."""
     step = Step(replica)
     for voter_id in sorted(state.unacknowledged & frozenset(replica.voters.ids)):
         request = EndQuorumEpochRequest(

@@ -1,4 +1,4 @@
-"""The error codes that a raft request can be answered with, and the faults that end a replica."""
+"""The error codes of raft responses, and the faults that end a replica's process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Kafka's Errors, as far as the raft requests use them."""
+    """Kafka's Errors that the raft requests use."""
 
     NONE = 0
     NOT_LEADER_OR_FOLLOWER = 6
@@ -32,8 +32,8 @@ class ProtocolFault(ValueError):
 
 
 class UnknownEndpoints(ProtocolFault):
-    """A replica is told of a leader whose endpoints nobody told it.
+    """A message names a leader whose endpoints the replica does not know.
 
-    Kafka's resigning leader leaves its endpoints out of EndQuorumEpoch (KIP-853 has them in), so a voter's
-    replaced disk, which has no voter set yet, ends when it is the first thing that it hears.
+    Kafka's resigning leader omits its endpoints from EndQuorumEpoch (KIP-853 includes them), so a voter with
+    a replaced disk, which has no voter set yet, ends if this is the first request it receives.
     """

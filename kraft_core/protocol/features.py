@@ -1,8 +1,8 @@
 """DescribeQuorum, and UpdateFeatures for kraft.version.
 
 KIP-595, DescribeQuorum; KIP-853, DescribeQuorum (version 2, directory ids), UpdateFeatures. In Kafka's code
-describe has no list of committed voters; the upgrade takes effect with its append, committed or not, and
-leaves the VotersRecord out where the static set already says what the voters told the leader.
+DescribeQuorum has no list of committed voters; the upgrade takes effect with its append, committed or not,
+and omits the VotersRecord if the static set equals what the voters reported to the leader.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FEATURE = "kraft.version"
 
 
 def handle_describe_quorum(replica: Replica, message: RaftMessage, _: DescribeQuorumRequest) -> Step:
-    """What the leader knows of voters and observers; of others, only their last fetch offsets."""
+    """The leader's view of voters and active observers. Any other replica answers NOT_LEADER_OR_FOLLOWER."""
     state = replica.state
     if not isinstance(state, Leader):
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -50,7 +50,7 @@ def handle_describe_quorum(replica: Replica, message: RaftMessage, _: DescribeQu
 
 
 def _is_active(replica: Replica, state: Leader, key: ReplicaKey) -> bool:
-    """An observer that did not fetch for five minutes is forgotten; the leader itself is not."""
+    """An observer that has not fetched for five minutes is left out; the leader itself is not."""
     last = dict(state.fetch_times).get(key, FetchTimes()).last_fetch_at
     return key == replica.key or last >= replica.now - replica.settings.observer_session
 
@@ -65,7 +65,7 @@ def _status(replica: Replica, state: Leader, entry: ReplicaProgress) -> ReplicaS
 
 
 def handle_update_features(replica: Replica, message: RaftMessage, request: UpdateFeaturesRequest) -> Step:
-    """Raise kraft.version to 1; the same level again is no change, a lower one is refused."""
+    """Raise kraft.version to 1; the current level is no change, a lower one is refused."""
     error, text = _upgrade_error(replica, request.kraft_version)
     step = Step(replica)
     unchanged = request.kraft_version == replica.kraft_version or request.validate_only

@@ -1,8 +1,8 @@
-"""What a leader's log has to say to a Fetch.
+"""A leader's validation of a Fetch against its log, and the response.
 
 KIP-595, Fetch (diverging epoch); KIP-630 (snapshot id). In Kafka's code, unlike the texts, a replica with an
-empty log is sent to the newest snapshot even where the log still begins at 0; the bootstrap checkpoint 0-0
-is never sent.
+empty log is directed to the newest snapshot even if the log still begins at 0, but never to the bootstrap
+checkpoint 0-0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def fetch_validity(replica: Replica, request: FetchRequest) -> tuple[Validity, E
 
 
 def fetch_response(replica: Replica, request: FetchRequest) -> FetchResponse:
-    """The response as of now, parked or not."""
+    """The response to a fetch, parked or not, by the current log and high watermark."""
     error = leader_request_error(replica, request.current_leader_epoch)
     if error is not ErrorCode.NONE or not isinstance(replica.state, Leader):
         return fetch_error(replica, error)
@@ -49,7 +49,7 @@ def fetch_response(replica: Replica, request: FetchRequest) -> FetchResponse:
 
 
 def _batches_from(replica: Replica, request: FetchRequest) -> tuple[Batch, ...]:
-    """Whole batches up to the size asked for, the first one whatever its size."""
+    """Whole batches up to the requested size; the first batch whatever its size."""
     limit = min(request.max_bytes, replica.settings.max_fetch_bytes)
     taken: list[Batch] = []
     size_bytes = 0
@@ -62,7 +62,7 @@ def _batches_from(replica: Replica, request: FetchRequest) -> tuple[Batch, ...]:
 
 
 def is_worth_sending(response: FetchResponse, request: FetchRequest) -> bool:
-    """Whether the sender is better off with this answer than with waiting (KIP-1166: a higher watermark)."""
+    """Whether to answer at once rather than park the fetch (KIP-1166: also for a higher high watermark)."""
     return (
         response.error is not ErrorCode.NONE
         or bool(response.batches)

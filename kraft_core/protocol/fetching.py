@@ -1,7 +1,7 @@
-"""Fetch: a leader's answer, and what a follower makes of it.
+"""Fetch: a leader's response, and how a follower applies it.
 
-KIP-595, Fetch; KIP-853, Fetch (replica directory id). Kafka throws where a leader asks to truncate below the
-high watermark; the texts call it impossible.
+KIP-595, Fetch; KIP-853, Fetch (replica directory id). Kafka throws if a leader asks to truncate below the
+high watermark; the KIPs call this impossible.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _park(replica: Replica, message: RaftMessage, request: FetchRequest, empty: 
 
 
 def fetch(replica: Replica, destination: int) -> Step:
-    """Ask for what follows the own log end, or who leads."""
+    """Fetch from the log end; also used to find the leader."""
     watermark = replica.log.known_high_watermark
     request = FetchRequest(
         replica.cluster_id,
@@ -85,21 +85,21 @@ def fetch(replica: Replica, destination: int) -> Step:
 
 
 def handle_fetch_response(replica: Replica, _: RaftMessage, response: FetchResponse) -> Step:
-    """Follow whom it names; then truncate, turn to a snapshot, or append and learn the watermark."""
+    """Follow the leader it names; then truncate, fetch a snapshot, or append and learn the watermark."""
     if response.leader is None:
         return Step(replica)
-    step = _found_by_observer(replica, response)
+    step = _learn_leader_endpoints(replica, response)
     found, done = common_response(step.replica, response.error, response.leader)
     step = Step(found.replica, (*step.operations, *found.operations), (*step.messages, *found.messages))
     if done or response.error is not ErrorCode.NONE:
         return step
     if not isinstance(step.replica.state, Follower):
         raise ProtocolFault(f"{replica.key.id} is {replica.role.value} and was answered a Fetch")
-    return step.then(_take, response).then(succeeded)
+    return step.then(_take, response).then(reset_fetch_timeout)
 
 
-def _found_by_observer(replica: Replica, response: FetchResponse) -> Step:
-    """Who is unattached and knows the leader by name only learns its endpoints from any replica."""
+def _learn_leader_endpoints(replica: Replica, response: FetchResponse) -> Step:
+    """An unattached replica that knows the leader by id only learns its endpoints from any replica."""
     leader = response.leader
     knows_endpoints = leader and leader.leader_id is not None and leader.endpoints
     if not (leader and knows_endpoints and leader.leader_epoch == replica.epoch):
@@ -115,7 +115,7 @@ def _take(replica: Replica, response: FetchResponse) -> Step:
     if response.diverging_epoch is not None:
         return _truncate(replica, response.diverging_epoch)
     if response.snapshot_id is not None:
-        return _turn_to_snapshot(replica, response.snapshot_id)
+        return _begin_snapshot_fetch(replica, response.snapshot_id)
     step = _append(replica, response)
     if response.high_watermark < 0:
         return step
@@ -130,8 +130,8 @@ def _truncate(replica: Replica, end: EpochEnd) -> Step:
     return operate(replica, TruncateToDivergence(end.end_offset, end.leader_epoch))
 
 
-def _turn_to_snapshot(replica: Replica, snapshot_id: EpochEnd) -> Step:
-    """Fetch it next, unless it is here already."""
+def _begin_snapshot_fetch(replica: Replica, snapshot_id: EpochEnd) -> Step:
+    """Fetch the snapshot next, unless it is held already."""
     state = followed(replica)
     held = any(snapshot.id == snapshot_id for snapshot in replica.log.snapshots)
     if state is None or held:
@@ -140,7 +140,7 @@ def _turn_to_snapshot(replica: Replica, snapshot_id: EpochEnd) -> Step:
 
 
 def _append(replica: Replica, response: FetchResponse) -> Step:
-    """Append, and flush where the leader may count on it: voters, and who may become one."""
+    """Append; flush if the replica is, or may become, a voter: the leader counts on it."""
     if not response.batches:
         return Step(replica)
     step = operate(replica, AppendAsFollower(replica.epoch, response.batches))
@@ -151,7 +151,7 @@ def _append(replica: Replica, response: FetchResponse) -> Step:
 
 
 def learn_high_watermark(replica: Replica, high_watermark: int) -> Step:
-    """A follower's watermark is the leader's, as far as its own log goes; it never falls."""
+    """A follower's high watermark is the leader's, bounded by its own log end; it never falls."""
     reached = min(high_watermark, replica.log.end_offset)
     known = replica.log.known_high_watermark
     if known is not None and reached <= known:
@@ -159,8 +159,8 @@ def learn_high_watermark(replica: Replica, high_watermark: int) -> Step:
     return operate(replica, UpdateHighWatermark(reached))
 
 
-def succeeded(replica: Replica) -> Step:
-    """The leader lives: the fetch timeout begins anew, and pre-votes are refused from now on."""
+def reset_fetch_timeout(replica: Replica) -> Step:
+    """After a successful fetch: restart the fetch timeout, and refuse pre-votes from now on."""
     state = followed(replica)
     if state is None:
         return Step(replica)

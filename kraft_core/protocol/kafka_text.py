@@ -1,4 +1,4 @@
-"""Values as Kafka's error messages print them: replica keys, sets of them in a Java hash set's order."""
+"""Values as Kafka's error messages print them: replica keys, and sets in a Java HashSet's order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def replica_key(key: ReplicaKey) -> str:
 
 
 def replica_keys(keys: Iterable[ReplicaKey]) -> str:
-    """In the order of the java.util.HashSet that Kafka makes of a voter set read from its record."""
+    """In the order of the java.util.HashSet of a voter set that was read from its record."""
     return f"[{', '.join(map(replica_key, _in_hash_set_order(keys)))}]"
 
 
@@ -24,7 +24,7 @@ def endpoints(of: Endpoints) -> str:
 
 
 def _in_hash_set_order(keys: Iterable[ReplicaKey]) -> list[ReplicaKey]:
-    """By bucket of the key's hash; within one as the record's map, by bucket of the id, has them."""
+    """By bucket of the key's hash; within a bucket in the order of the record's map, by bucket of the id."""
     voters = sorted(keys, key=lambda key: (key.id, key.directory_id or ""))
     by_id, by_key = _table_size(len(voters), 1), _table_size(len(voters), 16)
     voters.sort(key=lambda key: key.id % by_id)

@@ -1,7 +1,7 @@
-"""What a leader does with its log: it begins its epoch, appends, and moves the high watermark.
+"""A leader and its log: it begins its epoch, appends, and advances the high watermark.
 
 KIP-595, Fetch, check 3, and Leader Election; KIP-853, High watermark, AddVoter and RemoveVoter (completion).
-The rules of the watermark are kraft_core.raft.watermark's.
+The rules of the high watermark are in kraft_core.raft.watermark.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def leader_of(replica: Replica) -> Leader:
 
 
 def become_leader(replica: Replica, granting_voters: frozenset[int]) -> Step:
-    """Begin the epoch with its control records; nothing older commits before they do."""
+    """Begin the epoch with its control records; no older record commits before them."""
     volatile = with_updated(replica.voters, replica.as_voter) if replica.kraft_version == 0 else None
     state = Leader(
         replica.epoch,
@@ -52,22 +52,22 @@ def become_leader(replica: Replica, granting_voters: frozenset[int]) -> Step:
 
 
 def check_quorum_deadline(replica: Replica) -> int:
-    """Kafka gives the voters one and a half fetch timeouts."""
+    """Now plus one and a half fetch timeouts (Kafka's LeaderState)."""
     return replica.now + replica.settings.fetch_timeout * 3 // 2
 
 
 def append(replica: Replica, batches: tuple[Batch, ...]) -> Step:
-    """Append, flush, count the own log end, and wake the fetches that waited for records."""
+    """Append, flush, update the leader's own log end, and complete the fetches that waited for records."""
     end_offset = batches[-1].end_offset
     step = operate(replica, AppendAsLeader(replica.epoch, batches))
     flushed = replace(step.replica, flushed_offset=end_offset)
     progress = leader_reached(leader_of(flushed).progress, end_offset, flushed.voters)
     appended = Step(flushed, step.operations, step.messages)
-    return appended.then(_advance, progress).then(_wake, end_offset)
+    return appended.then(_advance, progress).then(_complete_parked_fetches, end_offset)
 
 
 def fetched(replica: Replica, key: ReplicaKey, offset: int) -> Step:
-    """A replica holds what lies below `offset`. Raises ProtocolFault for one with the leader's id."""
+    """A replica fetched from `offset`, so it holds what is below. Raises ProtocolFault for its own id."""
     if key.id == replica.key.id:
         raise ProtocolFault(f"{key} fetches from {replica.key}, which has its id")
     if key.id < 0:
@@ -81,7 +81,7 @@ def fetched(replica: Replica, key: ReplicaKey, offset: int) -> Step:
 def _times_with(
     replica: Replica, state: Leader, key: ReplicaKey, offset: int
 ) -> tuple[tuple[ReplicaKey, FetchTimes], ...]:
-    """Caught up now with the whole log; or as of the fetch before, with what was the log end then."""
+    """Caught up now if it fetches at the log end; as of the previous fetch if at the log end of then."""
     known = dict(state.fetch_times)
     before, end_offset = known.get(key, FetchTimes()), replica.log.end_offset
     caught_up = before.last_caught_up_at
@@ -122,18 +122,22 @@ def acknowledged(replica: Replica, voter_id: int) -> Replica:
 
 
 def _advance(replica: Replica, progress: LeaderProgress) -> Step:
-    """Take over what is known of the replicas; a higher watermark completes what waited for it."""
+    """Store the replicas' progress; a higher watermark completes the requests that waited for it."""
     state = leader_of(replica)
     step = Step(replace(replica, state=replace(state, progress=progress)))
     watermark = progress.high_watermark
     if watermark is None or watermark == state.progress.high_watermark:
         return step
     step = step.then(operate, UpdateHighWatermark(watermark))
-    return step.then(_complete_change, watermark).then(_ask_to_resign, watermark).then(_wake, None)
+    return (
+        step.then(_complete_change, watermark)
+        .then(_ask_to_resign, watermark)
+        .then(_complete_parked_fetches, None)
+    )
 
 
 def _complete_change(replica: Replica, high_watermark: int) -> Step:
-    """The VotersRecord has committed: answer who asked for it."""
+    """Answer the requester once the VotersRecord has committed."""
     state = leader_of(replica)
     pending = state.pending
     if pending is None or pending.offset is None or pending.offset >= high_watermark:
@@ -151,7 +155,7 @@ def _complete_change(replica: Replica, high_watermark: int) -> Step:
 def _ask_to_resign(replica: Replica, high_watermark: int) -> Step:
     """KIP-853, RemoveVoter: a leader whose own removal has committed resigns.
 
-    Kafka's code forgets it where the request timed out before the commit; the leader then goes on leading.
+    Kafka's code does not if the request timed out before the commit; the leader then keeps leading.
     """
     if not own_removal_committed(replica, high_watermark):
         return Step(replica)
@@ -164,15 +168,15 @@ def own_removal_committed(replica: Replica, high_watermark: int) -> bool:
     return not replica.is_voter and offset is not None and offset < high_watermark
 
 
-def _wake(replica: Replica, end_offset: int | None) -> Step:
+def _complete_parked_fetches(replica: Replica, end_offset: int | None) -> Step:
     """Answer the parked fetches that wait below `end_offset`, or all of them (None)."""
     state = leader_of(replica)
-    woken = [fetch for fetch in state.parked if _is_below(fetch, end_offset)]
-    if not woken:
+    completed = [fetch for fetch in state.parked if _is_below(fetch, end_offset)]
+    if not completed:
         return Step(replica)
     parked = tuple(fetch for fetch in state.parked if not _is_below(fetch, end_offset))
     step = Step(replace(replica, state=replace(state, parked=parked)))
-    for fetch in woken:
+    for fetch in completed:
         response = fetch_response(step.replica, fetch.request)
         step = step.then(answer, fetch.requester, fetch.correlation_id, response)
     return step

@@ -1,7 +1,8 @@
-"""A replica's beginning: formatted, started for the first time, started again.
+"""How a replica begins: formatted, started for the first time, restarted.
 
-KIP-853, Bootstrapping (the bootstrap checkpoint 0-0 or static voters); KIP-595, Quorum state. Durable are the
-epoch, the vote and who leads, each before it is told; a replica that led its epoch starts resigned in it.
+KIP-853, Bootstrapping (the bootstrap checkpoint 0-0 or static voters); KIP-595, Quorum state. The epoch, the
+vote and the leader are durable before any message reveals them; a replica that led its epoch restarts as
+resigned in it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def formatted_store(
 ) -> EmulatedReplica:
     """An empty log, with the bootstrap checkpoint of a dynamic quorum or under a static one.
 
-    `rewinds` False is Kafka since 3.9, with the stale voter set.
+    `rewinds` False: a Kafka since 3.9, which keeps a stale voter set after some truncations.
     """
     store = start(ReplicaLog(static_voters=static_voters), rewinds=rewinds)
     if bootstrap_voters is None:
@@ -52,14 +53,14 @@ def first_start(
     *,
     seed: int,
 ) -> Replica:
-    """A replica that knows of no epoch yet."""
+    """A replica in epoch 0, unattached."""
     replica = Replica(cluster_id, key, endpoints, store, Unattached(0, 0), settings, random=seed)
     replica, deadline = random_election_deadline(replica)
     return replace(replica, state=Unattached(0, deadline))
 
 
 def restart(replica: Replica, lost_from: int | None) -> Step:
-    """Stop and start. What lies from `lost_from` on was not flushed and is gone."""
+    """Stop and start. Offsets from `lost_from` on were not flushed and are lost (None: nothing is)."""
     epoch, voted, leader = replica.epoch, replica.voted, replica.leader
     led = isinstance(replica.state, Leader | Resigned)
     stopped = replace(replica, sent=(), next_correlation_id=replica.next_correlation_id + 1)

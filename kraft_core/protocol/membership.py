@@ -1,9 +1,10 @@
 """AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter: one change of the voters at a time.
 
-KIP-853, AddVoter, RemoveVoter, UpdateVoter. In Kafka's code, unlike the text: nothing is waited for, a check
-that fails for now is REQUEST_TIMED_OUT at once; a voter's id alone makes it a duplicate; "caught up" means
-once, and fetched within the last hour; the last voter cannot be removed (VOTER_NOT_FOUND); UpdateRaftVoter is
-answered at the append. With kraft.version 0 an update is kept in memory by the leader alone, for the upgrade.
+KIP-853, AddVoter, RemoveVoter, UpdateVoter. In Kafka's code, unlike the text: the leader does not wait, a
+check that fails for now is REQUEST_TIMED_OUT at once; a voter's id alone makes it a duplicate; "caught up"
+means once, with a fetch within the last hour; the last voter cannot be removed (VOTER_NOT_FOUND);
+UpdateRaftVoter is answered at the append. With kraft.version 0 the leader keeps an update in memory only, for
+the upgrade.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from kraft_core.protocol import kafka_text
 from kraft_core.protocol.checks import common_response, followed, has_cluster_id, leader_request_error
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.fetching import succeeded
+from kraft_core.protocol.fetching import reset_fetch_timeout
 from kraft_core.protocol.leading import append, leader_of, update_check_quorum
 from kraft_core.protocol.messages import (
     AddVoterRequest,
@@ -38,7 +39,7 @@ from kraft_core.protocol.replica import (
     respond,
     send,
 )
-from kraft_core.protocol.transitions import put_off_update
+from kraft_core.protocol.transitions import reset_update_timer
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 
 TIMED_OUT = "The request timed out."
@@ -46,7 +47,7 @@ _WAITING = "Request timed out waiting for"
 
 
 def handle_add_voter(replica: Replica, message: RaftMessage, request: AddVoterRequest) -> Step:
-    """Check, then ask the new voter for its kraft.versions; the answer decides."""
+    """Check, then request the new voter's kraft.versions; its response decides."""
     error, text = _cluster_or_leader_error(replica, request.cluster_id)
     if error is ErrorCode.NONE:
         error, text = _add_error(replica, request)
@@ -129,7 +130,7 @@ def _voter_keys(replica: Replica) -> str:
 
 
 def handle_api_versions(replica: Replica, message: RaftMessage, _: ApiVersionsRequest) -> Step:
-    """Any replica tells its kraft.versions."""
+    """The kraft.versions that this replica supports."""
     low, high = replica.min_supported_version, replica.max_supported_version
     return respond(replica, message, ApiVersionsResponse(ErrorCode.NONE, low, high))
 
@@ -137,7 +138,7 @@ def handle_api_versions(replica: Replica, message: RaftMessage, _: ApiVersionsRe
 def handle_api_versions_response(
     replica: Replica, message: RaftMessage, response: ApiVersionsResponse
 ) -> Step:
-    """The new voter's versions: append the set with it, if it speaks this one and keeps up."""
+    """Append the set with the new voter if it supports the finalized version and is caught up."""
     pending = _expected_add(replica, message.source)
     if pending is None:
         return Step(replica)
@@ -165,7 +166,7 @@ def _expected_add(replica: Replica, source: int) -> PendingAdd | None:
 
 
 def is_caught_up(replica: Replica, key: ReplicaKey) -> bool:
-    """Kafka's isReplicaCaughtUp: it had the whole log once, and fetched within the last hour."""
+    """Kafka's isReplicaCaughtUp: the observer reached the log end once, and fetched within the last hour."""
     times = dict(leader_of(replica).fetch_times).get(key, FetchTimes())
     if any(voter.key == key for voter in leader_of(replica).progress.voters):
         return False
@@ -194,7 +195,7 @@ def _append_voters(replica: Replica, voters: VoterSet) -> Step:
 
 
 def handle_remove_voter(replica: Replica, message: RaftMessage, request: RemoveVoterRequest) -> Step:
-    """Append the set without it; the answer comes with the commit. The leader may remove itself."""
+    """Append the set without the voter; the response follows the commit. The leader may remove itself."""
     error, text = _cluster_or_leader_error(replica, request.cluster_id)
     if error is ErrorCode.NONE and not _is_valid(request.voter):
         error, text = ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter"
@@ -214,7 +215,7 @@ def handle_remove_voter(replica: Replica, message: RaftMessage, request: RemoveV
 
 
 def expire_change(replica: Replica) -> Step:
-    """The requester waited long enough. An appended VotersRecord stays, and may commit."""
+    """Answer REQUEST_TIMED_OUT at the deadline. An appended VotersRecord stays, and may commit."""
     pending = leader_of(replica).pending
     if pending is None or replica.now < pending.deadline:
         return Step(replica)
@@ -228,7 +229,7 @@ def expire_change(replica: Replica) -> Step:
 
 
 def handle_update_voter(replica: Replica, message: RaftMessage, request: UpdateVoterRequest) -> Step:
-    """A voter's endpoints or versions changed: append the set with them, and answer."""
+    """Append the set with the voter's new endpoints or versions, and answer."""
     error = ErrorCode.INCONSISTENT_CLUSTER_ID
     if has_cluster_id(replica, request.cluster_id):
         error = leader_request_error(replica, request.current_leader_epoch)
@@ -255,7 +256,7 @@ def _update_error(replica: Replica, request: UpdateVoterRequest) -> ErrorCode:
 
 
 def _is_updatable(replica: Replica, key: ReplicaKey) -> bool:
-    """With kraft.version 0 the directory ids are not known yet."""
+    """With kraft.version 0 the voters' directory ids are not known."""
     if replica.kraft_version == 0:
         return key.id in replica.voters.ids
     return replica.voters.voter_for(key) is not None
@@ -272,20 +273,20 @@ def _store_update(replica: Replica, request: UpdateVoterRequest) -> Step:
 
 
 def handle_update_voter_response(replica: Replica, _: RaftMessage, response: UpdateVoterResponse) -> Step:
-    """The leader knows this voter now; a refusal is tried again a period later."""
+    """The leader has the voter's data now; an error is retried after the update period."""
     if response.leader is None:
         return Step(replica)
     step, done = common_response(replica, response.error, response.leader)
     state = followed(step.replica)
-    told = response.error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
-    if done or state is None or not told:
+    is_final = response.error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
+    if done or state is None or not is_final:
         return step
     updated = replace(step.replica, state=replace(state, has_updated_leader=True))
-    return Step(updated, step.operations, step.messages).then(succeeded)
+    return Step(updated, step.operations, step.messages).then(reset_fetch_timeout)
 
 
 def handle_change_response(
     replica: Replica, _: RaftMessage, __: AddVoterResponse | RemoveVoterResponse
 ) -> Step:
-    """The answer to a replica that joins by itself: it looks again a period later."""
-    return Step(put_off_update(replica))
+    """The response to automatic joining: the replica checks the voter set again after the update period."""
+    return Step(reset_update_timer(replica))

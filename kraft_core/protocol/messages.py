@@ -1,6 +1,6 @@
-"""The raft requests and responses as values, one pair a request, with the KIP section that defines it.
+"""The raft requests and responses as values, each with the KIP section that defines it.
 
-A response without a `leader` is a top-level error: the receiver did not look at the partition.
+A response without a `leader` is a top-level error: the receiver did not process the partition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Endpoints = tuple[Endpoint, ...]
 
 @dataclass(frozen=True, slots=True)
 class CurrentLeader:
-    """What the sender of a response knows of the leader; `endpoints` are empty where it knows none."""
+    """The leader that the sender of a response knows; `endpoints` is empty if it knows none."""
 
     leader_id: int | None
     leader_epoch: int
@@ -27,7 +27,7 @@ class CurrentLeader:
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
-    """KIP-595, Vote; KIP-853 adds both directory ids, KIP-996 `pre_vote`. `voter` None: not told."""
+    """KIP-595, Vote; KIP-853 adds both directory ids, KIP-996 `pre_vote`. `voter` None: unknown."""
 
     cluster_id: str | None
     voter: ReplicaKey | None
@@ -83,7 +83,8 @@ class EndQuorumEpochResponse:
 class FetchRequest:
     """KIP-595, Fetch; KIP-853 adds the directory id. A negative replica id is a consumer.
 
-    `high_watermark` is the one the sender knows (-1: none): a leader with a higher one answers at once.
+    `high_watermark` is the one the sender knows (-1: none): a leader with a higher one answers at once
+    (KIP-1166).
     """
 
     cluster_id: str | None
@@ -111,7 +112,7 @@ class FetchResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotRequest:
-    """KIP-630, FetchSnapshot; KIP-853 adds the directory id. `position` counts the bytes already held."""
+    """KIP-630, FetchSnapshot; KIP-853 adds the directory id. `position`: bytes already fetched."""
 
     cluster_id: str | None
     replica: ReplicaKey
@@ -123,7 +124,7 @@ class FetchSnapshotRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotResponse:
-    """`slice_bytes` of a snapshot of `size_bytes`, from `position` on; `snapshot` is what it holds."""
+    """`slice_bytes` from `position` of a snapshot of `size_bytes`; `snapshot`: its content."""
 
     error: ErrorCode
     leader: CurrentLeader | None = None
@@ -136,7 +137,7 @@ class FetchSnapshotResponse:
 
 @dataclass(frozen=True, slots=True)
 class AddVoterRequest:
-    """KIP-853, AddRaftVoter. `ack_when_committed` false (version 1) asks for the answer at the append."""
+    """KIP-853, AddRaftVoter. `ack_when_committed` false (version 1): the response follows the append."""
 
     cluster_id: str | None
     voter: ReplicaKey
@@ -167,7 +168,7 @@ class RemoveVoterResponse:
 
 @dataclass(frozen=True, slots=True)
 class UpdateVoterRequest:
-    """KIP-853, UpdateRaftVoter: a voter tells the leader its endpoints and kraft.versions (inclusive)."""
+    """KIP-853, UpdateRaftVoter: a voter sends the leader its endpoints and kraft.versions (inclusive)."""
 
     cluster_id: str | None
     current_leader_epoch: int
@@ -190,7 +191,7 @@ class DescribeQuorumRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
-    """One row of a describe output; ticks are those of the leader's clock, -1 where it knows none."""
+    """One row of DescribeQuorum; ticks of the leader's clock, -1: unknown."""
 
     key: ReplicaKey
     log_end_offset: int
@@ -200,7 +201,7 @@ class ReplicaStatus:
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuorumResponse:
-    """Kafka answers with no list of committed voters (KIP-853 has one)."""
+    """Kafka's response has no list of committed voters (KIP-853 has one)."""
 
     error: ErrorCode
     leader: CurrentLeader | None = None
@@ -265,7 +266,7 @@ Response = (
 
 @dataclass(frozen=True, slots=True)
 class RaftMessage:
-    """A request or response under way. `correlation_id` is the requester's and comes back in the response."""
+    """A request or response in flight. A response has the `correlation_id` of its request."""
 
     source: int
     destination: int

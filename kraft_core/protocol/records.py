@@ -1,4 +1,4 @@
-"""The batches that a leader writes: control records of its epoch, changes of voters, and data.
+"""The batches that a leader writes: its epoch's control records, voter changes, and data.
 
 KIP-595, LeaderChangeMessage; KIP-853, VotersRecord and KRaftVersionRecord. Kafka writes LEADER_CHANGE version
 0, without directory ids, also where kraft.version is 1.
@@ -30,7 +30,7 @@ def data_batch(replica: Replica, record_count: int) -> Batch:
 
 
 def _batch(replica: Replica, record_count: int, records: tuple[ControlRecord, ...]) -> Batch:
-    """The identity stands for the content: the same only if the same replica wrote it in the same epoch."""
+    """The CRC stands for the content: equal only for the same writer, epoch and place."""
     start = replica.log.end_offset
     size_bytes = BATCH_HEADER_BYTES + RECORD_BYTES * record_count
     identity = repr((replica.key, replica.epoch, start, record_count, len(records))).encode()
@@ -38,10 +38,10 @@ def _batch(replica: Replica, record_count: int, records: tuple[ControlRecord, ..
 
 
 def start_of_epoch(replica: Replica, granting_voters: Iterable[int]) -> tuple[Batch, ...]:
-    """LEADER_CHANGE; behind it version and voters, if the log lacks them or the leader's entry is outdated.
+    """LEADER_CHANGE; then version and voters, if the log lacks them or the leader's entry is outdated.
 
-    A set at offset -1 is the bootstrap checkpoint's: the first leader copies it to the log, where the others
-    find it.
+    A set at offset -1 is the bootstrap checkpoint's: the first leader copies it to the log, from which the
+    others read it.
     """
     voters = replica.voters
     change = LeaderChange(

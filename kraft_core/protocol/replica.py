@@ -1,7 +1,7 @@
-"""A replica as a value: who it is, its log, its place in the epoch, and the requests it waits for.
+"""A replica as a value: its identity, log, role in the epoch, and requests in flight.
 
-`Step` is what every handler returns: the replica after, the operations of its log in order, and the messages.
-Ticks are of the replica's own clock. Sources: Kafka's QuorumState and the states it moves between.
+Every handler returns a `Step`: the next replica, the operations on its log in order, and the messages it
+sends. Ticks are of the replica's own clock. Sources: Kafka's QuorumState and its EpochState classes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NO_VOTERS = VoterSet(())
 class ReplicaConfig:
     """Kafka's controller.quorum.* settings, in ticks; the defaults are Kafka's milliseconds.
 
-    `caught_up_for`: a replica that fetched within it can be added; `max_fetch_bytes` bounds a Fetch answer.
+    `caught_up_for`: a replica that fetched within it can be added; `max_fetch_bytes` bounds a Fetch response.
     """
 
     election_timeout: int = 1000
@@ -53,7 +53,7 @@ class ReplicaConfig:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What the voters of an election answered, by id; the nominee's own vote is granted."""
+    """The responses of the voters of an election, by id; the nominee grants itself."""
 
     voters: VoterSet
     granted: frozenset[int] = frozenset()
@@ -75,7 +75,7 @@ class Votes:
         return tuple(voter.key for voter in self.voters if voter.key.id not in answered)
 
     def record(self, voter_id: int, *, granted: bool) -> Votes:
-        """With one voter's answer; who is no voter, or granted before, changes nothing."""
+        """With one voter's response; non-voters, and voters that granted before, change nothing."""
         if voter_id not in self.voters.ids or voter_id in self.granted:
             return self
         if granted:
@@ -85,7 +85,7 @@ class Votes:
 
 @dataclass(frozen=True, slots=True)
 class Unattached:
-    """Knows its epoch, and perhaps who leads it or whom it voted for, but follows nobody."""
+    """Knows its epoch, and perhaps its leader or its own vote, but does not follow a leader."""
 
     epoch: int
     election_deadline: int
@@ -95,7 +95,7 @@ class Unattached:
 
 @dataclass(frozen=True, slots=True)
 class Prospective:
-    """Asks whether it could win before it raises the epoch (KIP-996)."""
+    """Requests pre-votes, to find out whether it could win before it raises the epoch (KIP-996)."""
 
     epoch: int
     election_deadline: int
@@ -132,7 +132,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class PendingAdd:
-    """An AddRaftVoter under way; `offset` is the VotersRecord's once it is appended."""
+    """An AddRaftVoter in progress; `offset` is that of the VotersRecord once it is appended."""
 
     requester: int
     correlation_id: int
@@ -146,7 +146,7 @@ class PendingAdd:
 
 @dataclass(frozen=True, slots=True)
 class PendingRemove:
-    """A RemoveRaftVoter whose VotersRecord at `offset` is to commit."""
+    """A RemoveRaftVoter whose VotersRecord at `offset` has not committed yet."""
 
     requester: int
     correlation_id: int
@@ -156,7 +156,7 @@ class PendingRemove:
 
 @dataclass(frozen=True, slots=True)
 class ParkedFetch:
-    """A Fetch with nothing to answer yet; at the deadline it gets `empty`."""
+    """A Fetch that waits for records or a higher high watermark; at the deadline it gets `empty`."""
 
     requester: int
     correlation_id: int
@@ -167,7 +167,7 @@ class ParkedFetch:
 
 @dataclass(frozen=True, slots=True)
 class FetchTimes:
-    """When a replica last fetched, and when it was last seen with the whole log; -1 never.
+    """When a replica last fetched, and when it last reached the log end; -1: never.
 
     `leader_end_offset` is the leader's log end at the last fetch.
     """
@@ -179,7 +179,7 @@ class FetchTimes:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Leads its epoch. `volatile_voters` is kept with kraft.version 0 alone, for the upgrade to 1."""
+    """Leads its epoch. `volatile_voters` is kept with kraft.version 0 only, for the upgrade to 1."""
 
     epoch: int
     progress: LeaderProgress
@@ -196,7 +196,7 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """Was the leader of its epoch and still says so, but does not act; tells the voters to elect another."""
+    """Led its epoch and still names itself its leader, but only asks the voters to elect another."""
 
     epoch: int
     election_deadline: int
@@ -219,7 +219,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """`endpoints` are the replica's own, the default listener first; `bootstrap` whom it may ask who leads.
+    """`endpoints`: the replica's own, the default listener first; `bootstrap`: where it may find the leader.
 
     `snapshot_sizes` are the bytes of its snapshots; `flushed_offset` is the log end that survives a crash.
     """
@@ -252,7 +252,7 @@ class Replica:
 
     @property
     def voters(self) -> VoterSet:
-        """The set by which this replica votes and counts: Kafka's reading of its log."""
+        """The set by which this replica elects and counts majorities, as Kafka reads it from its log."""
         return self.store.reader.controls.voters.last or NO_VOTERS
 
     @property
@@ -269,7 +269,7 @@ class Replica:
 
     @property
     def as_voter(self) -> Voter:
-        """The entry that this replica should have in a voter set."""
+        """This replica's entry in an up-to-date voter set."""
         return Voter(self.key, self.endpoints, self.min_supported_version, self.max_supported_version)
 
     @property
@@ -290,7 +290,7 @@ class Replica:
 
     @property
     def leader(self) -> CurrentLeader:
-        """Whom this replica calls the leader; one that resigned still names itself."""
+        """The leader that this replica names; a resigned replica still names itself."""
         match self.state:
             case Follower() | Prospective():
                 return CurrentLeader(self.state.leader_id, self.epoch, self.state.leader_endpoints)
@@ -322,7 +322,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The outcome of an event, or of a part of one."""
+    """The outcome of an event or of a part of its handling."""
 
     replica: Replica
     operations: tuple[Operation, ...] = ()
@@ -331,13 +331,13 @@ class Step:
     def then(
         self, handler: Callable[Concatenate[Replica, P], Step], *args: P.args, **kwargs: P.kwargs
     ) -> Step:
-        """What `handler` makes of the replica so far, behind what this step has done."""
+        """This step followed by `handler`, applied to its replica."""
         after = handler(self.replica, *args, **kwargs)
         return Step(after.replica, (*self.operations, *after.operations), (*self.messages, *after.messages))
 
 
 def operate(replica: Replica, operation: Operation) -> Step:
-    """One log operation. A fetched snapshot makes a Kafka without the stale voter set read anew."""
+    """One log operation. A Kafka without the stale voter set reads its log again after a fetched snapshot."""
     store = emulate(replica.store, operation)
     if isinstance(operation, InstallSnapshot) and store.reader.rewinds:
         store = start(store.log, rewinds=True)
@@ -365,7 +365,7 @@ def send(replica: Replica, destination: int, body: Request) -> Step:
 
 
 def random_below(replica: Replica, bound: int) -> tuple[Replica, int]:
-    """A number from 0 up to `bound` (exclusive) that the replica's own sequence gives next."""
+    """The next number of the replica's own random sequence, from 0 to `bound` (exclusive)."""
     following = zlib.crc32(replica.random.to_bytes(8, "big"))
     return replace(replica, random=following ^ (replica.random << 1) & 0xFFFFFFFF), following % max(1, bound)
 

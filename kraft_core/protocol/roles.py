@@ -1,7 +1,7 @@
-"""The roles of a replica, and every lawful step from one to another.
+"""The roles of a replica, and every valid transition between them.
 
-KIP-595, Leader Election; KIP-996 put prospective before candidate. An observer is a follower that is no
-voter; unattached may be either. `mermaid` draws the table.
+KIP-595, Leader Election; KIP-996 put prospective before candidate. An observer is a follower that is not a
+voter; an unattached replica may be either. `mermaid` renders the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """`bumps_epoch`: True and False say that the epoch must or must not rise, None that it may."""
+    """`bumps_epoch`: True: the epoch must rise; False: it must not; None: it may."""
 
     before: Role
     after: Role
@@ -70,8 +70,8 @@ def _table() -> tuple[Transition, ...]:
 TRANSITIONS = _table()
 
 
-def is_lawful(before: Role, after: Role, *, bumps_epoch: bool) -> bool:
-    """Whether the table has this single step; staying what one is, in one's epoch, is no step."""
+def is_valid_transition(before: Role, after: Role, *, bumps_epoch: bool) -> bool:
+    """Whether the table has this transition; keeping role and epoch is not a transition."""
     if before is after and not bumps_epoch:
         return True
     return any(

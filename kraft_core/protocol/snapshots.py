@@ -1,7 +1,7 @@
 """FetchSnapshot, and a replica's own snapshots.
 
-KIP-630, FetchSnapshot; KIP-853, Snapshots (voters and kraft.version in them). A slice carries the snapshot's
-facts instead of its bytes; the positions are those of the bytes.
+KIP-630, FetchSnapshot; KIP-853, Snapshots (voters and kraft.version in them). A slice carries the
+snapshot's content as a value instead of its bytes; positions count bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from kraft_core.protocol.checks import common_response, followed, has_cluster_id, leader_request_error
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
 from kraft_core.protocol.fetch_validation import BOOTSTRAP_SNAPSHOT
-from kraft_core.protocol.fetching import learn_high_watermark, succeeded
+from kraft_core.protocol.fetching import learn_high_watermark, reset_fetch_timeout
 from kraft_core.protocol.leading import update_check_quorum
 from kraft_core.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse, RaftMessage
 from kraft_core.protocol.replica import Follower, Replica, Step, operate, respond, send
@@ -23,7 +23,7 @@ SNAPSHOT_BYTES = 400
 
 
 def handle_fetch_snapshot(replica: Replica, message: RaftMessage, request: FetchSnapshotRequest) -> Step:
-    """A slice of a snapshot that this leader holds; the bootstrap checkpoint is never handed out."""
+    """A slice of a snapshot that this leader holds; never of the bootstrap checkpoint."""
     if not has_cluster_id(replica, request.cluster_id):
         return respond(replica, message, FetchSnapshotResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
     error = leader_request_error(replica, request.current_leader_epoch)
@@ -49,7 +49,7 @@ def _held(replica: Replica, request: FetchSnapshotRequest) -> Snapshot | None:
 
 
 def fetch_snapshot(replica: Replica, state: Follower) -> Step:
-    """Ask the leader for the next slice."""
+    """Request the next slice from the leader."""
     if state.fetching_snapshot is None:
         return Step(replica)
     request = FetchSnapshotRequest(
@@ -64,7 +64,7 @@ def fetch_snapshot(replica: Replica, state: Follower) -> Step:
 
 
 def handle_fetch_snapshot_response(replica: Replica, _: RaftMessage, response: FetchSnapshotResponse) -> Step:
-    """Take the slice. With the last one the log begins anew behind the snapshot."""
+    """Add the slice. After the last one the log restarts at the end of the snapshot."""
     if response.leader is None:
         return Step(replica)
     step, done = common_response(replica, response.error, response.leader)
@@ -74,16 +74,16 @@ def handle_fetch_snapshot_response(replica: Replica, _: RaftMessage, response: F
     if response.error is ErrorCode.SNAPSHOT_NOT_FOUND or (
         response.error is ErrorCode.NONE and response.snapshot_id is None
     ):
-        return step.then(_give_up).then(succeeded)
+        return step.then(_stop_snapshot_fetch).then(reset_fetch_timeout)
     if response.error is not ErrorCode.NONE or response.snapshot is None:
         return step
     if (state.fetching_snapshot, state.fetched_bytes) != (response.snapshot_id, response.position):
         raise ProtocolFault(f"{replica.key.id} got a slice of {response.snapshot_id} that it did not ask for")
-    return step.then(_take_slice, state, response.snapshot, response).then(succeeded)
+    return step.then(_take_slice, state, response.snapshot, response).then(reset_fetch_timeout)
 
 
-def _give_up(replica: Replica) -> Step:
-    """The leader deleted it meanwhile: the next Fetch tells which one to take."""
+def _stop_snapshot_fetch(replica: Replica) -> Step:
+    """The leader no longer has the snapshot: the next Fetch response names another."""
     state = followed(replica)
     if state is None:
         return Step(replica)
@@ -97,7 +97,7 @@ def _take_slice(
     if fetched_bytes < response.size_bytes:
         return Step(replace(replica, state=replace(state, fetched_bytes=fetched_bytes)))
     sizes = (*replica.snapshot_sizes, (snapshot.id, response.size_bytes))
-    step = Step(replace(replica, snapshot_sizes=sizes)).then(_give_up)
+    step = Step(replace(replica, snapshot_sizes=sizes)).then(_stop_snapshot_fetch)
     step = step.then(operate, InstallSnapshot(snapshot))
     if step.replica.log.end_offset != snapshot.end_offset:
         raise ProtocolFault(f"{replica.key.id} fetched {snapshot.id}, which is not ahead of its log")
@@ -106,9 +106,9 @@ def _take_slice(
 
 
 def take_snapshot(replica: Replica, *, delete_older: bool) -> Step:
-    """Snapshot what is committed, with the voters that this replica goes by; then cut the log, if asked to.
+    """Snapshot what is committed, with the voters that this replica uses; then delete the log below.
 
-    Nothing happens where the newest snapshot already ends there, or the watermark is not known.
+    Does nothing if the newest snapshot ends there already, or the high watermark is unknown.
     """
     end_offset = replica.log.known_high_watermark
     latest = replica.log.latest_snapshot

@@ -1,4 +1,4 @@
-"""The step function: a replica and an event in; the replica after, log operations and messages out.
+"""The step function: a replica and an event in; the next replica, log operations and messages out.
 
 Pure: the same replica and event give the same step. Raises ProtocolFault where Kafka's process would end.
 """
@@ -19,42 +19,42 @@ from kraft_core.protocol.timers import poll, resign_if_asked, shut_down
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """The replica's clock has come to `now`."""
+    """The replica's clock shows `now`."""
 
     now: int
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message has arrived. A response to no open request is dropped."""
+    """A message has arrived. A response without an open request is ignored."""
 
     message: RaftMessage
 
 
 @dataclass(frozen=True, slots=True)
 class AppendRecords:
-    """The controller writes a batch of so many records, if this replica leads."""
+    """The controller writes a batch of `record_count` records, if this replica leads."""
 
     record_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class TakeSnapshot:
-    """The replica snapshots what it knows to be committed; older log and snapshots may go."""
+    """The replica snapshots what it knows to be committed; it may delete older log and snapshots."""
 
     delete_older: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ShutDown:
-    """The replica is told to stop."""
+    """A graceful shutdown begins."""
 
 
 Event = Tick | Received | AppendRecords | TakeSnapshot | ShutDown
 
 Handler = Callable[[Replica, RaftMessage, Any], Step]
 
-# Where every request and response is handled, one place each.
+# The handler of each request and response.
 HANDLERS: dict[type[Any], Handler] = {
     messages.VoteRequest: voting.handle_vote,
     messages.VoteResponse: voting.handle_vote_response,
@@ -92,7 +92,7 @@ RESPONSES = (
 
 
 def step(replica: Replica, event: Event) -> Step:
-    """What the event makes of the replica. Raises ProtocolFault (see errors), RefusedError as replay.step."""
+    """The outcome of an event. Raises ProtocolFault (errors.py), OperationRefusedError (raft.replay)."""
     return _handle(replica, event).then(resign_if_asked)
 
 

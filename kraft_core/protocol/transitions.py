@@ -1,7 +1,7 @@
-"""From role to role: what a replica keeps and what it forgets on the way.
+"""Transitions between roles: what a replica keeps and what it drops.
 
-KIP-595, Leader Election, and Kafka's QuorumState. roles.TRANSITIONS lists the steps; here is what each does.
-Each leaves the requests in flight behind, as their answers were meant for the role before.
+KIP-595, Leader Election, and Kafka's QuorumState. roles.TRANSITIONS lists the transitions. Each
+drops the requests in flight, as their responses concern the previous role.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEVER = 1 << 62
 
 
 def to_unattached(replica: Replica, epoch: int, leader_id: int | None = None) -> Step:
-    """A vote is kept within its epoch, and a running election timeout goes on."""
+    """Keeps the vote within the epoch, and a running election timeout."""
     if epoch < replica.epoch:
         raise ProtocolFault(f"epoch {epoch} is behind {replica.epoch}")
     voted = replica.voted if epoch == replica.epoch else None
@@ -55,11 +55,11 @@ def _unattached_deadline(replica: Replica) -> tuple[Replica, int]:
 
 
 def to_follower(replica: Replica, epoch: int, leader_id: int, endpoints: Endpoints) -> Step:
-    """Raises ProtocolFault where no correct quorum can lead: behind its epoch, or to follow itself."""
+    """Raises ProtocolFault if the epoch is behind, or this replica itself leads it."""
     if not endpoints:
         raise UnknownEndpoints(f"the endpoints of leader {leader_id} in epoch {epoch} are not known")
     if leader_id == replica.key.id:
-        raise ProtocolFault(f"{leader_id} is told to follow itself in epoch {epoch}")
+        raise ProtocolFault(f"{leader_id} is named as its own leader in epoch {epoch}")
     if epoch < replica.epoch or (epoch == replica.epoch and isinstance(replica.state, Leader)):
         raise ProtocolFault(f"leader {leader_id} in epoch {epoch}, but this is {replica.role} in it")
     voted = replica.voted if epoch == replica.epoch else None
@@ -69,12 +69,12 @@ def to_follower(replica: Replica, epoch: int, leader_id: int, endpoints: Endpoin
 
 
 def _update_period(replica: Replica) -> int:
-    """Kafka's FollowerState: the voter set is looked after every three fetch timeouts."""
+    """How often a follower checks its entry in the voter set: three fetch timeouts (FollowerState)."""
     return 3 * replica.settings.fetch_timeout
 
 
-def put_off_update(replica: Replica) -> Replica:
-    """The follower has told the leader about itself; it looks again a period later."""
+def reset_update_timer(replica: Replica) -> Replica:
+    """The follower checks its entry in the voter set again after the update period."""
     if not isinstance(replica.state, Follower):
         return replica
     deadline = replica.now + _update_period(replica)
@@ -82,7 +82,7 @@ def put_off_update(replica: Replica) -> Replica:
 
 
 def to_prospective(replica: Replica) -> Step:
-    """Nothing durable changes. A sole voter grants itself and goes on."""
+    """Nothing durable changes. The replica grants itself the pre-vote."""
     voted, leader = replica.voted, replica.leader
     replica, deadline = random_election_deadline(replica)
     votes = Votes(replica.voters).record(replica.key.id, granted=True)
@@ -99,7 +99,7 @@ def to_candidate(replica: Replica) -> Step:
 
 
 def to_resigned(replica: Replica) -> Step:
-    """The leader tells the other voters, the one furthest on first, to elect a successor."""
+    """The leader will ask the other voters to elect a successor, preferably the one furthest ahead."""
     if not isinstance(replica.state, Leader):
         raise ProtocolFault("only a leader resigns")
     successors = replica.state.progress.followers_by_end_offset()
@@ -110,32 +110,32 @@ def to_resigned(replica: Replica) -> Step:
 
 
 def vote_for(replica: Replica, candidate: ReplicaKey) -> Step:
-    """The vote is durable before it is told; the voter gives the candidate a whole election timeout."""
+    """The vote is durable before it is sent; the election timeout restarts."""
     if not isinstance(replica.state, Unattached | Prospective):
         raise ProtocolFault(f"a {replica.role} does not vote")
-    drawn, deadline = random_election_deadline(replica)
+    voter, deadline = random_election_deadline(replica)
     if isinstance(replica.state, Prospective):
         votes = Votes(replica.voters).record(replica.key.id, granted=True)
         state = replace(replica.state, voted=candidate, election_deadline=deadline, votes=votes)
-        return Step(replace(drawn, state=state))
-    return Step(replace(drawn, state=replace(replica.state, voted=candidate, election_deadline=deadline)))
+        return Step(replace(voter, state=state))
+    return Step(replace(voter, state=replace(replica.state, voted=candidate, election_deadline=deadline)))
 
 
 def _leave(replica: Replica, state: State) -> Step:
-    """Enter a role that does not lead: a leader lets go of what it had promised.
+    """Enter a role other than leader; a leader fails its pending requests first.
 
-    One that resigns forgets the high watermark; one that another overtakes still knows it.
+    A leader that resigns drops the high watermark; one superseded by another leader keeps it.
     """
     step = Step(replica)
     if isinstance(replica.state, Leader):
-        step = _let_go(replica, replica.state)
+        step = _fail_pending_requests(replica, replica.state)
         if isinstance(state, Resigned):
             step = step.then(operate, Resign())
     return Step(replace(step.replica, state=state, sent=()), step.operations, step.messages)
 
 
-def _let_go(replica: Replica, leader: Leader) -> Step:
-    """Parked fetches and a pending change of voters are answered NOT_LEADER_OR_FOLLOWER.
+def _fail_pending_requests(replica: Replica, leader: Leader) -> Step:
+    """Answer parked fetches and a pending voter change NOT_LEADER_OR_FOLLOWER.
 
     The change itself may be in the log, and may commit under a later leader.
     """

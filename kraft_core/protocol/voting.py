@@ -1,7 +1,7 @@
-"""Vote and the elections: who may have a vote, who has won.
+"""Vote and elections: who is granted a vote, and who has won.
 
-KIP-595, Vote; KIP-996, pre-vote; KIP-853, Vote (directory ids, and only the voter that is meant answers).
-In Kafka's code, unlike the texts: a replica that is no voter grants votes too, as it may have missed the
+KIP-595, Vote; KIP-996, pre-vote; KIP-853, Vote (directory ids; only the addressed voter grants).
+In Kafka's code, unlike the KIPs: a replica that is not a voter grants votes, too, as it may have missed the
 VotersRecord that made it one; a follower refuses every vote but a pre-vote before its first successful fetch.
 """
 
@@ -41,7 +41,7 @@ from kraft_core.raft.voters import ReplicaKey
 
 
 def handle_vote(replica: Replica, message: RaftMessage, request: VoteRequest) -> Step:
-    """Answer a nominee. A vote is durable before the answer leaves."""
+    """Answer a nominee. A vote is durable before the response is sent."""
     if not has_cluster_id(replica, request.cluster_id):
         return respond(replica, message, VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
     error = _request_error(replica, request)
@@ -76,7 +76,7 @@ def _request_error(replica: Replica, request: VoteRequest) -> ErrorCode:
 
 
 def can_grant(replica: Replica, request: VoteRequest) -> bool:
-    """Whether the nominee gets the vote, or the pre-vote, of a replica in this role and epoch."""
+    """Whether a replica in this role and epoch grants the vote or pre-vote (EpochState.canGrantVote)."""
     up_to_date = log_is_up_to_date(replica, request)
     match replica.state:
         case Leader():
@@ -108,9 +108,9 @@ def has_voted_for(voted: ReplicaKey, candidate: ReplicaKey) -> bool:
 
 
 def handle_vote_response(replica: Replica, message: RaftMessage, response: VoteResponse) -> Step:
-    """Count an answer. A Kafka without pre-vote (UNSUPPORTED_VERSION) makes a prospective replica stand."""
+    """Count a response. UNSUPPORTED_VERSION is a Kafka without pre-vote: become a candidate."""
     if response.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.state, Prospective):
-        return _stand(replica)
+        return _become_candidate(replica)
     if response.leader is None:
         return Step(replica)
     step, done = common_response(replica, response.error, response.leader)
@@ -119,23 +119,23 @@ def handle_vote_response(replica: Replica, message: RaftMessage, response: VoteR
         return step
     votes = state.votes.record(message.source, granted=response.vote_granted)
     counted = replace(step.replica, state=replace(state, votes=votes))
-    return Step(counted, step.operations, step.messages).then(_judge)
+    return Step(counted, step.operations, step.messages).then(_conclude)
 
 
 def begin_election(replica: Replica) -> Step:
-    """A timeout has passed without a leader: ask for pre-votes."""
-    return to_prospective(replica).then(_judge)
+    """A timeout has passed without a leader: become prospective."""
+    return to_prospective(replica).then(_conclude)
 
 
-def _stand(replica: Replica) -> Step:
-    return to_candidate(replica).then(_judge)
+def _become_candidate(replica: Replica) -> Step:
+    return to_candidate(replica).then(_conclude)
 
 
-def _judge(replica: Replica) -> Step:
-    """Go forward with a majority; a prospective replica that cannot win steps back at once."""
+def _conclude(replica: Replica) -> Step:
+    """Advance with a granted majority; a prospective replica that cannot win steps back at once."""
     state = replica.state
     if isinstance(state, Prospective) and state.votes.has_granted_majority:
-        return _stand(replica)
+        return _become_candidate(replica)
     if isinstance(state, Candidate) and state.votes.has_granted_majority:
         return become_leader(replica, state.votes.granted)
     if isinstance(state, Prospective) and state.votes.is_rejected:
@@ -144,15 +144,15 @@ def _judge(replica: Replica) -> Step:
 
 
 def lose_pre_vote(replica: Replica) -> Step:
-    """Back to following the leader that was known, else unattached."""
+    """Follow the known leader again, else become unattached."""
     leader = replica.leader
     if leader.leader_id is not None and leader.endpoints:
         return to_follower(replica, replica.epoch, leader.leader_id, leader.endpoints)
     return to_unattached(replica, replica.epoch, leader.leader_id)
 
 
-def ask_for_votes(replica: Replica) -> Step:
-    """One request to every voter that has not answered, as long as the election can be won."""
+def send_vote_requests(replica: Replica) -> Step:
+    """To every voter that has not answered, as long as the election can be won."""
     step = Step(replica)
     state = replica.state
     if not isinstance(state, Prospective | Candidate) or state.votes.is_rejected:

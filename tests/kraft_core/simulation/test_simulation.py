@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kraft_core.protocol.roles import Role, is_lawful
+from kraft_core.protocol.roles import Role, is_valid_transition
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.simulation.runs import SimulatedRun, random_run, report, shrink, simulate
 from kraft_core.simulation.setup import Setup
@@ -104,4 +104,6 @@ def _is_reachable(before: Role, after: Role, *, bumped: bool) -> bool:
     """Over the several steps that one action may take; within an epoch a leader is not elected anew."""
     if not bumped:
         return not (before is Role.RESIGNED and after is Role.LEADER)
-    return any(is_lawful(role, after, bumps_epoch=bumps) for role in Role for bumps in (False, True))
+    return any(
+        is_valid_transition(role, after, bumps_epoch=bumps) for role in Role for bumps in (False, True)
+    )
