@@ -18,7 +18,7 @@ from typing import Any
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.codec import to_json
-from kraft_core.format.controller_dir import UnsearchedPath, find_log_files, parse_segment_name, refuse_old
+from kraft_core.format.controller_dir import RefusedPath, find_log_files, parse_segment_name, refuse_old
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
 from kraft_core.format.secrets import redact
@@ -106,7 +106,7 @@ def _dump_path(path: Path, tally: _Tally) -> Iterator[tuple[str, Record] | _Faul
         p.parent: p for p in found if isinstance(p, Path) and parse_segment_name(p.name) is not None
     }
     for item in found:
-        if isinstance(item, UnsearchedPath):
+        if isinstance(item, RefusedPath):
             yield _Fault("refused", str(item.path), {"reason": item.reason})
             continue
         try:
@@ -119,7 +119,7 @@ def _dump_file(path: Path, is_last: bool, tally: _Tally) -> Iterator[tuple[str, 
     """The records and faults of a file. is_last: it is the newest segment given of its log."""
     file = str(path)
     if not path.is_file():
-        yield _Fault("refused", file, {"reason": "no regular file"})
+        yield _Fault("refused", file, {"reason": "not a regular file"})
         return
     snapshot_id = parse_name(path.name)
     is_snapshot = snapshot_id is not None or path.name == BOOTSTRAP_NAME

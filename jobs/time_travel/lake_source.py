@@ -95,7 +95,7 @@ class ClusterMetadata:
 
     def _step_at(self, offset: int) -> Step | None:
         if offset > self.last_offset:
-            raise OutOfReachError(f"offset {offset} is not written yet: the last one is {self.last_offset}")
+            raise OutOfReachError(f"offset {offset} is beyond the log, which ends with {self.last_offset}")
         if offset < 0 and self._steps[0].first_offset == 0:
             return None
         for step in self._steps:
@@ -107,7 +107,7 @@ class ClusterMetadata:
         offset = self._clock.offset_at(time)
         if offset is None:
             if self._steps[0].first_offset > 0:
-                raise OutOfReachError("that time is before everything that is held here")
+                raise OutOfReachError("that time is before the oldest known state")
             return -1
         return offset
 

@@ -46,7 +46,7 @@ def parse_moment(text: str, newest: int) -> Moment:
     try:
         moment = _on_day_of(newest, text) if _CLOCK.fullmatch(text) else datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise NoMomentError(f"{text!r} is no moment: give {FORMS}") from None
+        raise NoMomentError(f"{text!r} is not a moment: give {FORMS}") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return Moment(time=round(moment.timestamp() * 1000))
 

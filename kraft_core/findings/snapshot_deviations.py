@@ -21,7 +21,7 @@ def unlawful_deviations(
     found: Iterable[Deviation], end_offset: int, leader_epoch: int, content_digest: str
 ) -> Iterator[SnapshotDeviation]:
     """The deviations of a checkpoint that Kafka does not make by design, as facts."""
-    breaches = (deviation for deviation in found if not deviation.lawful)
+    breaches = (deviation for deviation in found if not deviation.by_design)
     for deviation in islice(breaches, MAX_REPORTED):
         difference = deviation.difference
         yield SnapshotDeviation(

@@ -1,5 +1,5 @@
-"""What lies on a controller's disk: directories, segments, checkpoints, batches, records and side files.
+"""The files on a controller's disk: directories, segments, checkpoints, batches, records and side files.
 
-Readers take bytes and give values, or raise errors that name the position and the reason; writers are their
+Readers turn bytes into values, or raise errors that state the position and the reason; writers are their
 inverse. Layouts: Kafka's DefaultRecordBatch, MetadataRecordSerde, KafkaRaftLog.
 """

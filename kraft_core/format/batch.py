@@ -23,11 +23,11 @@ _CRC_BYTES = 1024 * 1024
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size  # 61
-# Base offset and length: what the length does not count.
+# Base offset and length, which the length does not count.
 PREFIX_BYTES = 12
 MIN_LENGTH = HEADER_BYTES - PREFIX_BYTES
 MAGIC = 2
-# Where the bytes that the CRC covers begin: after the CRC itself.
+# The CRC covers the bytes from here on: after the CRC itself.
 CRC_FROM = 21
 
 _COMPRESSION_MASK = 0x07
@@ -38,11 +38,11 @@ _DELETE_HORIZON = 0x40
 
 
 class BatchHeader(NamedTuple):
-    """A batch's header and where it stood.
+    """A batch's header and its position.
 
     position: of its first byte, from the start of the buffer. size_bytes: of the whole batch.
-    crc: as an unsigned number. base_timestamp, max_timestamp: ms. Offsets are those the batch states:
-    in a checkpoint they are the file's own.
+    crc: as an unsigned number. base_timestamp, max_timestamp: ms. Offsets are as stated in
+    the batch; a checkpoint numbers its own from 0.
     """
 
     position: int
@@ -79,7 +79,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> str:
-        """none, gzip, snappy, lz4 or zstd; codec_5 and up for ids that Kafka does not know."""
+        """none, gzip, snappy, lz4 or zstd; codec_5 and up for ids unknown to Kafka."""
         return codec_name(self.codec)
 
     @property
@@ -96,7 +96,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The first timestamp is the delete horizon where the attributes say so (KIP-534)."""
+        """The first timestamp, if the attributes mark it as the delete horizon (KIP-534)."""
         return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
 
 
@@ -108,9 +108,9 @@ class RecordHeader:
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
-    """A record before its value is understood.
+    """A record whose value is not decoded yet.
 
-    timestamp: ms. size_bytes: of the record as it stood in the (unpacked) batch, length included.
+    timestamp: ms. size_bytes: of the record in the (decompressed) batch, length included.
     value_position: of the value in the buffer the batch was read from; None in a compressed batch.
     """
 
@@ -129,7 +129,7 @@ def codec_name(codec: int) -> str:
 
 
 def read_header(buf: Buffer, position: int) -> BatchHeader:
-    """The header at a position; DecodeError where fewer than 61 bytes are left. Nothing is judged."""
+    """The header at a position, unchecked; DecodeError where fewer than 61 bytes are left."""
     try:
         base_offset, length, *rest = HEADER.unpack_from(buf, position)
     except struct.error:
@@ -141,22 +141,22 @@ def check_crc(buf: Buffer, header: BatchHeader) -> bool:
     """Whether the batch's bytes match its CRC-32C. The whole batch must lie inside the buffer."""
     start = header.position + CRC_FROM
     crc = crc32c(bytes(buf[start : min(start + _CRC_BYTES, header.end)]))
-    # A damaged length can span a whole segment: such a batch is not copied at once.
+    # A damaged length can span a whole segment, so the bytes are not copied at once.
     for at in range(start + _CRC_BYTES, header.end, _CRC_BYTES):
         crc = _crc32c_of_more(crc, bytes(buf[at : min(at + _CRC_BYTES, header.end)]))
     return crc == header.crc
 
 
 def read_records(buf: Buffer, header: BatchHeader) -> list[RawRecord]:
-    """Every record of a batch, unpacked if need be; DecodeError when any of them cannot be read."""
+    """All records of a batch, decompressed if necessary; DecodeError if any cannot be read."""
     return list(iter_records(buf, header))
 
 
 def iter_records(buf: Buffer, header: BatchHeader) -> Iterator[RawRecord]:
     """The records of a batch one by one; raises DecodeError after those that could be read.
 
-    TooLargeError (compression) and WrongCountError, when the batch holds fewer or more records than its
-    header says, are kinds of it.
+    Its subclasses: TooLargeError (compression), and WrongCountError if the batch holds fewer or more records
+    than its header says.
     """
     body = bytes(buf[header.position + HEADER_BYTES : header.end])
     body_position = header.position + HEADER_BYTES if header.codec == compression.NONE else None
@@ -177,7 +177,7 @@ def iter_records(buf: Buffer, header: BatchHeader) -> Iterator[RawRecord]:
 
 
 class WrongCountError(DecodeError):
-    """The header's record count is not the number of records. found: None when there are more."""
+    """The header's record count differs from the number of records. found: None if there are more."""
 
     def __init__(self, position: int, stated: int, found: int | None) -> None:
         super().__init__(position, f"{stated} records stated, {'more' if found is None else found} found")
@@ -216,7 +216,7 @@ def _read_record(
 
 
 def _timestamp(header: BatchHeader, delta: int) -> int:
-    # With LogAppendTime the broker's time, kept in max_timestamp, holds for every record.
+    # With LogAppendTime every record has the broker's time, which is max_timestamp.
     if header.attributes & _LOG_APPEND_TIME:
         return header.max_timestamp
     return header.base_timestamp + delta
@@ -256,7 +256,7 @@ def write_batch(
     is_control: bool = False,
     log_append_time: bool = False,
 ) -> bytes:
-    """A batch as Kafka would write it. Offsets and timestamps are the records' own.
+    """A batch as Kafka writes it. Offsets and timestamps are the records' own.
 
     ValueError without records, or when an offset or a timestamp does not fit.
     """

@@ -1,6 +1,6 @@
-"""Who a captured controller directory is: its identity, when it was copied, and what its files are.
+"""The identity of a captured controller directory, and when it was captured.
 
-The identity holds no path and no file time, so that the same directory copied elsewhere is the same capture.
+The capture id contains no path and no file time, so a copy of the directory elsewhere is the same capture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FileIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose directory it is. directory_id: the zero uuid where none is known."""
+    """The replica that the directory belongs to. directory_id: the zero uuid if unknown."""
 
     cluster_id: str
     node_id: int
@@ -40,9 +40,9 @@ class Identity:
 def identity(
     directory: ControllerDir, cluster_id: str | None = None, node_id: int | None = None
 ) -> Identity | None:
-    """The identity by meta.properties, completed by what the caller knows; None where an id is missing.
+    """The identity by meta.properties; None if an id is missing.
 
-    What meta.properties says wins over cluster_id and node_id, which fill in only what it lacks.
+    cluster_id and node_id are used only where meta.properties has none.
     """
     meta = directory.meta
     cluster = (meta.cluster_id if meta else None) or cluster_id
@@ -53,7 +53,7 @@ def identity(
 
 
 def file_identity(path: Path, size_bytes: int) -> FileIdentity:
-    """Read the edges of a file of that size. OSError when it cannot be read."""
+    """Reads the first and last 64 KiB of a file of that size. OSError if it cannot be read."""
     with path.open("rb") as file:
         head = file.read(min(EDGE_BYTES, size_bytes))
         file.seek(max(0, size_bytes - EDGE_BYTES))
@@ -64,7 +64,7 @@ def file_identity(path: Path, size_bytes: int) -> FileIdentity:
 
 
 def capture_id(who: Identity, directory: ControllerDir, files: list[FileIdentity]) -> str:
-    """SHA-256 (hex) of who it is, its quorum-state, its leader-epoch-checkpoint and its files."""
+    """SHA-256 (hex) of the identity, quorum-state, leader-epoch-checkpoint and files of a directory."""
     state = directory.quorum_state
     parts = {
         "cluster_id": who.cluster_id,
@@ -88,7 +88,7 @@ def capture_id(who: Identity, directory: ControllerDir, files: list[FileIdentity
 
 
 def captured_at(directory: ControllerDir, flag_ms: int | None = None) -> tuple[int, CapturedAtSource]:
-    """When the directory was copied, in ms since the epoch, and how that is known, best source first."""
+    """When the directory was captured, in ms since the epoch, and the source of that time, best first."""
     if flag_ms is not None:
         return flag_ms, "flag"
     if directory.captured_at is not None:

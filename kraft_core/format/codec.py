@@ -2,8 +2,8 @@
 
 A value is a dict keyed by Field.name in the order of the definition, with every field of that version: tagged
 fields absent on the wire hold their default. uuid = Kafka's text, bytes = bytes, array = list, struct = dict,
-null = None. Tagged fields that no declaration covers stand under "unknownTaggedFields" as [(tag, bytes)],
-only when there are any, in structs too, and are written back.
+null = None. Unknown tagged fields are under "unknownTaggedFields" as [(tag, bytes)] if there are
+any, in structs too, and are written back.
 
 Sources: Kafka's generated message classes, MetadataRecordSerde and AbstractApiMessageSerde (the frame of a
 metadata record), ControlRecordUtils (control records), the generated JsonConverters (JSON).
@@ -25,12 +25,12 @@ from kraft_core.messages.metadata import by_api_key
 from kraft_core.messages.schema import Field, Message
 
 FRAME_VERSION = 1
-# Kafka holds frame version, api key and version of a metadata record in a short.
+# Kafka stores frame version, api key and version of a metadata record in shorts.
 _MAX_SHORT = 0x7FFF
 
 
 class MetadataValue(NamedTuple):
-    """A metadata record's value. message.layout says which layout its bytes had (None: today's)."""
+    """A metadata record's value. message.layout: the layout its bytes had (None: the current one)."""
 
     message: Message
     frame_version: int
@@ -64,7 +64,7 @@ def read_message(
 
 
 def write_message(message: Message, version: int, value: Mapping[str, Any]) -> bytes:
-    """The bytes of a value; fields left out hold their default.
+    """The bytes of a value; absent fields take their default.
 
     Raises EncodeError where the message cannot hold the value; ValueError when it has no such version.
     """
@@ -76,9 +76,9 @@ def write_message(message: Message, version: int, value: Mapping[str, Any]) -> b
 def read_metadata_value(buf: bytes | memoryview) -> MetadataValue:
     """The value of a metadata record: frame version, api key, version, then the message and nothing more.
 
-    Bytes that today's layout does not fit are read with the former layouts of the same id and version.
-    Raises DecodeError for unreadable bytes (today's layout's error), UnknownRecord where no declaration
-    covers frame, id or version, TrailingBytes where bytes follow.
+    Bytes that do not match the current layout are read with the legacy layouts of the same id and version.
+    Raises DecodeError for unreadable bytes (the current layout's error), UnknownRecord for an undeclared
+    frame, id or version, TrailingBytes if bytes follow.
     """
     buf = bytes(buf)
     frame_version, position = _read_short(buf, 0, "frame version")
@@ -98,7 +98,7 @@ def read_metadata_value(buf: bytes | memoryview) -> MetadataValue:
 def _read_fitting_layout(
     message: Message, version: int, buf: bytes, start: int
 ) -> tuple[Message, dict[str, Any]]:
-    """The body by today's layout or, where that does not fit, by the newest former one that does."""
+    """The body by the current layout or, if it does not match, by the newest legacy layout that does."""
     try:
         return message, _read_whole(message, version, buf, start)
     except DecodeError:
@@ -128,7 +128,7 @@ def _read_short(buf: bytes, position: int, what: str) -> tuple[int, int]:
 def write_metadata_value(message: Message, version: int, value: Mapping[str, Any]) -> bytes:
     """A metadata record's value: the frame, then the message. Errors as write_message."""
     if message.api_key is None:
-        raise ValueError(f"{message.name} is no metadata record")
+        raise ValueError(f"{message.name} is not a metadata record")
     out = bytearray()
     for number in (FRAME_VERSION, message.api_key, version):
         write_unsigned_varint(out, number)
@@ -140,7 +140,7 @@ def read_control_value(control_type: int, buf: bytes | memoryview) -> ControlVal
     """The value of a control record; its first two bytes are its version.
 
     Raises DecodeError for unreadable bytes, UnknownRecord (api_key = control_type) for an unknown type or
-    version, TrailingBytes where bytes follow.
+    version, TrailingBytes if bytes follow.
     """
     buf = bytes(buf)
     message = CONTROL_RECORDS.get(control_type)
@@ -157,7 +157,7 @@ def read_control_value(control_type: int, buf: bytes | memoryview) -> ControlVal
 
 
 def write_control_value(control_type: int, value: Mapping[str, Any]) -> bytes:
-    """The bytes of a control record's value, at the version that stands in it (default 0)."""
+    """The bytes of a control record's value, at the version in it (default 0)."""
     message = CONTROL_RECORDS.get(control_type)
     if message is None:
         raise EncodeError(f"unknown control record {control_type}")

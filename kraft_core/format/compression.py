@@ -1,4 +1,4 @@
-"""The compression codecs of record batches, both ways, with a bound on what is unpacked.
+"""The compression codecs of record batches, both ways, with a limit on the decompressed size.
 
 Codec ids are those of a batch's attributes (Kafka's CompressionType). Snappy is framed as Kafka's
 Java client frames it (xerial's block stream); raw snappy is read too.
@@ -16,7 +16,7 @@ from kraft_core.format.varint import read_unsigned_varint
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
-# Kafka caps a metadata batch at 8 MiB before compression; anything far beyond is a decompression bomb.
+# Kafka limits a metadata batch to 8 MiB before compression; anything far beyond is a decompression bomb.
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -26,18 +26,18 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 class UnpackError(DecodeError):
-    """Bytes that are not what their codec writes, or a codec that Kafka does not know."""
+    """Bytes that are invalid for their codec, or a codec unknown to Kafka."""
 
 
 class TooLargeError(UnpackError):
-    """Unpacking gave more bytes than allowed; what was unpacked until then is thrown away."""
+    """The decompressed size exceeds the limit; the bytes are discarded."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(0, f"unpacks to more than {limit} bytes")
 
 
 def decompress(codec: int, data: bytes, limit: int = MAX_UNPACKED_BYTES) -> bytes:
-    """The unpacked bytes; raises UnpackError, TooLargeError beyond `limit` bytes."""
+    """The decompressed bytes; raises UnpackError, TooLargeError beyond `limit` bytes."""
     if codec == NONE:
         return data
     try:
@@ -56,7 +56,7 @@ def decompress(codec: int, data: bytes, limit: int = MAX_UNPACKED_BYTES) -> byte
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """The packed bytes, framed as Kafka frames them; ValueError for an unknown codec."""
+    """The compressed bytes in Kafka's framing; ValueError for an unknown codec."""
     if codec == NONE:
         return data
     if codec == GZIP:
@@ -129,7 +129,7 @@ def _arrow_codec(codec: int) -> Any:
 
 
 def _arrow() -> Any:
-    # pyarrow takes a fifth of a second to load, and metadata logs are hardly ever compressed.
+    # pyarrow takes a fifth of a second to import, and metadata logs are hardly ever compressed.
     import pyarrow
 
     return cast(Any, pyarrow)

@@ -1,7 +1,7 @@
-"""Controller directories: where they lie in a tree of files, and what each of them holds.
+"""Finds controller directories in a tree of files, and lists what each contains.
 
-A controller directory is a metadata.log.dir, known by the log directory __cluster_metadata-0 in it; that
-log directory alone will do. Side files that cannot be read are faults of the directory, never exceptions.
+A controller directory is a metadata.log.dir, recognized by the log directory __cluster_metadata-0 in it; that
+log directory alone suffices. Unreadable side files are faults of the directory, never exceptions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """A file that could not be read or says nonsense. file: relative to the controller directory."""
+    """A file that is unreadable or invalid. file: relative to the controller directory."""
 
     file: str
     reason: str
@@ -46,7 +46,7 @@ class FileFault:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A segment: base_offset as its name says, size_bytes when it was listed."""
+    """A segment: base_offset by its name, size_bytes when it was listed."""
 
     path: Path
     base_offset: int
@@ -67,10 +67,10 @@ class ControllerDir:
     """A controller directory as found.
 
     path: the metadata.log.dir; log_dir: the __cluster_metadata-0 in it. meta, quorum_state,
-    leader_epoch_checkpoint ((epoch, start offset) ...), topic_id: None where the file is absent or is among
-    the faults. captured_at: of capture.json; newest_file_at: the latest modification; both in ms.
+    leader_epoch_checkpoint ((epoch, start offset) ...), topic_id: None if the file is absent or among the
+    faults. captured_at: from capture.json; newest_file_at: the latest modification; both in ms.
     segments by base offset; checkpoints by end offset and epoch, finished ones only; unfinished: the .part
-    files; deleted: names of files that Kafka had marked for deletion, which belong to the log no more.
+    files; deleted: names of files that Kafka marked for deletion, which no longer belong to the log.
     """
 
     path: Path
@@ -89,13 +89,13 @@ class ControllerDir:
     faults: tuple[FileFault, ...]
 
     def relative(self, path: Path) -> str:
-        """The name of one of its files in the tables, the same wherever the directory was copied to."""
+        """The name of one of its files in the tables, which does not depend on where the directory is."""
         return path.name if path.parent == self.path else f"{LOG_DIR_NAME}/{path.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class UnsearchedPath:
-    """A path that could not be searched or is no log that this reader knows."""
+class RefusedPath:
+    """A path that could not be searched, or holds a log format that is not supported."""
 
     path: Path
     reason: str
@@ -103,10 +103,10 @@ class UnsearchedPath:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """directories: each once, in the order of their paths under each root; refused: what was left out."""
+    """directories: each once, in path order under each root; refused: what was skipped."""
 
     directories: tuple[ControllerDir, ...]
-    refused: tuple[UnsearchedPath, ...]
+    refused: tuple[RefusedPath, ...]
 
 
 def parse_segment_name(name: str) -> int | None:
@@ -118,41 +118,41 @@ def parse_segment_name(name: str) -> int | None:
 def find_controller_dirs(roots: Iterable[Path | str]) -> Discovery:
     """Every controller directory at or below the roots; symbolic links are followed, each directory once."""
     directories: list[ControllerDir] = []
-    refused: list[UnsearchedPath] = []
+    refused: list[RefusedPath] = []
     seen: set[tuple[int, int]] = set()
     for root in roots:
         for found in _directories(Path(root), seen):
-            if isinstance(found, UnsearchedPath):
+            if isinstance(found, RefusedPath):
                 refused.append(found)
             elif _name(found) == LOG_DIR_NAME:
                 directories.append(_Reader(found).read())
     return Discovery(tuple(directories), tuple(refused))
 
 
-def find_log_files(root: Path) -> Iterator[Path | UnsearchedPath]:
+def find_log_files(root: Path) -> Iterator[Path | RefusedPath]:
     """The finished checkpoints, then the segments, of each directory at or below a root."""
     for found in _directories(root, set()):
-        if isinstance(found, UnsearchedPath):
+        if isinstance(found, RefusedPath):
             yield found
             continue
         try:
             names = sorted(path.name for path in found.iterdir())
         except OSError as error:
-            yield UnsearchedPath(found, error.strerror or str(error))
+            yield RefusedPath(found, error.strerror or str(error))
             continue
         yield from (found / name for name in names if name == BOOTSTRAP_NAME or _is_finished(name))
         yield from (found / name for name in names if parse_segment_name(name) is not None)
 
 
-def refuse_old(directory: Path) -> UnsearchedPath | None:
-    """A refusal for the log directory of Kafka 2.8, None for any other."""
+def refuse_old(directory: Path) -> RefusedPath | None:
+    """Refuses the log directory of Kafka 2.8; None for any other."""
     if _name(directory) != OLD_LOG_DIR_NAME:
         return None
-    return UnsearchedPath(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
+    return RefusedPath(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
 
 
 def _name(directory: Path) -> str:
-    """The name of what a path leads to. To resolve all of a path takes a call for each of its parts."""
+    """The name of what a path leads to. Resolving a whole path takes a system call for each of its parts."""
     is_plain = directory.name not in ("", "..") and not directory.is_symlink()
     return directory.name if is_plain else directory.resolve().name
 
@@ -162,8 +162,8 @@ def _is_finished(name: str) -> bool:
     return snapshot_id is not None and not snapshot_id.suffix
 
 
-def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | UnsearchedPath]:
-    """Every directory at or below a root in the order of paths, but none below a log directory."""
+def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | RefusedPath]:
+    """Every directory at or below a root in path order, but none below a log directory."""
     pending = [root]
     while pending:
         directory = pending.pop()
@@ -174,22 +174,22 @@ def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | Unse
             seen.add((status.st_dev, status.st_ino))
             refusal = refuse_old(directory)
             if refusal is None and not stat.S_ISDIR(status.st_mode):
-                refusal = UnsearchedPath(directory, "no directory")
+                refusal = RefusedPath(directory, "not a directory")
             if refusal is None and _name(directory) != LOG_DIR_NAME:
                 pending += sorted(_subdirectories(directory), reverse=True)
             yield refusal or directory
         except OSError as error:
-            yield UnsearchedPath(directory, error.strerror or str(error))
+            yield RefusedPath(directory, error.strerror or str(error))
 
 
 def _subdirectories(directory: Path) -> list[Path]:
     with os.scandir(directory) as entries:
-        # A dangling link is no directory; a directory that may not be entered is, and is refused later.
+        # A dangling link is not a directory. A directory without permission is one, and is refused later.
         return [directory / entry.name for entry in entries if entry.is_dir()]
 
 
 class _Reader:
-    """Reads one controller directory, gathering faults and the newest file time on the way."""
+    """Reads one controller directory; collects faults and the newest file time."""
 
     def __init__(self, log_dir: Path) -> None:
         self._log_dir = log_dir
@@ -240,14 +240,14 @@ class _Reader:
 
     def _log_names(self) -> list[str]:
         try:
-            # Fixed widths: the order of the names is the order of the offsets.
+            # Names have fixed widths, so they sort by offset.
             return sorted(path.name for path in self._log_dir.iterdir())
         except OSError as error:
             self._faults.append(FileFault(LOG_DIR_NAME, error.strerror or str(error)))
             return []
 
     def _beside(self, name: str) -> Path:
-        """A file that belongs beside the log directory, but may have been copied into it."""
+        """A file beside the log directory, which may have been copied into it."""
         outside = self._path / name
         return outside if os.path.lexists(outside) else self._log_dir / name
 
@@ -267,20 +267,20 @@ class _Reader:
         except OSError as error:
             return self._fault(path, error.strerror or str(error))
         except UnicodeDecodeError:
-            return self._fault(path, "no text")
+            return self._fault(path, "not UTF-8 text")
         except ValueError as error:
             return self._fault(path, str(error))
 
     def _size(self, path: Path, named: bool = True) -> int | None:
-        """The size of a regular file with a name Kafka gives that may be read; else a fault and None."""
+        """The size of a readable regular file with a valid name; else a fault and None."""
         if not named:
-            return self._fault(path, "not a name that Kafka gives")
+            return self._fault(path, "not a valid Kafka file name")
         try:
             status = path.stat()
         except OSError as error:
             return self._fault(path, error.strerror or str(error))
         if not stat.S_ISREG(status.st_mode):
-            return self._fault(path, "no regular file")
+            return self._fault(path, "not a regular file")
         if not os.access(path, os.R_OK):
             return self._fault(path, "Permission denied")
         modified_ms = status.st_mtime_ns // 1_000_000

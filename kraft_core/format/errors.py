@@ -1,13 +1,12 @@
-"""What reading bytes can raise: one family of errors, each with the byte position and a reason."""
+"""The errors of reading and writing bytes, each with the byte position or field, and a reason."""
 
 from __future__ import annotations
 
 
 class DecodeError(ValueError):
-    """The bytes do not hold what they should.
+    """The bytes are invalid.
 
-    position: bytes from the start of the buffer handed to the reader, where the reading stopped.
-    reason: what was wrong there, in words.
+    position: in bytes from the start of the reader's buffer, where reading stopped. reason: as text.
     field: path of the field being read ("endPoints.host"), "" outside any field.
     """
 
@@ -22,16 +21,16 @@ class DecodeError(ValueError):
         return f"{where}{self.reason} (byte {self.position})"
 
     def within(self, field: str) -> DecodeError:
-        """The same error, seen from the field that holds this one."""
+        """The same error, with the path of the enclosing field."""
         return DecodeError(self.position, self.reason, f"{field}.{self.field}" if self.field else field)
 
     def shifted(self, by: int) -> DecodeError:
-        """The same error in a buffer in which the bytes begin `by` bytes later."""
+        """The same error, with the position `by` bytes later."""
         return DecodeError(self.position + by, self.reason, self.field)
 
 
 class TrailingBytes(DecodeError):
-    """The message was read whole, but bytes follow it."""
+    """The message was read completely, but bytes follow it."""
 
     def __init__(self, position: int, count: int) -> None:
         super().__init__(position, f"{count} bytes left over")
@@ -39,10 +38,10 @@ class TrailingBytes(DecodeError):
 
 
 class UnknownRecord(DecodeError):
-    """A record of a type, version or frame that no declaration covers: newer than this reader, or foreign.
+    """A record of an undeclared type, version or frame: newer than this reader, or foreign.
 
-    api_key: the metadata record's id or the control record's type; None when the frame is unknown too.
-    version, frame_version: None when not read or, for control records, when there is no such thing.
+    api_key: the metadata record's id or the control record's type; None if the frame is unknown, too.
+    version, frame_version: None if not read, or not present in control records.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class UnknownRecord(DecodeError):
 
 
 class EncodeError(ValueError):
-    """A value that the message cannot hold. field: path of the offending field; reason: in words."""
+    """A value that the message cannot hold. field: path of the offending field; reason: as text."""
 
     def __init__(self, reason: str, field: str = "") -> None:
         super().__init__(reason, field)
@@ -72,5 +71,5 @@ class EncodeError(ValueError):
         return f"{self.field}: {self.reason}" if self.field else self.reason
 
     def within(self, field: str) -> EncodeError:
-        """The same error, seen from the field that holds this one."""
+        """The same error, with the path of the enclosing field."""
         return EncodeError(self.reason, f"{field}.{self.field}" if self.field else field)

@@ -1,4 +1,4 @@
-"""A file's bytes without reading them all into memory."""
+"""Memory-mapped files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 def mapped(path: Path | str) -> Generator[bytes | mmap.mmap]:
     """The bytes of a file, mapped read-only; b"" for an empty one. OSError when it cannot be opened.
 
-    What is cut out of it with a slice is a copy and outlives it.
+    A slice of it is a copy, and remains valid afterwards.
     """
     with Path(path).open("rb") as file:
         try:

@@ -1,9 +1,9 @@
 """Readers of messages, compiled once per (message, version) from the declarations.
 
 A reader takes the whole buffer and a position and returns (value, position after); it raises DecodeError and
-nothing else, whatever the bytes. Encoding: Kafka's protocol guide and KIP-482 (flexible versions).
-Stricter than Kafka where bytes would be lost: text must be UTF-8, a tagged field must fill its declared size,
-tags must ascend.
+nothing else, whatever the bytes. Encoding: Kafka's protocol guide and KIP-482 (flexible versions). Stricter
+than Kafka where bytes would get lost: text must be UTF-8, a tagged field must fill its declared size, tags
+must ascend.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> R
 def _read_tagged(
     buf: bytes, position: int, tagged: dict[int | None, tuple[str, Reader]], value: dict[str, Any]
 ) -> int:
-    """Reads a section of tagged fields into the struct's value; the position after it."""
+    """Reads a section of tagged fields into the struct's value; returns the position after it."""
     count, position = read_unsigned_varint(buf, position)
     unknown: list[tuple[int, bytes]] = []
     last_tag = -1
@@ -153,7 +153,7 @@ def _read_uuid(buf: bytes, position: int) -> tuple[str, int]:
 
 
 def _read_length(buf: bytes, position: int, what: str, nullable: bool) -> tuple[int, int]:
-    """A length, written as length + 1 so that 0 says null: -1 for null, where it is allowed."""
+    """A length, written as length + 1 with 0 for null; returns -1 for null, where it is allowed."""
     encoded, after = read_unsigned_varint(buf, position)
     if encoded == 0 and not nullable:
         raise DecodeError(position, f"{what} is null")
@@ -200,7 +200,7 @@ def _array_reader(field: Field, version: int, nullable: bool) -> Reader:
         count, start = _read_length(buf, position, "array", nullable)
         if count < 0:
             return None, start
-        # Every element takes a byte at least: a bigger count is damage, not a reason to loop.
+        # Every element takes at least one byte: a larger count is damage, not a reason to loop.
         if count > len(buf) - start:
             raise DecodeError(position, f"array of {count} elements, {len(buf) - start} bytes remain")
         elements: list[Any] = []

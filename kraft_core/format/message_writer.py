@@ -1,7 +1,7 @@
 """Writers of messages, compiled once per (message, version) from the declarations: message_reader's inverse.
 
 A writer appends a value to a bytearray. Values that the message cannot hold raise EncodeError.
-Tagged fields at their default are left out, as Kafka leaves them out.
+Tagged fields at their default are omitted, as in Kafka.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _write_named(out: bytearray, field: Field, write_field: Writer, value: Any) 
 def _write_tagged(
     out: bytearray, held: Mapping[str, Any], version: int, tagged: list[tuple[Field, Writer]]
 ) -> None:
-    """The section of tagged fields: known ones that differ from their default and unknown ones, by tag."""
+    """The section of tagged fields: known ones that differ from their default, and unknown ones, by tag."""
     section: dict[int, bytes] = {}
     for field, write_field in tagged:
         default = field.default_value(version)
@@ -138,9 +138,9 @@ def _fixed_writer(type_: FieldType) -> Writer:
 
 
 def _write_bool(out: bytearray, value: Any) -> None:
-    # struct would take any object's truth for a bool.
+    # struct would accept the truth value of any object.
     if not isinstance(value, bool):
-        raise EncodeError(f"{value!r} is no bool")
+        raise EncodeError(f"{value!r} is not a bool")
     out.append(value)
 
 
@@ -148,14 +148,14 @@ def _write_uuid(out: bytearray, value: Any) -> None:
     try:
         out += uuid_bytes(value)
     except (ValueError, TypeError):
-        raise EncodeError(f"{value!r} is no uuid") from None
+        raise EncodeError(f"{value!r} is not a uuid") from None
 
 
 def _write_string(out: bytearray, value: Any) -> None:
     try:
         encoded = value.encode()
     except (UnicodeEncodeError, AttributeError):
-        raise EncodeError(f"{value!r} is no text") from None
+        raise EncodeError(f"{value!r} is not text") from None
     if len(encoded) > MAX_STRING_BYTES:
         raise EncodeError(f"string of {len(encoded)} bytes, at most {MAX_STRING_BYTES} allowed")
     write_unsigned_varint(out, len(encoded) + 1)
@@ -164,7 +164,7 @@ def _write_string(out: bytearray, value: Any) -> None:
 
 def _write_bytes(out: bytearray, value: Any) -> None:
     if not isinstance(value, bytes):
-        raise EncodeError(f"{value!r} is no bytes")
+        raise EncodeError(f"{value!r} is not bytes")
     write_unsigned_varint(out, len(value) + 1)
     out += value
 

@@ -1,6 +1,6 @@
-"""Records understood: the batch's envelope, the type and the value, or why the value could not be read.
+"""Decoded records: the batch's envelope, the type and the value, or why the value could not be read.
 
-A record that cannot be read keeps its envelope and names a reason; the others of its batch are read.
+A record that cannot be read keeps its envelope and states a reason; the rest of its batch is read.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from kraft_core.messages.schema import Message
 UNKNOWN = "UNKNOWN"
 BATCH_REASONS = frozenset({"malformed_batch", "wrong_record_count", "unpack_failed", "unpacked_too_large"})
 _CONTROL_KEY_BYTES = 4
-# Kafka holds a record's api key and version in a short.
+# Kafka stores a record's api key and version in a short.
 _MAX_SHORT = 0x7FFF
 
 
 class Record(NamedTuple):
     """A record with its envelope.
 
-    offset: as the batch states it (a checkpoint has its own). timestamp: ms. position_in_batch: from 0.
+    offset: as stated in the batch (a checkpoint has its own). timestamp: ms. position_in_batch: from 0.
     type: as kafka-dump-log names it, UNKNOWN where the id is not known. api_key: a metadata record's id, a
     control record's type. message and value: what was read, both None where reason is set. size_bytes: of
     the value. position: of the value in the buffer; of the batch where the batch is compressed.
-    unread: the bytes that could not be read, the whole batch where its records cannot be told apart.
-    detail: the reason in words.
+    unread: the bytes that could not be read, the whole batch if its records cannot be separated.
+    detail: the reason as text.
     """
 
     offset: int
@@ -61,12 +61,12 @@ class Record(NamedTuple):
 
     @property
     def is_rest_of_batch(self) -> bool:
-        """Whether this is no record, but stands for those of its batch that cannot be told apart."""
+        """Whether this represents the records of its batch that cannot be separated."""
         return self.reason in BATCH_REASONS
 
     @property
     def damage(self) -> Damage | None:
-        """The unread bytes as damage of the file; in a compressed batch the position is the batch's."""
+        """The unread bytes as damage of the file; if the batch is compressed, the position is the batch's."""
         if self.reason is None:
             return None
         return Damage(self.position, len(self.unread), self.reason, self.digest)
@@ -75,7 +75,7 @@ class Record(NamedTuple):
 def read_log(
     buf: Buffer, start: int = 0, end: int | None = None, next_offset: int | None = None
 ) -> Iterator[Record | Damage]:
-    """Every record and every damage of a segment or checkpoint, in the order of position (see scan)."""
+    """Every record and damaged range of a segment or checkpoint, ordered by position (segment.scan)."""
     for item in scan(buf, start, end, next_offset):
         if isinstance(item, Damage):
             yield item
@@ -84,10 +84,10 @@ def read_log(
 
 
 def read_batch(buf: Buffer, header: BatchHeader) -> Iterator[Record]:
-    """The records of a batch whose CRC holds.
+    """The records of a batch whose CRC matches.
 
-    Where the records of the batch cannot be told apart any more, the last one stands for the rest: type
-    UNKNOWN, offset and index of the first record that is missing.
+    If the records of the batch cannot be separated from some point on, the last one represents the rest: type
+    UNKNOWN, offset and index of the first missing record.
     """
     index = 0
     try:
@@ -172,7 +172,7 @@ def _unfit(
 
 
 def _frame(value: bytes) -> tuple[Message | None, int | None, int | None]:
-    """Message, version and api key of a malformed value, where its frame can be read."""
+    """Message, version and api key of a malformed value, if its frame can be read."""
     try:
         _, at = read_unsigned_varint(value, 0)
         api_key, at = read_unsigned_varint(value, at)

@@ -1,7 +1,7 @@
-"""What must not leave the log: credentials, token ids, and the values of configurations that hold secrets.
+"""Redaction of credentials, delegation token ids, and the values of secret configs.
 
-A secret becomes null; the name, the time and the fact that it was set stay. The id of a delegation token, by
-which other records refer to it, becomes its digest.
+A secret becomes null; its name, the time and the fact that it was set remain. The id of a delegation token,
+which other records reference, becomes its digest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PASSWORD_CONFIGS = frozenset(
     }
 )
 
-# Those of another type whose name would give them away as a secret.
+# Configs of another type whose names match _SECRET_NAME.
 PLAIN_CONFIGS = frozenset(
     {
         "delegation.token.expiry.check.interval.ms",
@@ -60,12 +60,12 @@ PLAIN_CONFIGS = frozenset(
     }
 )
 
-# A configuration that Kafka does not know (a plugin's) is a secret if its name says so.
-_TELLING = re.compile(r"password|passwd|passphrase|secret|token|key|credential|jaas", re.IGNORECASE)
+# A config unknown to Kafka (a plugin's) is a secret if its name matches.
+_SECRET_NAME = re.compile(r"password|passwd|passphrase|secret|token|key|credential|jaas", re.IGNORECASE)
 
 
 def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The value with its secrets as null, and whether there were any; the given value is left as it was."""
+    """A copy of the value with its secrets as null, and whether there were any."""
     named = named_secret(message)
     if named is not None:
         name, held = named
@@ -80,7 +80,7 @@ def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], boo
 
 @cache
 def named_secret(message: Message) -> tuple[Field, Field] | None:
-    """The field whose text says (is_secret_config) whether another one is a secret, and that other one."""
+    """The field whose text decides (is_secret_config) whether another one is a secret, and that other one."""
     if message.api_key != _CONFIG_RECORD.api_key:
         return None
     fields = {field.name: field for field in message.fields}
@@ -108,7 +108,7 @@ def _without_secrets(fields: tuple[Field, ...], value: dict[str, Any]) -> dict[s
 
 
 def digest(secret: str) -> str:
-    """What stands for a random id that must not be shown: hex of its SHA-256, cut short."""
+    """A substitute for a random id that must not be shown: its SHA-256 in hex, truncated."""
     return hashlib.sha256(secret.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
@@ -116,12 +116,12 @@ def digest(secret: str) -> str:
 def is_secret_config(name: str) -> bool:
     """Whether the value of a configuration is a secret, by its name.
 
-    A name that Kafka knows counts as well at the end of a longer one, after a dot: listener.name.x.,
-    listener.name.x.mechanism. and plugins' prefixes come before it.
+    A name known to Kafka also matches at the end of a longer one, after a dot: listener.name.x.,
+    listener.name.x.mechanism. and plugins' prefixes precede it.
     """
     lowered = name.lower()
     parts = lowered.split(".")
     endings = {".".join(parts[start:]) for start in range(len(parts))}
     if endings & PASSWORD_CONFIGS:
         return True
-    return not endings & PLAIN_CONFIGS and _TELLING.search(lowered) is not None
+    return not endings & PLAIN_CONFIGS and _SECRET_NAME.search(lowered) is not None

@@ -1,7 +1,7 @@
-"""The batches of a segment or checkpoint file, with every byte that is none of theirs named.
+"""The batches of a segment or checkpoint file, and every byte range that is not part of one.
 
-After damage the scan goes on with the next batch whose checksum holds. Whether batches follow each
-other (offsets, epochs) is judged apart: neither is covered by a batch's CRC.
+After damage the scan continues with the next batch whose checksum matches. The order of batches (offsets,
+epochs) is checked separately, as no batch's CRC covers it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from kraft_core.format.batch import (
 )
 from kraft_core.format.varint import Buffer
 
-# Why bytes could not be read: no batch (up to bad_offset), a record of a good batch (up to malformed_key),
-# or the records of a good batch that cannot be told apart.
+# Why bytes could not be read: not a batch (up to bad_offset), a record of a good batch (up to malformed_key),
+# or records of a good batch that cannot be separated.
 Reason = Literal[
     "torn_tail",  # the file ends inside its last batch
     "zero_tail",  # nothing but zero bytes to the end of the file
     "garbage_tail",  # no batch to the end of the file
     "zero_bytes",  # nothing but zero bytes up to the next batch
     "bad_crc",
-    "bad_magic",  # a magic other than 2, or no batch at all
-    "bad_length",  # a length below a batch's least, or beyond the end of the file
+    "bad_magic",  # a magic other than 2, or not a batch at all
+    "bad_length",  # a length below a batch's minimum, or beyond the end of the file
     "bad_offset",  # a negative base offset, last offset delta or record count, or offsets beyond 64 bits
     "unknown_frame",
     "unknown_type",
@@ -51,7 +51,7 @@ Reason = Literal[
 OrderFaultKind = Literal["gap", "overlap", "duplicate", "epoch_regression"]
 
 # Kafka writes metadata batches of at most 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); a length
-# beyond a multiple of that is damage, and is not worth a checksum when the scan looks for a batch.
+# far beyond that is damage, for which the scan computes no checksum.
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 
 _MAGIC_BYTE = re.compile(re.escape(bytes([MAGIC])))
@@ -62,7 +62,7 @@ _SCAN_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that could not be read. position: from the start of the buffer; sha256: hex digest of them."""
+    """Bytes that could not be read. position: from the start of the buffer; sha256: their hex digest."""
 
     position: int
     size_bytes: int
@@ -77,11 +77,11 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class OrderFault:
-    """A batch that does not follow those before it.
+    """A batch that is out of order.
 
-    kind: gap (offsets are missing before it), overlap (its offsets came before), duplicate (the same batch
-    again), epoch_regression (an epoch below one before it). expected: the offset, or for an
-    epoch_regression the epoch, that it should at least have; found: what it has.
+    kind: gap (offsets are missing before it), overlap (its offsets occurred before), duplicate (the same
+    batch again), epoch_regression (an epoch below an earlier one). expected: the minimum offset, or for an
+    epoch_regression the minimum epoch; found: the batch's own.
     """
 
     position: int
@@ -93,11 +93,11 @@ class OrderFault:
 def scan(
     buf: Buffer, start: int = 0, end: int | None = None, next_offset: int | None = None
 ) -> Iterator[BatchHeader | Damage]:
-    """Every batch with a matching CRC and every damage between start (inclusive) and end (exclusive).
+    """Every batch with a matching CRC and every damaged range between start (inclusive) and end (exclusive).
 
-    In the order of position and without a gap: each item begins where the one before it ended.
-    next_offset: the offset the first batch should have where that is known (a segment's name); it tells
-    a torn batch from garbage, nothing more.
+    Ordered by position and without a gap: each item begins where the previous one ends. next_offset: the
+    offset the first batch should have, if known (a segment's name); it only serves to distinguish a torn
+    batch from garbage.
     """
     stop = len(buf) if end is None else min(end, len(buf))
     position = start
@@ -115,10 +115,10 @@ def scan(
 
 
 class OrderCheck:
-    """Judges whether the batches of one file follow each other, one item after the other.
+    """Checks the order of one file's batches, item by item.
 
-    next_offset: the offset the first batch should have, where known. A gap right after damage is none: the
-    damage stands for the missing batches.
+    next_offset: the offset the first batch should have, if known. A gap right after damage is not reported:
+    the damage accounts for the missing batches.
     """
 
     def __init__(self, next_offset: int | None = None) -> None:
@@ -128,7 +128,7 @@ class OrderCheck:
         self._after_damage = False
 
     def faults(self, item: BatchHeader | Damage) -> list[OrderFault]:
-        """What is wrong with the place of this item, which comes after those given before."""
+        """The order faults of the next item."""
         if isinstance(item, Damage):
             self._after_damage = True
             return []
@@ -153,14 +153,14 @@ class OrderCheck:
 def order_faults(
     items: Iterable[BatchHeader | Damage], next_offset: int | None = None
 ) -> Iterator[OrderFault]:
-    """Where the batches of one file do not follow each other; see OrderCheck."""
+    """The order faults of a file's items; see OrderCheck."""
     check = OrderCheck(next_offset)
     for item in items:
         yield from check.faults(item)
 
 
 def _damage_at(buf: Buffer, position: int, size_bytes: int, reason: Reason) -> Damage:
-    """A stretch of the buffer that could not be read."""
+    """A range of the buffer that could not be read."""
     digest = hashlib.sha256()
     for at in range(position, position + size_bytes, _SCAN_BYTES):
         digest.update(buf[at : min(at + _SCAN_BYTES, position + size_bytes)])
@@ -204,9 +204,9 @@ def _next_good(buf: Buffer, position: int, stop: int) -> int | None:
 
 
 def _successor(buf: Buffer, position: int, stop: int) -> int | None:
-    """Where a bad batch's own length leads, if the batch there follows it by offset too.
+    """The end of a bad batch by its own length, if a good batch is there that follows it by offset, too.
 
-    Then nothing else lies between, and bytes inside the bad batch that look like one are its own.
+    Then the length is right, and bytes inside the bad batch that look like a batch are its own.
     """
     if stop - position < HEADER_BYTES:
         return None
@@ -229,7 +229,7 @@ def _judge(buf: Buffer, position: int, until: int, stop: int, next_offset: int |
     rest = until - position
     at_end = until == stop
     follows = _may_follow(buf, position, until, next_offset)
-    # The first bytes of a low base offset are zero too; a length of zero is none.
+    # The first bytes of a low base offset are zero, too; a length of zero is invalid.
     if _all_zero(buf, position, until) and not (at_end and follows and rest < PREFIX_BYTES):
         return rest, "zero_tail" if at_end else "zero_bytes"
     if rest < HEADER_BYTES:
@@ -248,10 +248,10 @@ def _judge(buf: Buffer, position: int, until: int, stop: int, next_offset: int |
 
 
 def _may_follow(buf: Buffer, position: int, until: int, next_offset: int | None) -> bool:
-    """Whether the bytes here can be the base offset of a batch that comes after next_offset.
+    """Whether the bytes here can be the base offset of a batch at or after next_offset.
 
-    Within 2^31 of it: a gap is allowed for, random bytes are not. Fewer than 8 bytes are judged as far as
-    they go.
+    Within 2^31 of it, which allows for a gap but not for random bytes. Of fewer than 8 bytes, the prefix is
+    compared.
     """
     expected = 0 if next_offset is None else next_offset
     reach = 1 << 48 if next_offset is None else 1 << 31

@@ -1,6 +1,6 @@
 """The small files beside a metadata log: meta.properties, quorum-state, leader-epoch-checkpoint and others.
 
-Readers take a file's text and raise GarbledError, in words, for one that does not say what it should.
+Readers take a file's text and raise InvalidSideFileError for invalid content.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, cast
 from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes
 
 
-class GarbledError(ValueError):
-    """The file does not hold what its name promises; the message says what is wrong."""
+class InvalidSideFileError(ValueError):
+    """The content of a side file is invalid; the message states why."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """meta.properties (Kafka's MetaProperties); None = not in the file.
+    """meta.properties (Kafka's MetaProperties); None: not in the file.
 
     node_id: version 0 calls it broker.id. directory_id: a uuid's text (KIP-858), absent before Kafka 3.7.
     """
@@ -33,10 +33,10 @@ class MetaProperties:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """quorum-state (Kafka's QuorumStateData): what the replica last knew of the election.
+    """quorum-state (Kafka's QuorumStateData): the replica's durable election state.
 
-    leader_id, voted_id: -1 = none. voted_directory_id: data_version 1 only. applied_offset and current_voters
-    (ids): data_version 0 only, None where the file says null.
+    leader_id, voted_id: -1: none. voted_directory_id: data_version 1 only. applied_offset and current_voters
+    (ids): data_version 0 only, None where the file has null.
     """
 
     data_version: int
@@ -52,14 +52,14 @@ def read_meta_properties(text: str) -> MetaProperties:
     entries = read_properties(text)
     version = _integer(entries.get("version"), "version")
     if version not in (0, 1):
-        raise GarbledError(f"version {version}")
+        raise InvalidSideFileError(f"version {version}")
     node_key = "broker.id" if version == 0 else "node.id"
     node_id = _integer(entries[node_key], node_key) if node_key in entries else None
     if node_id is not None and node_id < 0:
-        raise GarbledError(f"{node_key} {node_id}")
+        raise InvalidSideFileError(f"{node_key} {node_id}")
     directory_id = entries.get("directory.id")
     if directory_id is not None and not _is_uuid(directory_id):
-        raise GarbledError(f"directory.id {directory_id!r} is no uuid")
+        raise InvalidSideFileError(f"directory.id {directory_id!r} is not a uuid")
     return MetaProperties(version, entries.get("cluster.id") or None, node_id, directory_id)
 
 
@@ -67,11 +67,11 @@ def read_quorum_state(text: str) -> QuorumState:
     state = _json_object(text)
     data_version = _member(state, "data_version", int)
     if data_version not in (0, 1):
-        raise GarbledError(f"data_version {data_version}")
+        raise InvalidSideFileError(f"data_version {data_version}")
     voters = state.get("currentVoters") if data_version == 0 else None
     voted_directory_id = _member(state, "votedDirectoryId", str) if data_version == 1 else None
     if voted_directory_id is not None and not _is_uuid(voted_directory_id):
-        raise GarbledError(f"votedDirectoryId {voted_directory_id!r} is no uuid")
+        raise InvalidSideFileError(f"votedDirectoryId {voted_directory_id!r} is not a uuid")
     return QuorumState(
         data_version=data_version,
         leader_id=_member(state, "leaderId", int),
@@ -84,14 +84,14 @@ def read_quorum_state(text: str) -> QuorumState:
 
 
 def read_leader_epoch_checkpoint(text: str) -> tuple[tuple[int, int], ...]:
-    """(leader epoch, start offset) of each epoch, as they stand (Kafka's LeaderEpochCheckpointFile)."""
+    """(leader epoch, start offset) of each epoch, in file order (Kafka's LeaderEpochCheckpointFile)."""
     lines = text.split("\n")
     version, count = (_integer(line, "header") for line in (*lines, "", "")[:2])
     if version != 0:
-        raise GarbledError(f"version {version}")
+        raise InvalidSideFileError(f"version {version}")
     entries = [line.split() for line in lines[2:] if line.strip()]
     if len(entries) != count or any(len(entry) != 2 for entry in entries):
-        raise GarbledError(f"{len(entries)} entries where {count} are stated")
+        raise InvalidSideFileError(f"{len(entries)} entries, {count} stated")
     return tuple((_integer(epoch, "epoch"), _integer(offset, "offset")) for epoch, offset in entries)
 
 
@@ -101,19 +101,19 @@ def read_partition_metadata(text: str) -> str:
     version = _integer(entries.get("version"), "version")
     topic_id = entries.get("topic_id", "")
     if version != 0 or not _is_uuid(topic_id):
-        raise GarbledError(f"version {version}, topic_id {topic_id!r}")
+        raise InvalidSideFileError(f"version {version}, topic_id {topic_id!r}")
     return topic_id
 
 
 def read_capture_json(text: str) -> int:
-    """When the directory was copied, ms since the epoch; a time without a zone is UTC."""
+    """When the directory was captured, ms since the epoch; a time without a zone is UTC."""
     captured_at = _member(_json_object(text), "captured_at", str)
     try:
         moment = datetime.fromisoformat(captured_at)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return round(moment.timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise GarbledError(f"captured_at {captured_at!r} is no ISO time") from None
+        raise InvalidSideFileError(f"captured_at {captured_at!r} is not an ISO 8601 time") from None
 
 
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
@@ -122,7 +122,7 @@ _ENTRY = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """The entries of a file as java.util.Properties writes it; lines that hold none are passed over."""
+    """The entries of a file in java.util.Properties format; other lines are skipped."""
     entries: dict[str, str] = {}
     for line in re.sub(r"\\\r?\n\s*", "", text).splitlines():
         stripped = line.strip()
@@ -140,7 +140,7 @@ def _unescape(text: str) -> str:
 
 def _integer(text: str | None, what: str) -> int:
     if text is None or re.fullmatch(r"-?\d{1,19}", text.strip(), re.ASCII) is None:
-        raise GarbledError(f"{what} {'is missing' if text is None else repr(text)}")
+        raise InvalidSideFileError(f"{what} {'is missing' if text is None else repr(text)}")
     return int(text)
 
 
@@ -148,25 +148,25 @@ def _json_object(text: str) -> dict[str, Any]:
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise GarbledError(f"no JSON: {error}") from None
+        raise InvalidSideFileError(f"not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise GarbledError("no JSON object")
+        raise InvalidSideFileError("not a JSON object")
     return cast(dict[str, Any], value)
 
 
 def _member(value: dict[str, Any], name: str, kind: type) -> Any:
     held = value.get(name)
     if type(held) is not kind:
-        raise GarbledError(f"{name} {'is missing' if held is None else repr(held)}")
+        raise InvalidSideFileError(f"{name} {'is missing' if held is None else repr(held)}")
     return held
 
 
 def _voter_ids(voters: Any) -> tuple[int, ...]:
     if not isinstance(voters, list):
-        raise GarbledError("currentVoters is no list")
+        raise InvalidSideFileError("currentVoters is not a list")
     entries = cast(list[Any], voters)
     if not all(isinstance(voter, dict) for voter in entries):
-        raise GarbledError("currentVoters holds no objects")
+        raise InvalidSideFileError("currentVoters does not hold objects")
     return tuple(_member(voter, "voterId", int) for voter in entries)
 
 

@@ -1,7 +1,7 @@
-"""Checkpoint files: their names, and whether one is a whole snapshot.
+"""Checkpoint files: their names, and whether one is a complete snapshot.
 
 Source: Kafka's Snapshots (names) and RecordsSnapshotWriter (a header first, a footer last). The batches of a
-checkpoint count offsets of their own, from 0; the name says which offsets of the log the snapshot stands for.
+checkpoint have their own offsets, from 0; its name states which offsets of the log the snapshot covers.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kraft_core.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
 
-# End offset and epoch have fixed widths; what Kafka puts after them in an unfinished one is random.
+# End offset and epoch have fixed widths; the suffix of an unfinished checkpoint is random.
 _NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^/]*)?\.checkpoint(\.part|\.deleted)?", re.ASCII)
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_EPOCH = (1 << 31) - 1
 
 
 class SnapshotId(NamedTuple):
-    """end_offset: the first log offset that the snapshot does not hold. suffix: "", ".part" or ".deleted"."""
+    """end_offset: the first log offset not covered. suffix: "", ".part" or ".deleted"."""
 
     end_offset: int
     leader_epoch: int
@@ -34,11 +34,11 @@ class SnapshotId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContent:
-    """What a checkpoint file holds beside its metadata records.
+    """A checkpoint file without its metadata records.
 
-    header: the SnapshotHeader if it is the file's first record; footer: the SnapshotFooter if it is the
-    last. control_records: every control record, these two included. incomplete: in words what is missing,
-    "" for a snapshot that is whole.
+    header: the SnapshotHeader if it is the file's first record; footer: the SnapshotFooter if it is the last.
+    control_records: every control record, including these two. incomplete: what is missing, as text; "" for a
+    complete snapshot.
     """
 
     header: Record | None
@@ -50,19 +50,19 @@ class CheckpointContent:
 
     @property
     def complete(self) -> bool:
-        """Header first, footer last, between them every byte read and no batch missing."""
+        """Header first, footer last, every byte between them readable and no batch missing."""
         return not self.incomplete
 
     @property
     def last_contained_log_timestamp(self) -> int | None:
-        """Of the header, ms; the time of the newest batch that the snapshot stands for."""
+        """From the header, ms: the time of the newest batch that the snapshot covers."""
         if self.header is None or self.header.value is None:
             return None
         return self.header.value["lastContainedLogTimestamp"]
 
 
 def parse_name(name: str) -> SnapshotId | None:
-    """The id in a checkpoint's file name; None for bootstrap.checkpoint and every other name."""
+    """The id in a checkpoint's file name; None for bootstrap.checkpoint and any other name."""
     match = _NAME.fullmatch(name)
     if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > _MAX_EPOCH:
         return None
@@ -70,7 +70,7 @@ def parse_name(name: str) -> SnapshotId | None:
 
 
 def read_snapshot(buf: Buffer) -> CheckpointContent:
-    """The frame of a checkpoint: every batch is checked, but only control batches are decoded.
+    """Check every batch of a checkpoint, but decode only its control batches.
 
     For all records see record.read_log.
     """
@@ -105,8 +105,8 @@ def _missing(
     control: tuple[Record, ...],
 ) -> str:
     missing = [
-        *(["no header first"] if header is None else []),
-        *(["no footer last"] if footer is None else []),
+        *(["no header at the start"] if header is None else []),
+        *(["no footer at the end"] if footer is None else []),
         *(f"{item.reason} at {item.position}" for item in damage),
         *(f"{item.kind} at {item.position}" for item in faults),
         *(f"{item.reason} at {item.position}" for item in control if item.reason),

@@ -1,9 +1,9 @@
-"""Variable-length integers, seven bits a byte, lowest first (Kafka's ByteUtils).
+"""Variable-length integers, seven bits per byte, lowest first (Kafka's ByteUtils).
 
 Unsigned ones have 32 bits. Signed ones are zig-zag encoded: 0, -1, 1, -2 become 0, 1, 2, 3.
 Readers take any bytes-like buffer with a position and return (value, position after); they raise
-DecodeError where the buffer ends early or the value needs more bits than the type has. Longer
-forms than needed (0x80 0x00 for 0) are read, as Kafka reads them; writers write the shortest.
+DecodeError where the buffer ends early or the value needs more bits than the type has. Forms
+longer than necessary (0x80 0x00 for 0) are accepted, as in Kafka; writers write the shortest.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ def _read_long_form(buf: Buffer, position: int, bits: int) -> tuple[int, int]:
 def write_unsigned_varint(out: bytearray, value: int) -> None:
     """Appends an unsigned integer of at most 32 bits; ValueError when it does not fit."""
     if value < 0 or value >> 32:
-        raise ValueError(f"{value} is no unsigned integer of 32 bits")
+        raise ValueError(f"{value} is not an unsigned 32-bit integer")
     _append(out, value)
 
 
 def write_varint(out: bytearray, value: int) -> None:
     """Appends a signed integer of at most 32 bits; ValueError when it does not fit."""
     if not -(1 << 31) <= value < 1 << 31:
-        raise ValueError(f"{value} is no integer of 32 bits")
+        raise ValueError(f"{value} is not a 32-bit integer")
     _append(out, (value << 1) ^ (value >> 31))
 
 
 def write_varlong(out: bytearray, value: int) -> None:
     """Appends a signed integer of at most 64 bits; ValueError when it does not fit."""
     if not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"{value} is no integer of 64 bits")
+        raise ValueError(f"{value} is not a 64-bit integer")
     _append(out, (value << 1) ^ (value >> 63))
 
 

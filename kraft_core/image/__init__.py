@@ -1,1 +1,1 @@
-"""Metadata records in, the cluster's metadata out, by Kafka's own replay rules (KIP-631)."""
+"""The cluster's metadata, replayed from metadata records by Kafka's own rules (KIP-631)."""

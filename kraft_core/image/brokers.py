@@ -22,7 +22,7 @@ _IN_CONTROLLED_SHUTDOWN = {0: None, 1: True}
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """log_dirs: uuids sorted by their text. cordoned_log_dirs: None before release 4.3."""
+    """log_dirs: uuids sorted as text. cordoned_log_dirs: None before release 4.3."""
 
     broker_id: int
     broker_epoch: int
@@ -38,7 +38,7 @@ class Broker:
 
 
 def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """REGISTER_BROKER_RECORD: replaces whatever was registered under that id, fencing and all."""
+    """REGISTER_BROKER_RECORD: replaces the registration of that id, including its fencing."""
     cordoned = value.get("cordonedLogDirs")
     yield _put(
         Broker(
@@ -58,7 +58,7 @@ def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def unregister(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """UNREGISTER_BROKER_RECORD: the registration goes; configs of the broker stay."""
+    """UNREGISTER_BROKER_RECORD: removes the registration, but not the broker's configs."""
     yield Change(BROKERS, (value["brokerId"],), None)
 
 
@@ -73,7 +73,7 @@ def unfence(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """BROKER_REGISTRATION_CHANGE_RECORD: nothing happens where it changes nothing."""
+    """BROKER_REGISTRATION_CHANGE_RECORD: no change if every field is at its default."""
     before = _current(tables, value["brokerId"], value["brokerEpoch"])
     fenced = _flag(_FENCED, "fenced", value.get("fenced", 0))
     in_shutdown = _flag(_IN_CONTROLLED_SHUTDOWN, "inControlledShutdown", value.get("inControlledShutdown", 0))
@@ -82,7 +82,7 @@ def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
         before,
         fenced=before.fenced if fenced is None else fenced,
         in_controlled_shutdown=before.in_controlled_shutdown if in_shutdown is None else in_shutdown,
-        # No directory at all means no change; no cordoned one means that all were released.
+        # Null directories: unchanged. Empty cordoned directories: none is cordoned any more.
         log_dirs=tuple(sorted(value.get("logDirs") or ())) or before.log_dirs,
         cordoned_log_dirs=before.cordoned_log_dirs if cordoned is None else tuple(cordoned),
     )

@@ -1,17 +1,17 @@
-"""What one metadata record does to the image: a list of changes, or a refusal."""
+"""The effect of one metadata record on the image: a list of changes, or a refusal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 Key = tuple[Any, ...]
-"""What names one thing of a kind; at least one element, none of them a list."""
+"""Identifies a thing of a kind; at least one element, none of them a list."""
 
 
 class MetadataRecord(Protocol):
     """A decoded record of the log or of a checkpoint.
 
-    offset: its place in the log; timestamp: ms since the epoch; type: as kafka-dump-log names it
+    timestamp: ms since the epoch; type: as kafka-dump-log names it
     ("TOPIC_RECORD", "LeaderChange"); value: its fields by Kafka's JSON names, None where unreadable.
     """
 
@@ -29,7 +29,7 @@ class MetadataRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The thing `key` of `kind` becomes `value`; None takes it away."""
+    """The thing `key` of `kind` becomes `value`; None: it is removed."""
 
     kind: str
     key: Key
@@ -37,7 +37,7 @@ class Change:
 
 
 class RecordRefusedError(ValueError):
-    """A record that Kafka's own replay rejects with an exception: it changes nothing."""
+    """A record that Kafka's replay rejects with an exception; it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Changes in words, secrets left out: "partition 0 of orders: leader 1 -> 2, isr [1, 2] -> [2]"."""
+"""Changes as text without secrets: "partition 0 of orders: leader 1 -> 2, isr [1, 2] -> [2]"."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from kraft_core.image.delegation_tokens import token_digest
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.names import SCRAM_MECHANISMS, word
 
-SAME = "written again, the same"
-UNSEEN = "changed in what is not shown"
-"""A new secret with nothing else new."""
+SAME = "rewritten without a change"
+UNSEEN = "changed in a hidden value"
+"""Only a secret changed."""
 
 
 def thing(kind: str, value: Any) -> str:
-    """What a thing is called: "partition 0 of orders"."""
+    """The name of a thing: "partition 0 of orders"."""
     return _CALLED[kind](value)
 
 
 def what_changed(kind: str, before: Any | None, after: Any | None) -> str:
-    """A thing's way from one value to another, None for its absence; without the thing's own name."""
+    """The change from one value to another (None: absent), without the thing's name."""
     if after is None:
         return "removed"
     new = BY_NAME[kind].row(after)
     if before is None:
-        told = [f"{column} {_text(value)}" for column, value in new.items() if not _is_blank(value)]
-        return "added: " + ", ".join(told)
+        columns = [f"{column} {_text(value)}" for column, value in new.items() if not _is_blank(value)]
+        return "added: " + ", ".join(columns)
     old = BY_NAME[kind].row(before)
     if before == after:
         return SAME
@@ -59,7 +59,7 @@ def _text(value: Any) -> str:
 
 
 def _struct(value: dict[str, Any]) -> str:
-    """An end point, a supported feature or a part of a quota's entity."""
+    """An endpoint, a supported feature or a part of a quota's entity."""
     if "host" in value:
         return f"{value['name']} {value['host']}:{value['port']} {value['security_protocol']}"
     if "entity_type" in value:

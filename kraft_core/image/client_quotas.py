@@ -8,7 +8,7 @@ from kraft_core.image.change import Change
 from kraft_core.image.tables import CLIENT_QUOTAS, Tables
 
 Entity = tuple[tuple[str, str | None], ...]
-"""(type, name) by type: "client-id", "ip", "user"; a name of None is the default of all of that type."""
+"""(type, name) sorted by type: "client-id", "ip", "user"; name None: the default entity of that type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ def set_or_remove(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def entity(parts: Sequence[Mapping[str, Any]]) -> Entity:
-    """Sorted by type: Kafka keeps the parts in a map, so their order in a record means nothing."""
+    """Sorted by type: Kafka keeps the parts in a map, so their order in a record is arbitrary."""
     return tuple(sorted({part["entityType"]: part["entityName"] for part in parts}.items()))
 
 

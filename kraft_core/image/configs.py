@@ -14,7 +14,7 @@ TOPIC_RESOURCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """resource_name "": the default of all resources of that type."""
+    """resource_name "": the default for all resources of that type."""
 
     resource_type: int
     resource_name: str
@@ -29,7 +29,7 @@ def set_or_delete(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def without_topic(tables: Tables, topic_name: str) -> Iterator[Change]:
-    """The configs of a removed topic go with it."""
+    """Remove the configs of a removed topic."""
     for name in tables.group(CONFIGS, TOPIC_RESOURCE, topic_name):
         yield Change(CONFIGS, (TOPIC_RESOURCE, topic_name, name), None)
 

@@ -1,4 +1,4 @@
-"""Controllers as they registered themselves (ClusterDelta, ControllerRegistration)."""
+"""Controller registrations (ClusterDelta, ControllerRegistration)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Controller:
 
 
 def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """REGISTER_CONTROLLER_RECORD: replaces whatever was registered under that id."""
+    """REGISTER_CONTROLLER_RECORD: replaces the registration of that id."""
     controller = Controller(
         controller_id=value["controllerId"],
         incarnation_id=value["incarnationId"],

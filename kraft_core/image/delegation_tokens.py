@@ -10,7 +10,7 @@ from kraft_core.image.tables import DELEGATION_TOKENS, Tables
 
 
 class TokenDigest(str):
-    """In place of a token id where only its digest is known."""
+    """Replaces a token id of which only the digest is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def remove(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def token_digest(token_id: str) -> str:
-    """What stands for a token, whose id is half of its secret."""
+    """A substitute for a token id, which is half of the credential."""
     if isinstance(token_id, TokenDigest):
         return token_id
     return digest(token_id)

@@ -1,4 +1,4 @@
-"""What differs between two images."""
+"""The differences between two images."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from kraft_core.image.tables import KINDS
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing: its value in the first image and in the second; None where it is not there."""
+    """A thing's value in the first image and in the second; None: absent."""
 
     kind: str
     key: Key
@@ -20,9 +20,9 @@ class Difference:
 
 
 def differences(before: Image, after: Image) -> Iterator[Difference]:
-    """Everything that is not equal, kind by kind in KINDS' order, sorted by key within a kind.
+    """All things that differ, by kind in KINDS' order, then by key.
 
-    Offsets, epochs and times of the images themselves are no difference.
+    Offsets, epochs and times of the images are not compared.
     """
     for kind in KINDS:
         old, new = dict(before.tables.items(kind)), dict(after.tables.items(kind))
@@ -32,5 +32,5 @@ def differences(before: Image, after: Image) -> Iterator[Difference]:
 
 
 def _ordered(key: Key) -> tuple[Any, ...]:
-    # A quota's entity holds names that may be None, which no other key does; its text sorts as well.
+    # Names in a quota's entity may be None, which does not compare; its text does.
     return tuple(element if isinstance(element, (int, str)) else repr(element) for element in key)

@@ -1,4 +1,4 @@
-"""What brokers and controllers both register: their listeners and the features they support."""
+"""The part that broker and controller registrations share: listeners and supported features."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class SupportedFeature:
 
 
 def end_points(given: Sequence[Mapping[str, Any]]) -> tuple[EndPoint, ...]:
-    """Sorted by name: Kafka keeps them in a map, so their order in a record means nothing."""
+    """Sorted by name: Kafka keeps them in a map, so their order in a record is arbitrary."""
     by_name = {
         point["name"]: EndPoint(point["name"], point["host"], point["port"], point["securityProtocol"])
         for point in given
@@ -32,7 +32,7 @@ def end_points(given: Sequence[Mapping[str, Any]]) -> tuple[EndPoint, ...]:
 
 
 def supported_features(given: Sequence[Mapping[str, Any]]) -> tuple[SupportedFeature, ...]:
-    """Sorted by name, as the end points are."""
+    """Sorted by name, like the endpoints."""
     by_name = {
         feature["name"]: SupportedFeature(
             feature["name"], feature["minSupportedVersion"], feature["maxSupportedVersion"]

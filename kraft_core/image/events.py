@@ -1,4 +1,4 @@
-"""What happened to the things under a path of the tree, in the order of the log."""
+"""The changes of the things under a path of the tree, in log order."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kraft_core.image.image import Image
 from kraft_core.image.replica import CapturedReplica
 
 CHECKPOINT = "checkpoint"
-"""Stands for a record type where only a checkpoint tells that something changed at or before its end."""
+"""In place of a record type: only a checkpoint shows a change, at or before its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change of what a path shows: the thing's values before and after, None for its absence.
+    """A change of the thing at a path: its values before and after, None: absent.
 
     offset, leader_epoch, timestamp (ms): of the record that made it visible, or of the checkpoint's end;
     record_type: of the record that made it, or CHECKPOINT.
@@ -35,7 +35,7 @@ class Event:
 
 
 def events(replica: CapturedReplica, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
-    """Up to an offset (inclusive), of the things that show under one of the patterns."""
+    """Up to an offset (inclusive), of the things whose path matches one of the patterns."""
     image = Image()
     for step in replica.steps():
         if step.offset > last_offset:
@@ -64,7 +64,7 @@ def _of_record(image: Image, record: Record) -> _Changes:
 
 
 def path_under(patterns: Sequence[tree.Path], kind: str, value: Any) -> tree.Path | None:
-    """The path by which a thing shows under one of the patterns; by name rather than by id."""
+    """A thing's path that matches one of the patterns; by name rather than by id."""
     for path in reversed(tree.paths(kind, value)):
         if any(tree.touches(pattern, path) for pattern in patterns):
             return path

@@ -8,7 +8,7 @@ from kraft_core.image.change import Change
 from kraft_core.image.tables import FEATURES, Tables
 
 METADATA_VERSION = "metadata.version"
-# Only the control record KRaftVersion decides it, yet some logs hold a feature record of that name.
+# Decided by the control record KRaftVersion only, though some logs have a feature record of that name.
 _KRAFT_VERSION = "kraft.version"
 
 
@@ -19,9 +19,9 @@ class Feature:
 
 
 def set_level(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """FEATURE_LEVEL_RECORD; level 0 withdraws a feature, but metadata.version, which always has a level.
+    """FEATURE_LEVEL_RECORD; level 0 removes a feature, except metadata.version, which always has a level.
 
-    Up to release 3.2 the record named a range of levels; its upper end was the one in force.
+    Up to release 3.2 the record held a range of levels, of which the upper end was in force.
     """
     name = value["name"]
     level = value["featureLevel"] if "featureLevel" in value else value["maxFeatureLevel"]

@@ -1,4 +1,4 @@
-"""Patterns for one part of a path: * ? {a,b}, and a backslash before a character that means itself."""
+"""Patterns for one part of a path: * ? {a,b}; a backslash quotes the next character."""
 
 import re
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ _SPECIAL = frozenset("*?{")
 
 
 def compile_glob(pattern: str) -> re.Pattern[str] | None:
-    """A pattern that must match a whole name; None where the text names itself (GlobComponent).
+    """A pattern that matches a whole name; None if the text is a literal name (Kafka's GlobComponent).
 
-    It names itself without any of * ? { in it, and where a group is nested or not closed.
+    A text is literal without * ? {, and if a group is nested or not closed.
     """
     if _SPECIAL.isdisjoint(pattern):
         return None

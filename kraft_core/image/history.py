@@ -9,7 +9,7 @@ from typing import Any
 
 from kraft_core.image.change import Change, Key, MetadataRecord
 from kraft_core.image.differences import differences
-from kraft_core.image.image import Image, Made
+from kraft_core.image.image import AppliedChange, Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.tables import KINDS
 
@@ -82,7 +82,7 @@ class History:
                 self._begin(self._of_snapshot(change, snapshot))
         self.image = snapshot.copy()
 
-    def _of_record(self, made: Made, visible_from: int) -> Version:
+    def _of_record(self, made: AppliedChange, visible_from: int) -> Version:
         return Version(
             kind=made.change.kind,
             key=made.change.key,

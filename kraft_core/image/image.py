@@ -1,4 +1,4 @@
-"""The cluster's metadata at one offset, made by replaying records (MetadataDelta, MetadataBatchLoader)."""
+"""The cluster's metadata at one offset, by replaying records (MetadataDelta, MetadataBatchLoader)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ _WITHOUT_EFFECT = frozenset({"NO_OP_RECORD", *(message.type_name for message in 
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A change that became visible: what stood there before, and the record that made it."""
+class AppliedChange:
+    """A change that became visible, the value before it, and its record."""
 
     change: Change
     before: Any | None
@@ -25,11 +25,11 @@ class Made:
 
 
 class Image:
-    """Owns its tables; `apply` moves it on by one record.
+    """Owns its tables; `apply` replays one record.
 
-    offset: that of the last record whose effect shows, -1 before any; leader_epoch and timestamp (ms) are
-    that record's. While a metadata transaction is open (KIP-868) they stay at the record before it, and its
-    records wait. A record that Kafka would reject changes nothing and is kept in `refusals`.
+    offset, leader_epoch, timestamp (ms): of the last record whose effect is visible; offset -1 before any.
+    While a metadata transaction is open (KIP-868) they are those of the record before it, and its records are
+    held back. A record that Kafka would reject changes nothing and is added to `refusals`.
     """
 
     def __init__(self) -> None:
@@ -44,9 +44,9 @@ class Image:
     def of_snapshot(
         cls, records: Iterable[MetadataRecord], end_offset: int, leader_epoch: int, timestamp: int
     ) -> "Image":
-        """The image that a checkpoint holds; end_offset is exclusive, timestamp its last contained one (ms).
+        """The image in a checkpoint; end_offset is exclusive, timestamp its last contained one (ms).
 
-        The records' own offsets number places in the file and mean nothing here.
+        The records' own offsets are positions in the file and are ignored.
         """
         image = cls()
         for record in records:
@@ -61,8 +61,8 @@ class Image:
     def in_transaction(self) -> bool:
         return self._transaction is not None
 
-    def apply(self, record: MetadataRecord) -> list[Made]:
-        """Replays the next record of the log and returns what became visible by it, one entry a thing."""
+    def apply(self, record: MetadataRecord) -> list[AppliedChange]:
+        """Replays the next record of the log; returns the changes that became visible, one per thing."""
         if record.type == _BEGIN:
             made = self._begin(record)
         elif record.type in (_END, _ABORT):
@@ -77,14 +77,14 @@ class Image:
             self.timestamp = record.timestamp
         return made
 
-    def _begin(self, record: MetadataRecord) -> list[Made]:
+    def _begin(self, record: MetadataRecord) -> list[AppliedChange]:
         if self._transaction is not None:
-            self._refuse(record, "a metadata transaction is open already")
+            self._refuse(record, "a metadata transaction is already open")
         else:
             self._transaction = []
         return []
 
-    def _finish(self, record: MetadataRecord) -> list[Made]:
+    def _finish(self, record: MetadataRecord) -> list[AppliedChange]:
         if self._transaction is None:
             self._refuse(record, "no metadata transaction is open")
             return []
@@ -93,7 +93,7 @@ class Image:
             return []
         return _net(made for held in waiting for made in self._replay(held))
 
-    def _replay(self, record: MetadataRecord) -> list[Made]:
+    def _replay(self, record: MetadataRecord) -> list[AppliedChange]:
         if record.type in _WITHOUT_EFFECT:
             return []
         rule = RULES.get(record.type)
@@ -101,7 +101,7 @@ class Image:
             self._refuse(record, f"no rule to replay {record.type}" if rule is None else "unreadable value")
             return []
         try:
-            # All changes are known before the first is made: a refused record changes nothing.
+            # All changes are computed before the first is applied: a refused record changes nothing.
             changes = list(rule(self.tables, record.value))
         except RecordRefusedError as refused:
             self._refuse(record, str(refused))
@@ -111,22 +111,22 @@ class Image:
     def _changes(self, change: Change) -> bool:
         return change.value is not None or self.tables.get(change.kind, change.key) is not None
 
-    def _make(self, change: Change, record: MetadataRecord) -> Made:
+    def _make(self, change: Change, record: MetadataRecord) -> AppliedChange:
         before = self.tables.get(change.kind, change.key)
         self.tables.put(change)
-        return Made(change, before, record)
+        return AppliedChange(change, before, record)
 
     def _refuse(self, record: MetadataRecord, reason: str) -> None:
         self.refusals.append(RefusedRecord(record.offset, record.type, reason))
 
     def to_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The records that make this image: type, and fields of its newest version (ImageWriter)."""
+        """The records that produce this image: type, and fields at the newest version (ImageWriter)."""
         for kind in KINDS:
             for _, value in self.tables.items(kind):
                 yield BY_NAME[kind].to_record(value)
 
     def copy(self) -> "Image":
-        """A second image at the same offset, moved on by itself; an open transaction stays open in both."""
+        """An independent image at the same offset; an open transaction is open in both."""
         twin = Image()
         twin.tables = self.tables.copy()
         twin.offset, twin.leader_epoch, twin.timestamp = self.offset, self.leader_epoch, self.timestamp
@@ -135,16 +135,16 @@ class Image:
         return twin
 
 
-def _net(steps: Iterable[Made]) -> list[Made]:
-    """What a transaction did to each thing, as if at once; what it made and took away leaves no trace."""
+def _net(steps: Iterable[AppliedChange]) -> list[AppliedChange]:
+    """A transaction's net effect on each thing; a thing that it created and removed is omitted."""
     first: dict[tuple[str, Key], Any] = {}
-    last: dict[tuple[str, Key], Made] = {}
+    last: dict[tuple[str, Key], AppliedChange] = {}
     for made in steps:
         thing = (made.change.kind, made.change.key)
         first.setdefault(thing, made.before)
         last[thing] = made
     return [
-        Made(made.change, first[thing], made.record)
+        AppliedChange(made.change, first[thing], made.record)
         for thing, made in last.items()
         if made.change.value is not None or first[thing] is not None
     ]

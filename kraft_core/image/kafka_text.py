@@ -1,4 +1,4 @@
-"""Values in the words of kafka-metadata-shell 4.3.1, which are those of Kafka's classes, secrets left out."""
+"""Values as kafka-metadata-shell 4.3.1 prints them (toString of Kafka's classes), without secrets."""
 
 from base64 import urlsafe_b64decode
 from collections.abc import Iterable
@@ -79,7 +79,7 @@ def acl(value: Acl) -> str:
 
 
 def scram_user(value: ScramUser) -> str:
-    """ScramCredentialDataNode; the number of iterations is no secret."""
+    """ScramCredentialDataNode; the number of iterations is not a secret."""
     return (
         f"ScramCredentialData(salt={REDACTED}, storedKey={REDACTED}, serverKey={REDACTED}"
         f", iterations={value.iterations})"
@@ -87,7 +87,7 @@ def scram_user(value: ScramUser) -> str:
 
 
 def delegation_token(value: DelegationToken) -> str:
-    """DelegationTokenDataNode, its brackets as Kafka sets them."""
+    """DelegationTokenDataNode, with Kafka's unbalanced brackets."""
     return (
         f"DelegationTokenDatatokenId={REDACTED}(owner={value.owner}(tokenRequester={value.requester}"
         f"(renewers={' '.join(value.renewers)}, issueTimestamp={value.issue_timestamp}"
@@ -100,7 +100,7 @@ def config(value: Config) -> str:
 
 
 def config_resource(resource_type: int, resource_name: str) -> str:
-    """ConfigurationsImageNode: the type alone names the default of all resources of that type."""
+    """ConfigurationsImageNode: the type alone for the default of all resources of that type."""
     kind = word(CONFIG_RESOURCE_TYPES, resource_type)
     return f"{kind}:{resource_name}" if resource_name else kind
 

@@ -1,4 +1,4 @@
-"""Every kind of thing in the image, and what each type of record does to it."""
+"""Every kind of thing in the image, and the replay rule of each record type."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from kraft_core.image.change import Change
 from kraft_core.image.tables import Tables
 
 Rule = Callable[[Tables, Mapping[str, Any]], Iterator[Change]]
-"""What a record of one type changes; raises RefusedError. Reads the tables, changes nothing."""
+"""The changes of a record of one type; raises RecordRefusedError. Reads the tables, changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """row: a value's columns, secrets left out. to_record: the record type and fields that make the value."""
+    """row: columns of a value, without secrets. to_record: record type and fields that produce the value."""
 
     name: str
     row: Callable[[Any], dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Kafka's words for the small numbers in metadata records.
+"""Kafka's names for the codes in metadata records.
 
 Sources: ConfigResource.Type, ResourceType, PatternType, AclOperation, AclPermissionType, SecurityProtocol,
 ScramMechanism, LeaderRecoveryState, ZkMigrationState and MetadataVersion of kafka-clients and
@@ -87,9 +87,9 @@ METADATA_VERSIONS = {
 }
 
 MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
-"""Zero uuid: the log directory of a replica that was placed before Kafka kept directory ids."""
+"""Zero uuid: the log directory of a replica that was assigned before Kafka had directory ids."""
 
 
 def word(words: Mapping[int, str], number: int) -> str:
-    """Kafka's word for a number, or UNKNOWN(n) for one that no release knew."""
+    """Kafka's name of a code, or UNKNOWN(n) for one that no release defines."""
     return words.get(number) or f"UNKNOWN({number})"

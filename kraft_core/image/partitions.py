@@ -1,4 +1,4 @@
-"""Partitions: leader, ISR, replicas, ELR and directories, by whole and by partial records.
+"""Partitions: leader, ISR, replicas, ELR and directories, by full and partial records.
 
 The rules are those of Kafka's PartitionRegistration (its constructor and merge) and TopicDelta.
 """
@@ -17,7 +17,7 @@ NO_RECOVERY_STATE_CHANGE = -1
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """leader -1: none. directories: one uuid a replica, in the order of replicas."""
+    """leader -1: none. directories: a uuid per replica, in the order of replicas."""
 
     topic_id: str
     topic_name: str
@@ -36,7 +36,7 @@ class Partition:
 
 
 def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """PARTITION_RECORD: the whole registration; it replaces an earlier one."""
+    """PARTITION_RECORD: a full registration, which replaces an earlier one."""
     topic = tables.get(TOPICS, (value["topicId"],))
     if topic is None:
         raise RecordRefusedError(f"partition {value['partitionId']} of unknown topic {value['topicId']}")
@@ -61,7 +61,7 @@ def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """PARTITION_CHANGE_RECORD: what it names changes, the rest stays; the partition epoch always rises."""
+    """PARTITION_CHANGE_RECORD: changes the fields that it has; always increments the partition epoch."""
     key = (value["topicId"], value["partitionId"])
     partition: Partition | None = tables.get(PARTITIONS, key)
     if partition is None:
@@ -70,7 +70,7 @@ def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def clear_elr(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """CLEAR_ELR_RECORD: of one topic, or of all for an empty name; one without ELR stays as it is."""
+    """CLEAR_ELR_RECORD: of one topic, or of all topics for an empty name; only partitions with ELR change."""
     name = value["topicName"]
     if name and name not in tables.topic_ids:
         raise RecordRefusedError(f"ELR of unknown topic {name}")
@@ -114,7 +114,7 @@ def _merge(before: Partition, value: Mapping[str, Any]) -> Partition:
         leader_recovery_state=(
             before.leader_recovery_state if state == NO_RECOVERY_STATE_CHANGE else _recovery_state(state)
         ),
-        # Any leader named bumps the epoch, also the one that leads already.
+        # Any leader in the record bumps the leader epoch, also the current one.
         leader_epoch=before.leader_epoch + elected,
         partition_epoch=before.partition_epoch + 1,
     )

@@ -1,4 +1,4 @@
-"""The next producer id that no broker was given yet (ProducerIdsDelta)."""
+"""The next unassigned producer id (ProducerIdsDelta)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _THE_ONE = ("nextProducerId",)
 
 @dataclass(frozen=True, slots=True)
 class ProducerIds:
-    """broker_id and broker_epoch: who asked for the last block. A snapshot forgets them and holds -1."""
+    """broker_id, broker_epoch: of the broker that received the last block; -1 in a snapshot."""
 
     next_producer_id: int
     broker_id: int = field(compare=False)

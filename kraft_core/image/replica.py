@@ -1,4 +1,4 @@
-"""One replica's log and checkpoints, asked what the metadata was at an offset or at a time."""
+"""The metadata at an offset or a time, from one replica's log and checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kraft_core.image.image import Image
 
 
 class OutOfReachError(ValueError):
-    """The replica does not hold what was asked for; the message says what it holds."""
+    """The offset or time is not in the replica; the message states what is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class _Batch:
 
 
 class CapturedReplica:
-    """What a controller directory, or a single file of one, tells about the cluster's metadata.
+    """The cluster's metadata by a controller directory or a single file of one.
 
-    notes: in words, what could not be read or is not there; the rest is told all the same.
+    notes: what is unreadable or missing, as text; the rest is used all the same.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class CapturedReplica:
         replica = cls()
         replica._batches = list(replica._index(directory.segments))
         whole = [checkpoint for checkpoint in directory.checkpoints if replica._is_whole(checkpoint)]
-        # The 0-0 checkpoint is what a directory was formatted with: the log repeats what counts of it.
+        # The 0-0 checkpoint is from formatting: the log repeats the relevant part of it.
         replica._checkpoints = [checkpoint for checkpoint in whole if _end(checkpoint) > 0]
         replica._formatted_with = [checkpoint for checkpoint in whole if _end(checkpoint) == 0]
         replica.notes += [f"{fault.file}: {fault.reason}" for fault in directory.faults]
@@ -55,9 +55,9 @@ class CapturedReplica:
 
     @classmethod
     def of_file(cls, path: Path) -> CapturedReplica:
-        """A segment if it is named as one, else a checkpoint; one without an offset in its name ends at 0.
+        """A segment by its name, else a checkpoint; one without an offset in its name ends at 0.
 
-        A checkpoint that is named is read as far as it goes. Raises OSError.
+        An incomplete checkpoint is read as far as possible. Raises OSError.
         """
         replica = cls()
         size = path.stat().st_size
@@ -72,24 +72,24 @@ class CapturedReplica:
 
     @property
     def is_empty(self) -> bool:
-        """Whether neither a batch nor a whole checkpoint was found."""
+        """Whether there is neither a batch nor a complete checkpoint."""
         return not self._batches and not self._checkpoints
 
     @property
     def last_offset(self) -> int:
-        """The newest offset that it knows of, -1 for none."""
+        """The newest known offset, -1: none."""
         of_log = self._batches[-1].header.last_offset if self._batches else -1
         return max([of_log, *(_end(checkpoint) - 1 for checkpoint in self._checkpoints)])
 
     def image_at(self, offset: int | None = None) -> Image:
         """The metadata after the record at an offset (inclusive; None: the newest).
 
-        Replayed from the newest checkpoint at or below it, as Kafka would, so it holds what that one says.
-        Raises OutOfReachError for an offset beyond the log or below everything that is held.
+        Replayed from the newest checkpoint at or below it, as in Kafka, so it agrees with that checkpoint.
+        Raises OutOfReachError for an offset beyond the log or below the oldest known state.
         """
         wanted = self.last_offset if offset is None else offset
         if wanted > self.last_offset:
-            raise OutOfReachError(f"offset {wanted} is not written yet: the last one is {self.last_offset}")
+            raise OutOfReachError(f"offset {wanted} is beyond the log, which ends with {self.last_offset}")
         image = self._start(wanted)
         reached = image.offset
         for record in self._records(image.offset + 1):
@@ -98,26 +98,27 @@ class CapturedReplica:
             image.apply(record)
             reached = record.offset
         if reached < wanted:
-            raise OutOfReachError(f"offset {wanted} is not held: the one held before it is {reached}")
+            raise OutOfReachError(f"offset {wanted} is missing; the last one before it is {reached}")
         return image
 
     def offset_at(self, time: int) -> int:
-        """The last offset written by a time (ms, inclusive) by the leaders' clocks, which may go back.
+        """The last offset appended at or before a time (ms).
 
-        A time counts from the running maximum of the batches' timestamps. Raises OutOfReachError.
+        By the running maximum of the batches' timestamps, as leaders' clocks may go back. Raises
+        OutOfReachError.
         """
         count = bisect_right(self._batches, time, key=lambda batch: batch.effective_at)
         known = [_end(c) - 1 for c in self._checkpoints if self._image(c).timestamp <= time]
         if count:
             known.append(self._batches[count - 1].header.last_offset)
         if not known and not self._begins_at_zero:
-            raise OutOfReachError("that time is before everything that is held here")
+            raise OutOfReachError("that time is before the oldest known state")
         return max(known, default=-1)
 
     def steps(self) -> Iterator[Image | Record]:
-        """The whole way from the oldest known state on: an image to begin with, then records.
+        """The whole history from the oldest known state: an image, then records.
 
-        Another image follows where offsets are missing in between and a checkpoint lies beyond the gap.
+        After a gap in the offsets, the image of a checkpoint beyond the gap follows.
         """
         image = self._oldest()
         yield image
@@ -134,7 +135,7 @@ class CapturedReplica:
             yield self._image(last)
 
     def control_records(self) -> Iterator[Record]:
-        """Those of the log, in its order."""
+        """The log's control records, in order."""
         for record in self._records(0, control_only=True):
             if record.value is not None:
                 yield record
@@ -148,7 +149,7 @@ class CapturedReplica:
                         yield checkpoint.id, record
 
     def append_before(self, offset: int) -> int | None:
-        """The timestamp (ms) of the batch that lies just below an offset, None where it is not held."""
+        """The timestamp (ms) of the batch just below an offset; None if it is not in the log."""
         count = bisect_right(self._batches, offset - 1, key=lambda batch: batch.header.base_offset)
         return self._batches[count - 1].header.max_timestamp if count else None
 
@@ -163,19 +164,19 @@ class CapturedReplica:
         oldest = self._oldest()
         if oldest.offset > wanted:
             raise OutOfReachError(
-                f"offset {wanted} is gone: the oldest state held is that after offset {oldest.offset}"
+                f"offset {wanted} is gone; the oldest known state is that after offset {oldest.offset}"
             )
         return oldest
 
     def _oldest(self) -> Image:
-        """The empty image before offset 0, else the oldest checkpoint from which the log goes on."""
+        """The empty image before offset 0, else the oldest checkpoint that the log continues."""
         if self._begins_at_zero and self._batches:
             return Image()
         base_offset = self._batches[0].header.base_offset if self._batches else 0
         for checkpoint in self._checkpoints:
             if self._goes_on_from(checkpoint):
                 return self._image(checkpoint).copy()
-        self._note(f"no checkpoint holds what was before offset {base_offset}")
+        self._note(f"no checkpoint covers the log before offset {base_offset}")
         image = Image()
         image.offset = base_offset - 1
         return image
@@ -189,7 +190,7 @@ class CapturedReplica:
         return within[-1] if within else None
 
     def _image(self, checkpoint: CheckpointFile) -> Image:
-        """Its image, read once; callers that move it on copy it."""
+        """A checkpoint's image, read once; callers copy it before they apply records."""
         snapshot_id = checkpoint.id or SnapshotId(0, 0, "")
         if snapshot_id not in self._images:
             with mapped(checkpoint.path) as buf:
@@ -208,11 +209,11 @@ class CapturedReplica:
         with mapped(checkpoint.path) as buf:
             incomplete = read_snapshot(buf).incomplete
         if incomplete:
-            self._note(f"{checkpoint.path.name} is no whole checkpoint: {incomplete}")
+            self._note(f"{checkpoint.path.name} is not a complete checkpoint: {incomplete}")
         return not incomplete
 
     def _index(self, segments: Iterable[SegmentFile]) -> Iterator[_Batch]:
-        """Every batch that goes on from the one before; overlaps are left out, gaps and damage are noted."""
+        """Every batch that continues the previous one; overlaps are skipped, gaps and damage are noted."""
         expected, effective_at = None, -1
         for segment in segments:
             with mapped(segment.path) as buf:
@@ -222,7 +223,7 @@ class CapturedReplica:
                         self._note(f"{where} cannot be read: {item.reason}")
                         continue
                     if expected is not None and item.base_offset < expected:
-                        self._note(f"{segment.path.name}: offset {item.base_offset} again, left out")
+                        self._note(f"{segment.path.name}: offset {item.base_offset} repeated, skipped")
                         continue
                     if expected is not None and item.base_offset > expected:
                         self._note(f"offsets {expected} to {item.base_offset - 1} are missing")

@@ -1,4 +1,4 @@
-"""SCRAM credentials: one for a user and mechanism (ScramDelta)."""
+"""SCRAM credentials, one per user and mechanism (ScramDelta)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class ScramUser:
 
 
 def set_credential(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """USER_SCRAM_CREDENTIAL_RECORD. Up to release 3.4 one held several credentials, without these keys."""
+    """USER_SCRAM_CREDENTIAL_RECORD. Up to release 3.4 it held several, without these keys."""
     for credential in value.get("credentialInfos", [value]):
         user = ScramUser(
             mechanism=credential["mechanism"],

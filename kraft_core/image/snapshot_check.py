@@ -1,4 +1,4 @@
-"""Whether a checkpoint holds what the log below it comes to, and what Kafka may leave out of one."""
+"""Compares a checkpoint with the replay of the log below it; explains what Kafka omits by design."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kraft_core.image.tables import CONFIGS, SCRAM_USERS, ZK_MIGRATION
 class Deviation:
     """A difference of a checkpoint (after) from the replay (before).
 
-    lawful: Kafka leaves it out by design. explanation: why it may be so, "" where no cause is known.
+    by_design: Kafka omits it by design. explanation: the likely cause, "" if unknown.
     """
 
     difference: Difference
-    lawful: bool
+    by_design: bool
     explanation: str
 
 
-# The configs that 4.3.1 knows: LogConfig, ClientMetricsConfigs, GroupConfig. Later releases know these too.
-# Those of a broker are kept, known or not.
+# The configs known to 4.3.1 and later releases: LogConfig, ClientMetricsConfigs, GroupConfig. Broker configs
+# are kept, known or not.
 _TOPIC, _CLIENT_METRICS, _GROUP = 2, 16, 32
 _KNOWN_CONFIGS: dict[int, frozenset[str]] = {
     _TOPIC: frozenset(
@@ -90,10 +90,10 @@ _KNOWN_CONFIGS: dict[int, frozenset[str]] = {
 
 
 def deviations(replayed: Image, checkpoint: Image) -> Iterator[Deviation]:
-    """Every difference of a checkpoint from the replay of the log up to its end offset."""
+    """The differences between a checkpoint and the replay of the log up to its end offset."""
     for difference in differences(replayed, checkpoint):
-        lawful, explanation = _judge(difference)
-        yield Deviation(difference, lawful, explanation)
+        by_design, explanation = _judge(difference)
+        yield Deviation(difference, by_design, explanation)
 
 
 def _judge(difference: Difference) -> tuple[bool, str]:

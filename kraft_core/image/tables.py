@@ -1,4 +1,4 @@
-"""The state behind an image: every thing of every kind, by key."""
+"""The state of an image: every thing of every kind, by key."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -38,10 +38,10 @@ _EMPTY: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Tables:
-    """Things by kind and key; those whose keys share all but the last element lie in one group.
+    """Things by kind and key; those whose keys share all but the last element form a group.
 
-    A group is what is asked for together: the partitions of a topic, the configs of a resource, the quotas of
-    an entity, the users of a SCRAM mechanism. Values are immutable, so a copy shares them.
+    Groups are the partitions of a topic, the configs of a resource, the quotas of an entity, the users of a
+    SCRAM mechanism. Values are immutable, so a copy shares them.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Topics: created, and removed with all that hangs on them (TopicsDelta, ConfigurationsDelta)."""
+"""Topics: created, and removed with their partitions and configs (TopicsDelta, ConfigurationsDelta)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ class Topic:
 
 
 def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """TOPIC_RECORD. One for an id that exists starts that topic anew, without partitions."""
+    """TOPIC_RECORD. An existing id is replaced by a topic without partitions."""
     topic = Topic(value["topicId"], value["name"])
     yield from _without_partitions(tables, topic.topic_id)
     yield Change(TOPICS, (topic.topic_id,), topic)
 
 
 def remove(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """REMOVE_TOPIC_RECORD: the topic, its partitions and its configs go; ACLs on its name stay."""
+    """REMOVE_TOPIC_RECORD: removes the topic, its partitions and its configs, but not ACLs on its name."""
     topic_id = value["topicId"]
     topic: Topic | None = tables.get(TOPICS, (topic_id,))
     if topic is None:

@@ -1,6 +1,6 @@
-"""The image as a tree of names, as kafka-metadata-shell lays it out: /image/topics/byName/orders/0 and so on.
+"""The image as a tree of names, as in kafka-metadata-shell: /image/topics/byName/orders/0 and so on.
 
-Nodes are made when they are asked for, so a million partitions cost nothing until one looks at them.
+Nodes are created on demand, so a million partitions cost nothing until they are read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,12 +16,12 @@ from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.names import SCRAM_MECHANISMS, ZK_MIGRATION_STATES, word
 
 Path = tuple[str, ...]
-"""Names from the root on; the root itself is ()."""
+"""Names from the root; the root itself is ()."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """text: as the shell prints it. data: the same for JSON. Neither holds a secret."""
+    """text: as the shell prints it. data: the same for JSON. Neither contains secrets."""
 
     text: str
     data: Any
@@ -29,7 +29,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """names: of the children, in any order. child: the node of a name, None if there is none."""
+    """names: of the children, in any order. child: the node of a name, or None."""
 
     names: Callable[[], Iterable[str]]
     child: Callable[[str], "Node | None"]
@@ -46,7 +46,7 @@ Node = Leaf | Directory
 
 
 def root(image: Image) -> Directory:
-    """The tree over an image; it shows what the image is when a node is asked for."""
+    """The tree over an image; a node shows the image as of when it is read."""
     things = image.tables
     parts: Mapping[str, Callable[[], Node]] = {
         "acls": lambda: _fixed({"byId": lambda: _things(things.group(tables.ACLS), tables.ACLS)}),
@@ -69,17 +69,17 @@ def root(image: Image) -> Directory:
 
 
 def leaf(kind: str, value: Any) -> Leaf:
-    """What the tree shows for one thing."""
+    """The tree's leaf for a thing."""
     return Leaf(_TEXTS[kind](value), BY_NAME[kind].row(value))
 
 
 def paths(kind: str, value: Any) -> tuple[Path, ...]:
-    """Where the tree shows a thing: topics and partitions by id and by name."""
+    """The paths of a thing: topics and partitions have one by id and one by name."""
     return tuple(("image", *path) for path in _PLACES[kind](value))
 
 
 def find(node: Node, pattern: Path, above: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """The nodes whose paths match a pattern, part by part, in the order of their names (GlobVisitor)."""
+    """The nodes whose paths match a pattern, part by part, ordered by name (GlobVisitor)."""
     if not pattern:
         yield above, node
         return
@@ -97,7 +97,7 @@ def find(node: Node, pattern: Path, above: Path = ()) -> Iterator[tuple[Path, No
 
 
 def touches(pattern: Path, path: Path) -> bool:
-    """Whether what happens at a path shows under a pattern, or at one of the matching nodes' parents."""
+    """Whether a path lies at or below a pattern's match, or above one."""
     for part, name in zip(pattern, path, strict=False):
         expression = compile_glob(part)
         if not (part == name if expression is None else expression.fullmatch(name)):
@@ -106,7 +106,7 @@ def touches(pattern: Path, path: Path) -> bool:
 
 
 def to_json(node: Node) -> Any:
-    """A node and all below it: directories become objects, leaves their data."""
+    """A node and its descendants: directories become objects, leaves their data."""
     if isinstance(node, Leaf):
         return node.data
     return {name: to_json(child) for name, child in node.children()}
@@ -120,7 +120,7 @@ def _fixed(children: Mapping[str, Callable[[], Node]]) -> Directory:
 
 
 def _things(group: Mapping[Any, Any], kind: str) -> Directory:
-    """A directory of things by the last part of their key."""
+    """A directory of things by the last element of their key."""
     return _by_text(group, str, lambda value: leaf(kind, value))
 
 
@@ -133,7 +133,7 @@ def _by_text(given: Mapping[Any, Any], text: Callable[[Any], str], node: Callabl
 
 
 def _candidates(given: Mapping[Any, Any], name: str) -> Iterable[Any]:
-    """Keys that may have that text: most keys are their own text, or the number it spells."""
+    """Keys that may have that text: most keys are the text itself, or its number."""
     if name in given:
         return (name,)
     if name.isascii() and name.removeprefix("-").isdigit() and int(name) in given:

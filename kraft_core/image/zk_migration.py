@@ -1,4 +1,4 @@
-"""How far the move from ZooKeeper went (FeaturesDelta up to release 3.9; ignored from 4.0 on)."""
+"""The state of the migration from ZooKeeper (FeaturesDelta up to release 3.9; ignored from 4.0 on)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class ZkMigration:
 
 
 def set_state(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
-    """ZK_MIGRATION_STATE_RECORD. NONE is what a log without any such record means, too."""
+    """ZK_MIGRATION_STATE_RECORD. A log without any such record is in state NONE, too."""
     migration = ZkMigration(value["zkMigrationState"])
     yield Change(ZK_MIGRATION, _THE_ONE, None if migration.state == _NONE else migration)
 

@@ -2,7 +2,8 @@
 
 Source: kafka-clients' common/message (LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord,
 KRaftVersionRecord, VotersRecord, EndTxnMarker) and ControlRecordType. Each value begins with its version, an
-int16: Kafka puts it before an EndTxnMarker and makes it the first field of the others; here all declare it.
+int16: Kafka writes it before an EndTxnMarker and declares it as the first field of the others; here all
+declare it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Metadata records of old logs that Kafka no longer writes: retired types, and former layouts of today's.
+"""Metadata records that Kafka no longer writes: retired types, and legacy layouts of current types.
 
 Source: the definitions in kafka-metadata of the release a message names as its layout, the last to have it.
-Kafka 2.8 framed its records differently, so none of its layouts can be met here.
+Kafka 2.8 framed its records differently, so none of its layouts can occur here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every metadata record, by id (the definitions in kafka-metadata's common/metadata, up to Kafka 4.4.0).
 
-Fields stand in the order of Kafka's definitions. Record 13 never existed. Names changed without a change of
+Fields are in the order of Kafka's definitions. Record 13 never existed. Names changed without a change of
 the bytes: nextProducerId was producerIdsEnd before 3.2, lastKnownElr was lastKnownELR in 3.7.
 """
 
@@ -44,7 +44,7 @@ def _features() -> Field:
 
 
 def _unchanged_list(name: str, tag: int, versions: Versions = ALL) -> Field:
-    """A tagged list of replicas whose absence says that it did not change, or that nothing is known."""
+    """A tagged list of replicas; absent means unchanged, or unknown."""
     return Field(name, "int32", array=True, versions=versions, tag=tag, nullable=versions, default=None)
 
 

@@ -1,6 +1,6 @@
-"""The form in which Kafka's messages are declared: a Message of Fields with Versions.
+"""The form in which Kafka's messages are declared: a Message has Fields, which have Versions.
 
-Declarations state what Kafka's message definitions state (the JSON in its jars), for every codec alike.
+Declarations state what Kafka's message definitions (the JSON in its jars) state, for all codecs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FieldType = Literal[
     "struct",
 ]
 
-# The value of a field for which Kafka declares no default of its own.
+# The default of a field for which Kafka declares none.
 ZERO_VALUES: dict[FieldType, Any] = {
     "bool": False,
     "int8": 0,
@@ -89,8 +89,8 @@ class Field:
     tag: number of a tagged field; tagged: the versions in which it is one (all its versions by default).
     default: Kafka's; None = null, ZERO = the type's zero value (empty for strings, bytes and arrays).
     nullable: the versions in which null is allowed. A nullable struct is preceded by a byte, -1 or 1.
-    secret: whoever holds this value can act as its owner; never shown.
-    digested: a digest of the secret is shown in its place, since records refer to things by it.
+    secret: never shown, as this value authenticates its owner.
+    digested: shown as a digest, since other records reference it.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Field:
         return self.nullable is not None and version in self.nullable
 
     def default_value(self, version: int) -> Any:
-        """The value of the field where nothing else was given: a fresh list or dict, a scalar or None."""
+        """The default: a new list or dict, a scalar or None."""
         if self.default is not ZERO:
             return self.default
         if self.array:
@@ -134,7 +134,7 @@ def default_struct(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """A kind of record: what one of Kafka's message definitions says.
+    """One of Kafka's message definitions: a record type.
 
     name: Kafka's ("RegisterBrokerRecord"). api_key: the metadata record's id or None.
     versions: those known here, always with an upper end. fields: in the order of Kafka's definition, which
@@ -142,8 +142,8 @@ class Message:
     type_name: as kafka-dump-log names the type ("REGISTER_BROKER_RECORD", "LeaderChange").
     column: the name of the type's struct in a table ("register_broker").
     flexible: False for the old encoding, without a section of tagged fields; only for fixed-size fields here.
-    layout: None for what Kafka has today, otherwise the last release that had this type, or this layout of a
-    type under the same id and version ("3.2"). older: such former layouts, newest first.
+    layout: None for a current definition, otherwise the last release that had this type, or this layout of a
+    type under the same id and version ("3.2"). older: its legacy layouts, newest first.
     """
 
     name: str

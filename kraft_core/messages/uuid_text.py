@@ -13,7 +13,7 @@ _TEXT = re.compile("[A-Za-z0-9_-]{22}(==)?")
 _TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
-# The same few topics, partitions' directories and brokers recur through a log.
+# The same few topics, directories and brokers recur in a log.
 @lru_cache(maxsize=1 << 16)
 def uuid_text(sixteen: bytes) -> str:
     """The text of 16 bytes; ValueError for another length."""

@@ -108,8 +108,8 @@ def test_a_change_of_a_secret_is_told_without_it(say):
     [
         (["--from", "1", "--to", "2"], "'1' is not a path: give the directory"),
         (["--from", "nope", "--to", "2", NODE], "no such file or directory: nope"),
-        (["--from", "1", "--to", "99999", NODE], "offset 99999 is not written yet"),
-        (["--from", f"{NODE}@soon", "--to", "2", NODE], "'soon' is no moment"),
+        (["--from", "1", "--to", "99999", NODE], "offset 99999 is beyond the log"),
+        (["--from", f"{NODE}@soon", "--to", "2", NODE], "'soon' is not a moment"),
     ],
 )
 def test_failures_say_what_is_wrong(words, message):

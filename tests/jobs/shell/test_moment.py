@@ -40,7 +40,7 @@ def test_forms(text, moment):
     "text", ["", "yesterday", "-1", "1.5", "@", "@x", "25:00", "9:7", "2026-13-01", "١٢"]
 )
 def test_other_texts_are_no_moments(text):
-    with pytest.raises(NoMomentError, match="is no moment: give an offset"):
+    with pytest.raises(NoMomentError, match="is not a moment: give an offset"):
         parse_moment(text, NEWEST)
 
 

@@ -192,9 +192,9 @@ def test_mistakes_do_not_end_a_conversation(talk):
         "Unknown command specified: frobnicate. Type help to get a list of commands.",
         "usage: cat PATH...",
         "No closing quotation",
-        "at: 'noon' is no moment: give an offset, a time such as 2026-11-21T09:42:33Z or 09:42"
+        "at: 'noon' is not a moment: give an offset, a time such as 2026-11-21T09:42:33Z or 09:42"
         ", @ms since the epoch, or end",
-        "at: offset 99999 is not written yet: the last one is 3697",
+        "at: offset 99999 is beyond the log, which ends with 3697",
         "man: unknown command nope. Type help to get a list of commands.",
         "history: 'x' is no number of entries",
     ]
@@ -264,11 +264,11 @@ def test_completion():
         ([GOLDEN / "corrupt"], "no controller directory in ", ExitCode.NOTHING_READABLE),
         (
             [GOLDEN / "README.md"],
-            "nothing readable in .*: README.md is no whole checkpoint",
+            "nothing readable in .*: README.md is not a complete checkpoint",
             ExitCode.NOTHING_READABLE,
         ),
-        (["--at-offset", "9999", NODE], "offset 9999 is not written yet", ExitCode.USAGE),
-        (["--at-time", "tomorrow", NODE], "'tomorrow' is no moment", ExitCode.USAGE),
+        (["--at-offset", "9999", NODE], "offset 9999 is beyond the log", ExitCode.USAGE),
+        (["--at-time", "tomorrow", NODE], "'tomorrow' is not a moment", ExitCode.USAGE),
         (["--at-time", "2020-01-01", GOLDEN / "static-upgrade/node-4"], "before everything", ExitCode.USAGE),
         ([NODE, "frobnicate"], "Unknown command specified", ExitCode.USAGE),
         ([NODE, "history"], "only an interactive shell", ExitCode.USAGE),
@@ -285,7 +285,7 @@ def test_what_could_not_be_read_is_said_and_the_rest_shown(say, tmp_path):
     log.write_bytes((GOLDEN / "corrupt/crc-flip-middle/00000000000000000408.log").read_bytes())
     out, err, code = say(log, "ls", "/image")
     assert "cannot be read: bad_crc" in err
-    assert "no checkpoint holds what was before offset 408" in err
+    assert "no checkpoint covers the log before offset 408" in err
     assert out.startswith("acls\n")
     assert code == ExitCode.FINE
 

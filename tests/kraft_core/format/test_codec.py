@@ -297,13 +297,13 @@ def test_fields_left_out_hold_their_defaults():
         (0, 0, {"endPoints": [5]}, "endPoints: a struct is needed, not 5"),
         (0, 0, {"endPoints": None}, "endPoints: null is not allowed"),
         (0, 0, {"endPoints": 5}, "endPoints: a list is needed, not 5"),
-        (0, 0, {"incarnationId": "x"}, "incarnationId: 'x' is no uuid"),
-        (0, 0, {"incarnationId": 5}, "incarnationId: 5 is no uuid"),
-        (0, 0, {"fenced": 1}, "fenced: 1 is no bool"),
-        (0, 0, {"rack": 5}, "rack: 5 is no text"),
-        (0, 0, {"rack": "\ud800"}, "rack: '\\ud800' is no text"),
+        (0, 0, {"incarnationId": "x"}, "incarnationId: 'x' is not a uuid"),
+        (0, 0, {"incarnationId": 5}, "incarnationId: 5 is not a uuid"),
+        (0, 0, {"fenced": 1}, "fenced: 1 is not a bool"),
+        (0, 0, {"rack": 5}, "rack: 5 is not text"),
+        (0, 0, {"rack": "\ud800"}, "rack: '\\ud800' is not text"),
         (0, 0, {"logDirs": []}, "no such field in version 0: ['logDirs']"),
-        (11, 0, {"salt": "text"}, "salt: 'text' is no bytes"),
+        (11, 0, {"salt": "text"}, "salt: 'text' is not bytes"),
         (23, 0, {"unknownTaggedFields": [(0, b"")]}, "unknownTaggedFields: tag 0 is taken"),
     ],
 )
@@ -317,7 +317,7 @@ def test_versions_and_types_that_do_not_exist():
     for call in (read_message, write_message):
         with pytest.raises(ValueError, match="TopicRecord has no version 1"):
             call(by_api_key[2], 1, b"")
-    with pytest.raises(ValueError, match="is no metadata record"):
+    with pytest.raises(ValueError, match="is not a metadata record"):
         write_metadata_value(CONTROL_RECORDS[LEADER_CHANGE], 0, {})
     with pytest.raises(EncodeError, match="unknown control record 77"):
         write_control_value(77, {})

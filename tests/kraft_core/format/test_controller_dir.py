@@ -6,13 +6,13 @@ import pytest
 
 from kraft_core.format.controller_dir import (
     FileFault,
-    UnsearchedPath,
+    RefusedPath,
     find_controller_dirs,
     find_log_files,
     parse_segment_name,
 )
 from kraft_core.format.side_files import (
-    GarbledError,
+    InvalidSideFileError,
     MetaProperties,
     QuorumState,
     read_capture_json,
@@ -150,11 +150,11 @@ def test_files_that_are_not_the_log(tmp_path):
         "00000000000000000100-0000000001.checkpoint.deleted",
     )
     assert set(directory.faults) == {
-        FileFault(f"{LOG}/99999999999999999999.log", "not a name that Kafka gives"),
-        FileFault(f"{LOG}/12.log", "not a name that Kafka gives"),
-        FileFault(f"{LOG}/old.checkpoint", "not a name that Kafka gives"),
-        FileFault(f"{LOG}/00000000000000000005.log", "no regular file"),
-        FileFault(f"{LOG}/00000000000000000006.log", "no regular file"),
+        FileFault(f"{LOG}/99999999999999999999.log", "not a valid Kafka file name"),
+        FileFault(f"{LOG}/12.log", "not a valid Kafka file name"),
+        FileFault(f"{LOG}/old.checkpoint", "not a valid Kafka file name"),
+        FileFault(f"{LOG}/00000000000000000005.log", "not a regular file"),
+        FileFault(f"{LOG}/00000000000000000006.log", "not a regular file"),
         FileFault(f"{LOG}/00000000000000000007.log", "No such file or directory"),
     }
 
@@ -212,9 +212,9 @@ def test_what_cannot_be_searched(tmp_path):
     found = find_controller_dirs([tmp_path / "nowhere", file, tmp_path / "tree"])
     assert found.directories == ()
     assert found.refused == (
-        UnsearchedPath(tmp_path / "nowhere", "No such file or directory"),
-        UnsearchedPath(file, "no directory"),
-        UnsearchedPath(old, "a metadata log of Kafka 2.8, whose format no later Kafka reads"),
+        RefusedPath(tmp_path / "nowhere", "No such file or directory"),
+        RefusedPath(file, "not a directory"),
+        RefusedPath(old, "a metadata log of Kafka 2.8, whose format no later Kafka reads"),
     )
 
 
@@ -257,9 +257,9 @@ def test_meta_properties_of_both_versions():
     assert read_meta_properties(text) == MetaProperties(1, "rPoTXydvQsK3Nv6AA77Cqg", 2, None)
     assert read_meta_properties("version=1\ncluster.id=a") == MetaProperties(1, "a", None, None)
     for garbled in ("version=2", "node.id=1", "version=1\nnode.id=x", "version=1\nnode.id=-1"):
-        with pytest.raises(GarbledError):
+        with pytest.raises(InvalidSideFileError):
             read_meta_properties(garbled)
-    with pytest.raises(GarbledError, match=r"directory\.id"):
+    with pytest.raises(InvalidSideFileError, match=r"directory\.id"):
         read_meta_properties("version=1\nnode.id=1\ndirectory.id=short")
 
 
@@ -288,7 +288,7 @@ def test_quorum_state_of_both_versions():
         second.replace("CsPDY", "!"),
         "[" * 100_000,
     ):
-        with pytest.raises(GarbledError):
+        with pytest.raises(InvalidSideFileError):
             read_quorum_state(garbled)
 
 
@@ -296,13 +296,13 @@ def test_leader_epoch_checkpoint():
     assert read_leader_epoch_checkpoint("0\n0\n") == ()
     assert read_leader_epoch_checkpoint("0\n2\n1 0\n3 1005\n") == ((1, 0), (3, 1005))
     for garbled in ("", "0", "1\n0\n", "0\n2\n1 0\n", "0\n1\n1\n", "0\n1\n1 x\n"):
-        with pytest.raises(GarbledError):
+        with pytest.raises(InvalidSideFileError):
             read_leader_epoch_checkpoint(garbled)
 
 
 def test_partition_metadata():
     assert read_partition_metadata("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ") == "AAAAAAAAAAAAAAAAAAAAAQ"
-    with pytest.raises(GarbledError):
+    with pytest.raises(InvalidSideFileError):
         read_partition_metadata("version: 0")
 
 
@@ -311,5 +311,5 @@ def test_capture_json():
     assert read_capture_json('{"captured_at": "2026-11-21T10:44:09.058+01:00"}') == 1795254249058
     assert read_capture_json('{"captured_at": "2026-11-21T09:44:09"}') == 1795254249000
     for garbled in ('{"captured_at": 5}', '{"captured_at": "yesterday"}', "{}"):
-        with pytest.raises(GarbledError):
+        with pytest.raises(InvalidSideFileError):
             read_capture_json(garbled)

@@ -63,17 +63,17 @@ OUTCOMES = {
     "trailing-garbage-in-payload": Outcome(76, 100, ((8343, 6, "trailing_bytes"),)),
     "unknown-tagged-field": Outcome(76, 101),
     "null-value-record": Outcome(76, 100, ((8343, 0, "empty_value"),)),
-    "checkpoint-no-footer": Outcome(2, 77, incomplete="no footer last"),
+    "checkpoint-no-footer": Outcome(2, 77, incomplete="no footer at the end"),
     "checkpoint-torn": Outcome(
-        1, 3, ((269, 5971, "torn_tail"),), incomplete="no footer last, torn_tail at 269"
+        1, 3, ((269, 5971, "torn_tail"),), incomplete="no footer at the end, torn_tail at 269"
     ),
     "checkpoint-no-header": Outcome(
-        2, 75, order=((0, "gap"),), incomplete="no header first, gap at 0"
+        2, 75, order=((0, "gap"),), incomplete="no header at the start, gap at 0"
     ),
     "checkpoint-crc-flip": Outcome(2, 4, ((269, 6001, "bad_crc"),), incomplete="bad_crc at 269"),
-    "checkpoint-empty": Outcome(0, 0, incomplete="no header first, no footer last"),
+    "checkpoint-empty": Outcome(0, 0, incomplete="no header at the start, no footer at the end"),
     "checkpoint-part": Outcome(
-        1, 3, ((269, 5971, "torn_tail"),), incomplete="no footer last, torn_tail at 269"
+        1, 3, ((269, 5971, "torn_tail"),), incomplete="no footer at the end, torn_tail at 269"
     ),
 }  # fmt: skip
 

@@ -68,15 +68,15 @@ def test_what_a_snapshot_of_kraft_version_1_holds():
     [
         ([HEADER, RECORDS, FOOTER], ""),
         ([HEADER, control_batch(1, 1, SNAPSHOT_FOOTER, {"version": 0})], ""),
-        ([], "no header first, no footer last"),
-        ([HEADER], "no footer last"),
-        ([HEADER, RECORDS], "no footer last"),
-        ([HEADER, RECORDS, FOOTER, no_op_batch(6)], "no footer last"),
-        ([HEADER, RECORDS, FOOTER, b"\x00" * 20], "no footer last, zero_tail at "),
-        ([no_op_batch(0), HEADER], "no header first, no footer last, overlap at "),
+        ([], "no header at the start, no footer at the end"),
+        ([HEADER], "no footer at the end"),
+        ([HEADER, RECORDS], "no footer at the end"),
+        ([HEADER, RECORDS, FOOTER, no_op_batch(6)], "no footer at the end"),
+        ([HEADER, RECORDS, FOOTER, b"\x00" * 20], "no footer at the end, zero_tail at "),
+        ([no_op_batch(0), HEADER], "no header at the start, no footer at the end, overlap at "),
         ([HEADER, FOOTER], "gap at "),
-        ([HEADER, RECORDS, control_batch(5, 1, KRAFT_VERSION, {"kRaftVersion": 1})], "no footer last"),
-        ([HEADER, RECORDS, FOOTER[:-1]], "no footer last, torn_tail at "),
+        ([HEADER, RECORDS, control_batch(5, 1, KRAFT_VERSION, {"kRaftVersion": 1})], "no footer at the end"),
+        ([HEADER, RECORDS, FOOTER[:-1]], "no footer at the end, torn_tail at "),
     ],
 )  # fmt: skip
 def test_what_is_missing(batches, incomplete):

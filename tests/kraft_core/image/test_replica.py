@@ -97,7 +97,7 @@ def test_a_time_is_read_off_a_clock_that_never_goes_back(files, time, offset):
 
 def test_an_offset_beyond_the_log_is_out_of_reach(files):
     files.segment(LOG)
-    with pytest.raises(OutOfReachError, match="not written yet: the last one is 5"):
+    with pytest.raises(OutOfReachError, match="offset 6 is beyond the log, which ends with 5"):
         files.replica().image_at(6)
 
 
@@ -107,7 +107,7 @@ def test_a_log_without_its_beginning_starts_at_the_checkpoint(files):
     replica = files.replica()
     assert [level(replica.image_at(offset)) for offset in (2, 3, 5)] == [3, 4, 6]
     with pytest.raises(
-        OutOfReachError, match="offset 1 is gone: the oldest state held is that after offset 2"
+        OutOfReachError, match="offset 1 is gone; the oldest known state is that after offset 2"
     ):
         replica.image_at(1)
     assert replica.offset_at(300) == 3
@@ -129,7 +129,7 @@ def test_a_log_without_beginning_and_checkpoint_says_so(files):
     files.segment(LOG[4:])
     replica = files.replica()
     assert level(replica.image_at()) == 6
-    assert replica.notes == ["no checkpoint holds what was before offset 4"]
+    assert replica.notes == ["no checkpoint covers the log before offset 4"]
 
 
 def test_a_checkpoint_beyond_the_log_is_the_newest_state(files):
@@ -137,7 +137,7 @@ def test_a_checkpoint_beyond_the_log_is_the_newest_state(files):
     files.checkpoint(6, 500)
     replica = files.replica()
     assert (replica.last_offset, level(replica.image_at()), replica.offset_at(450)) == (5, 6, 1)
-    with pytest.raises(OutOfReachError, match="offset 3 is not held: the one held before it is 1"):
+    with pytest.raises(OutOfReachError, match="offset 3 is missing; the last one before it is 1"):
         replica.image_at(3)
     assert [step.offset for step in replica.steps()] == [-1, 0, 1, 5]
 
@@ -158,7 +158,7 @@ def test_an_unfinished_checkpoint_is_left_out_and_named(files):
     replica = files.replica()
     assert level(replica.image_at()) == 6
     (note,) = replica.notes
-    assert note.startswith(f"{path.name} is no whole checkpoint: no footer last")
+    assert note.startswith(f"{path.name} is not a complete checkpoint: no footer at the end")
 
 
 def test_a_gap_is_named_and_history_goes_on_from_the_checkpoint_beyond_it(files):
@@ -184,7 +184,7 @@ def test_segments_that_overlap_are_read_once(files):
     replica = files.replica()
     assert [step.offset for step in replica.steps() if isinstance(step, Record)] == [0, 1, 2, 3, 4, 5]
     assert len(replica.notes) == 2
-    assert "offset 2 again, left out" in replica.notes[0]
+    assert "offset 2 repeated, skipped" in replica.notes[0]
 
 
 def test_damage_is_named_and_the_rest_is_read(files):

@@ -1,4 +1,4 @@
-"""Deviations of a checkpoint: which are lawful, and what explains them."""
+"""Deviations of a checkpoint: which are by design, and their explanations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def config(resource_type: int, name: str):
 
 
 @pytest.mark.parametrize(
-    ("made", "lawful"),
+    ("made", "by_design"),
     [
         (("ZK_MIGRATION_STATE_RECORD", {"zkMigrationState": 3}), True),
         (config(2, "message.format.version"), True),
@@ -26,12 +26,12 @@ def config(resource_type: int, name: str):
         (("FEATURE_LEVEL_RECORD", {"name": "f", "featureLevel": 1}), False),
     ],
 )
-def test_what_kafka_leaves_out_by_design(made, lawful):
+def test_what_kafka_leaves_out_by_design(made, by_design):
     (deviation,) = deviations(replay(rows([made])), Image())
-    assert deviation.lawful is lawful
-    assert bool(deviation.explanation) is lawful
+    assert deviation.by_design is by_design
+    assert bool(deviation.explanation) is by_design
     (other_way,) = deviations(Image(), replay(rows([made])))
-    assert not other_way.lawful
+    assert not other_way.by_design
 
 
 def test_a_topics_config_that_outlived_the_topic_is_explained():
@@ -46,5 +46,5 @@ def test_the_forgotten_credential_is_explained():
     replayed = replay([record for record in records_of(directory) if record.offset < 1956])
     checkpoint = {id_.end_offset: image for id_, image in checkpoints_of(directory)}[1956]
     (deviation,) = deviations(replayed, checkpoint)
-    assert not deviation.lawful
+    assert not deviation.by_design
     assert "ScramDelta" in deviation.explanation

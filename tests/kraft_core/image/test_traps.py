@@ -401,7 +401,7 @@ class TestTransactions:
         image = replay([row("END_TRANSACTION_RECORD", {}, 0), row("ABORT_TRANSACTION_RECORD", {}, 1)])
         assert refused(image) == ["no metadata transaction is open"] * 2
         image = replay([self.begin(0), row(*TOPIC, 1), self.begin(2)])
-        assert refused(image) == ["a metadata transaction is open already"]
+        assert refused(image) == ["a metadata transaction is already open"]
         image.apply(row("END_TRANSACTION_RECORD", {}, 3))
         assert image.tables.count(tables.TOPICS) == 1
 
