@@ -1,4 +1,4 @@
-"""kraftlake diff: what changed in the metadata between two moments or two sources, without Spark."""
+"""kraftlake diff: the changes of the metadata between two moments or two sources, without Spark."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import Any
 
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.time_travel.moment import FORMS, NoMomentError, image_at, iso, parse_moment
-from jobs.time_travel.replica_files import warn
+from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, iso, parse_moment
+from jobs.time_travel.open_source import add_lake_arguments, open_captured, open_lake, warn
 from jobs.time_travel.source import MetadataSource
-from jobs.time_travel.sources import add_lake, open_captured, open_lake
 from kraft_core.image import change_text, tables
 from kraft_core.image.differences import Difference, differences
 from kraft_core.image.image import Image
@@ -44,25 +43,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="the controller directory, segment or checkpoint that the moments refer to",
     )
-    add_lake(parser)
+    add_lake_arguments(parser)
     add_format(parser, "text", "json")
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One of the two ends: the path it was read from, and the metadata there."""
+    """One of the two states: the path it was read from, and the metadata."""
 
     path: Path
     image: Image
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the differences. Raises Failure."""
+    """Print the differences. Raises Failure."""
     opened: dict[Path, MetadataSource] = {}
     if args.lake is not None:
         if args.source is not None:
             raise Failure("give a path or --lake, not both")
-        # The lake's own path stands for it, as a directory's does.
+        # The lake's path identifies it, as a directory's does.
         args.source = args.lake
         opened[args.lake] = open_lake(args.lake, args.cluster)
     before = _end(args.before, args.source, opened)
@@ -79,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _without_secrets(found: list[Difference]) -> list[Difference]:
-    """The differences that show: a lake holds no secrets, and names a token by the digest of its id."""
+    """The visible differences: a lake holds no secrets, and identifies a token by the digest of its id."""
 
     def rows(each: Difference) -> tuple[str, str]:
         row = BY_NAME[each.kind].row
@@ -88,13 +87,13 @@ def _without_secrets(found: list[Difference]) -> list[Difference]:
 
     gone = {(each.kind, before) for each in found if each.after is None for before, _ in [rows(each)]}
     come = {(each.kind, after) for each in found if each.before is None for _, after in [rows(each)]}
-    told = []
+    visible: list[Difference] = []
     for each in found:
         before, after = rows(each)
         kept = (each.kind, after if each.before is None else before) in gone & come
         if before != after and not kept:
-            told.append(each)
-    return told
+            visible.append(each)
+    return visible
 
 
 def _end(text: str, source: Path | None, opened: dict[Path, MetadataSource]) -> _End:
@@ -106,14 +105,14 @@ def _end(text: str, source: Path | None, opened: dict[Path, MetadataSource]) -> 
     try:
         newest = opened[path].image_at()
         image = newest if moment is None else image_at(opened[path], parse_moment(moment, newest.timestamp))
-    except NoMomentError as error:
+    except InvalidMomentError as error:
         raise Failure(str(error)) from None
     warn(opened[path].notes, image)
     return _End(path, image)
 
 
 def _split(text: str, source: Path | None) -> tuple[Path | None, str | None]:
-    """The path and the moment of one end. A file may be named like an offset: then ./1894 names it."""
+    """The path and the moment of one state. A file named like an offset can be given as ./1894."""
     if _is_moment(text):
         return source, text
     if Path(text).exists() or "@" not in text:
@@ -125,7 +124,7 @@ def _split(text: str, source: Path | None) -> tuple[Path | None, str | None]:
 def _is_moment(text: str) -> bool:
     try:
         parse_moment(text, 0)
-    except NoMomentError:
+    except InvalidMomentError:
         return False
     return True
 
@@ -146,12 +145,12 @@ def _lines(before: _End, after: _End, found: list[Difference]) -> Iterator[str]:
             value = each.before if each.after is None else each.after
             partitions = in_topics.get(each.key[0]) if each.kind == tables.TOPICS else None
             with_them = "" if partitions is None else f", with {partitions} partitions"
-            told = change_text.what_changed(kind, each.before, each.after)
-            yield f"  {change_text.thing(kind, value)}: {told}{with_them}"
+            change = change_text.what_changed(kind, each.before, each.after)
+            yield f"  {change_text.thing(kind, value)}: {change}{with_them}"
 
 
 def _partitions_of_whole_topics(found: list[Difference]) -> Counter[str]:
-    """How many partitions came or went with their topics, by topic id: a line each would drown the rest."""
+    """The partitions added or removed with their topics, by topic id; they are counted, not listed."""
     whole = {
         each.key[0] for each in found if each.kind == tables.TOPICS and None in (each.before, each.after)
     }

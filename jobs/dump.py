@@ -1,6 +1,6 @@
 """kraftlake dump: the records of segments and checkpoints as JSON lines, without Spark.
 
-Records go to stdout, everything that is wrong with a file to stderr, a line each.
+Records go to stdout, faults of the files to stderr, one per line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ order, 2 no such path, 3 nothing readable"""
 
 @dataclass
 class _Tally:
-    """What the exit code depends on."""
+    """The counts that decide the exit code."""
 
     batches: int = 0
     empty_logs: int = 0
@@ -45,10 +45,10 @@ class _Tally:
 
 @dataclass(frozen=True)
 class _Fault:
-    """Something wrong with a file, a line on stderr.
+    """A fault of a file, one line on stderr.
 
-    kind: damage (no batch), quarantined (a record or a batch's records), order (a batch does not follow),
-    incomplete (a checkpoint that is no whole snapshot), refused (a path that was not read).
+    kind: damage (bytes that are not a batch), quarantined (a record or a batch's records), order (a batch out
+    of order), incomplete (a checkpoint that is not a complete snapshot), refused (a path that was not read).
     """
 
     kind: str
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Dump every file; returns the exit code. Failure where a path does not exist."""
+    """Dump every file; returns the exit code. Failure if a path does not exist."""
     missing = [str(path) for path in args.paths if not path.exists()]
     if missing:
         raise Failure(f"no such file or directory: {', '.join(missing)}")
@@ -101,7 +101,7 @@ def _exit_code(tally: _Tally) -> ExitCode:
 def _dump_path(path: Path, tally: _Tally) -> Iterator[tuple[str, Record] | _Fault]:
     found = list(find_log_files(path)) if path.is_dir() else [refuse_old(path.parent) or path]
     if not found:
-        yield _Fault("refused", str(path), {"reason": "no segment and no checkpoint here"})
+        yield _Fault("refused", str(path), {"reason": "no segment or checkpoint found"})
     last_segments = {
         p.parent: p for p in found if isinstance(p, Path) and parse_segment_name(p.name) is not None
     }
@@ -116,7 +116,7 @@ def _dump_path(path: Path, tally: _Tally) -> Iterator[tuple[str, Record] | _Faul
 
 
 def _dump_file(path: Path, is_last: bool, tally: _Tally) -> Iterator[tuple[str, Record] | _Fault]:
-    """The records and faults of a file. is_last: it is the newest segment given of its log."""
+    """The records and faults of a file. is_last: whether it is the newest given segment of its log."""
     file = str(path)
     if not path.is_file():
         yield _Fault("refused", file, {"reason": "not a regular file"})
@@ -177,19 +177,19 @@ def _write_text(file: str, record: Record, args: argparse.Namespace) -> None:
     payload, redacted = _payload(record, args.show_secrets)
     unread = _unread(record, args.raw_unknown)
     words = [
-        # A file's name need not be text, nor the terminal's encoding hold every name.
+        # A file's name may not be valid text, or not fit the terminal's encoding.
         f"{file.encode('ascii', 'backslashreplace').decode()}:{record.offset}",
         f"epoch {record.leader_epoch}",
         _iso(record.timestamp),
         record.type if record.version is None else f"{record.type} v{record.version}",
         json.dumps(payload if unread is None else unread),
-        *(["(secrets left out)"] if redacted else []),
+        *(["(secrets redacted)"] if redacted else []),
     ]
     sys.stdout.write(" ".join(words) + "\n")
 
 
 def _payload(record: Record, show_secrets: bool) -> tuple[dict[str, Any] | None, bool]:
-    """The record's fields as kafka-dump-log prints them, and whether a secret became null."""
+    """The record's fields as kafka-dump-log prints them, and whether a secret was redacted."""
     if record.message is None or record.value is None:
         return None, False
     value, redacted = (record.value, False) if show_secrets else redact(record.message, record.value)

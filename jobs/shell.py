@@ -13,10 +13,9 @@ from pathlib import Path
 
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.time_travel.moment import NoMomentError, image_at, parse_moment
-from jobs.time_travel.replica_files import warn
+from jobs.time_travel.moment import InvalidMomentError, image_at, parse_moment
+from jobs.time_travel.open_source import add_lake_arguments, open_captured, open_lake, warn
 from jobs.time_travel.shell_commands import COMMANDS, CommandError, CommandOutput, Session, execute, resolve
-from jobs.time_travel.sources import add_lake, open_captured, open_lake
 from kraft_core.image import tree
 
 EXAMPLES = """examples:
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_lake(parser)
+    add_lake_arguments(parser)
     moment = parser.add_mutually_exclusive_group()
     moment.add_argument("--at-offset", metavar="N", help="start after the record at this offset")
     moment.add_argument("--at-time", metavar="TIME", help="start at this time, UTC unless it has a zone")
@@ -59,7 +58,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs one command, or asks for them. Raises Failure."""
+    """Run one command, or an interactive session. Raises Failure."""
     typed = _take_options(args)
     if args.lake is None and args.source is None:
         raise Failure("give a controller directory, a segment or a checkpoint, or a lake with --lake")
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         wanted = args.at_offset or args.at_time
         if wanted is not None:
             image = image_at(source, parse_moment(wanted, image.timestamp))
-    except (NoMomentError, ValueError) as error:
+    except (InvalidMomentError, ValueError) as error:
         raise Failure(str(error)) from None
     warn(source.notes, image)
     session = Session(source, image)
@@ -85,26 +84,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _take_options(args: argparse.Namespace) -> Sequence[str]:
-    """Options may stand after the path too, where argparse counts them to the command."""
+    """Parse options after the path, too, which argparse assigns to the command."""
     parser = argparse.ArgumentParser(prog="kraftlake shell", add_help=False)
     _add_options(parser)
-    # Only what stands before the command: behind it, a word with dashes is the command's.
+    # Only before the command: after it, a word with dashes is an argument of the command.
     leading = next((i for i, word in enumerate(args.command) if word in COMMANDS), len(args.command))
     given = ("lake", "cluster", "at_offset", "at_time", "format")
     parser.set_defaults(**{name: getattr(args, name) for name in given})
     _, unknown = parser.parse_known_args(args.command[:leading], args)
     typed = [*unknown, *args.command[leading:]]
-    # With a lake there is no path: what stood in its place belongs to the command.
+    # With a lake there is no path: the first word belongs to the command.
     return typed if args.lake is None or args.source is None else [str(args.source), *typed]
 
 
 def _run_one(session: Session, typed: Sequence[str], form: str) -> int:
     try:
-        answer = execute(session, typed)
+        output = execute(session, typed)
     except CommandError as error:
         raise Failure(str(error)) from None
-    _print(answer, form)
-    return ExitCode.USAGE if answer.errors else ExitCode.FINE
+    _print(output, form)
+    return ExitCode.USAGE if output.errors else ExitCode.FINE
 
 
 def _run_line(session: Session, line: str, form: str) -> None:
@@ -119,26 +118,26 @@ def _run_line(session: Session, line: str, form: str) -> None:
         print("^C", file=sys.stderr)
 
 
-def _print(answer: CommandOutput, form: str) -> None:
+def _print(output: CommandOutput, form: str) -> None:
     if form == "json":
-        json.dump(answer.data(), sys.stdout, ensure_ascii=False)
+        json.dump(output.data(), sys.stdout, ensure_ascii=False)
         print()
     else:
-        for line in answer.text():
+        for line in output.text():
             print(line)
     sys.stdout.flush()
-    for error in answer.errors:
+    for error in output.errors:
         print(error, file=sys.stderr)
 
 
 def _typed_lines(session: Session) -> Iterator[str]:
-    """What the user types, or what stands in standard input; ends with it."""
-    asking = sys.stdin.isatty()
-    if asking:
+    """The lines of the terminal or of standard input, up to its end."""
+    is_terminal = sys.stdin.isatty()
+    if is_terminal:
         _set_up_readline(session)
     while True:
         try:
-            line = input(_prompt(session) if asking else "")
+            line = input(_prompt(session) if is_terminal else "")
         except EOFError:
             return
         except KeyboardInterrupt:
@@ -149,8 +148,8 @@ def _typed_lines(session: Session) -> Iterator[str]:
 
 
 def _prompt(session: Session) -> str:
-    travelled = session.image.offset < session.source.last_offset
-    return f"@{session.image.offset} {_PROMPT}" if travelled else _PROMPT
+    is_past = session.image.offset < session.source.last_offset
+    return f"@{session.image.offset} {_PROMPT}" if is_past else _PROMPT
 
 
 def _set_up_readline(session: Session) -> None:
@@ -167,7 +166,7 @@ def _set_up_readline(session: Session) -> None:
 
 
 def completions(session: Session, line: str, word: str) -> list[str]:
-    """What the word that is being typed may become: a command, or a path of the tree."""
+    """Completions of the word being typed: commands, or paths of the tree."""
     before = line[: len(line) - len(word)].split()
     if not before:
         return [f"{name} " for name in COMMANDS if name.startswith(word)]
@@ -175,10 +174,10 @@ def completions(session: Session, line: str, word: str) -> list[str]:
         return [name for name in COMMANDS if name.startswith(word)]
     if before[0] not in COMMANDS or not COMMANDS[before[0]].paths:
         return []
-    above, slash, beginning = word.rpartition("/")
-    where = resolve(session, (above + slash) or ".")
+    parent, slash, beginning = word.rpartition("/")
+    where = resolve(session, (parent + slash) or ".")
     return sorted(
-        f"{above}{slash}{name}{'/' if isinstance(child, tree.Directory) else ''}"
+        f"{parent}{slash}{name}{'/' if isinstance(child, tree.Directory) else ''}"
         for _, node in tree.find(session.root, where)
         if isinstance(node, tree.Directory)
         for name in node.names()

@@ -1,1 +1,1 @@
-"""The cluster's metadata at a moment, from a lake or a replica: what shell and diff stand on."""
+"""The cluster's metadata at a moment, from a lake or a captured replica; used by shell and diff."""

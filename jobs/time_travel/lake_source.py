@@ -1,4 +1,4 @@
-"""A lake's histories of one cluster as a source of shell and diff: read by delta-rs, without Spark."""
+"""A source of shell and diff: a lake's histories of one cluster, read by delta-rs, without Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from jobs.runtime.outcome import Failure
-from jobs.time_travel.source import Epoch, SetOfVoters
+from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.image import tree
 from kraft_core.image.events import Event, path_under
 from kraft_core.image.from_rows import change_of
@@ -36,8 +36,8 @@ from transforms.lake.tables import (
 
 Row = dict[str, Any]
 KINDS = {ZK_MIGRATION_STATES.name: "zk_migration"}
-# What the directories of the tree show.
-SHOWN: Mapping[str, tuple[str, ...]] = {
+# The histories behind each directory of the tree.
+HISTORIES_BY_DIRECTORY: Mapping[str, tuple[str, ...]] = {
     "acls": ("acls",),
     "clientQuotas": ("client_quotas",),
     "cluster": ("brokers", "controllers"),
@@ -51,8 +51,8 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def open_cluster(lake: Path, wanted: str | None) -> ClusterMetadata:
-    """The cluster of that id or name, the only one if none is named. Raises Failure."""
+def open_cluster(lake: Path, wanted: str | None) -> LakeSource:
+    """The cluster of that id or name, or the lake's only one. Raises Failure."""
     known = cluster_ids(lake)
     names = {row["name"]: row["cluster_id"] for row in rows_with(lake, CLUSTER_NAMES)}
     if wanted is None and len(known) != 1:
@@ -62,12 +62,12 @@ def open_cluster(lake: Path, wanted: str | None) -> ClusterMetadata:
         raise Failure(f"the lake {lake} has no capture of cluster {wanted}")
     steps = known_lines(lake, [cluster_id]).get(cluster_id, [])
     if not steps:
-        raise Failure(f"{lake} has no histories of cluster {cluster_id}: kraftlake derive --lake {lake}")
-    return ClusterMetadata(lake, cluster_id, steps)
+        raise Failure(f"{lake} has no histories of cluster {cluster_id}; run kraftlake derive --lake {lake}")
+    return LakeSource(lake, cluster_id, steps)
 
 
-class ClusterMetadata:
-    """What the captures of a cluster tell together; truncated records are no part of it."""
+class LakeSource:
+    """A cluster's metadata by all its captures, without truncated records."""
 
     def __init__(self, lake: Path, cluster_id: str, steps: list[Step]) -> None:
         self.notes: list[str] = []
@@ -84,13 +84,15 @@ class ClusterMetadata:
         step = self._step_at(wanted)
         image = Image()
         for table in HISTORIES:
-            for row in self._versions(table, standing_at(wanted), value_columns(table)):
+            for row in self._versions(table, valid_at(wanted), value_columns(table)):
                 image.tables.put(change_of(KINDS.get(table.name, table.name), row))
         image.offset, image.leader_epoch = wanted, -1 if step is None else step.leader_epoch
         image.timestamp = self.append_before(wanted + 1) or -1
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begin_offset"] <= wanted < (transaction["end_offset"] or wanted + 1):
-                self._note(f"offset {wanted} lies in a metadata transaction, which shows from its end on")
+                self._note(
+                    f"offset {wanted} is inside a metadata transaction; its changes are visible at its end"
+                )
         return image
 
     def _step_at(self, offset: int) -> Step | None:
@@ -101,7 +103,7 @@ class ClusterMetadata:
         for step in self._steps:
             if step.first_offset <= offset < step.end_offset:
                 return step
-        raise OutOfReachError(f"offset {offset} is in no capture of the lake")
+        raise OutOfReachError(f"offset {offset} is not in any capture of the lake")
 
     def offset_at(self, time: int) -> int:
         offset = self._clock.offset_at(time)
@@ -119,8 +121,8 @@ class ClusterMetadata:
         return clocks(self._lake, [ReplayPlan(self._id, self._steps)])[self._id]
 
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
-        """As of a replica; times are the effective ones."""
-        asked = {name for pattern in patterns for name in shown_by(pattern)}
+        """As for a replica; timestamps are the effective ones."""
+        asked = {name for pattern in patterns for name in histories_under(pattern)}
         found = [
             event
             for table in HISTORIES
@@ -161,7 +163,7 @@ class ClusterMetadata:
         epoch = -1 if step is None else step.leader_epoch
         return Event(offset, epoch, milliseconds(at) or -1, record_type, path, kind, before, after)
 
-    def voter_sets(self) -> list[SetOfVoters]:
+    def voter_sets(self) -> list[SourcedVoterSet]:
         rows = rows_with(self._lake, VOTER_SETS, cluster_id=[self._id])
         rows = [row for row in rows if row["commit_status"] != "truncated"]
         return [set_of_voters(row) for row in sorted(rows, key=lambda row: row["offset"])]
@@ -183,22 +185,22 @@ class ClusterMetadata:
             self.notes.append(note)
 
 
-def standing_at(offset: int) -> ds.Expression:
-    """The condition that a version stands at an offset, its record included."""
+def valid_at(offset: int) -> ds.Expression:
+    """Selects the versions that are valid at an offset (inclusive)."""
     end = ds.field("valid_to_offset")
     return (ds.field("valid_from_offset") <= offset) & (end.is_null() | (end > offset))
 
 
-def shown_by(pattern: tree.Path) -> Iterable[str]:
-    """The histories that tell what lies under a path; all of them where it does not say."""
-    if len(pattern) > 1 and pattern[0] == "image" and pattern[1] in SHOWN:
-        return SHOWN[pattern[1]]
+def histories_under(pattern: tree.Path) -> Iterable[str]:
+    """The names of the histories that a path needs; all of them for a path above their directories."""
+    if len(pattern) > 1 and pattern[0] == "image" and pattern[1] in HISTORIES_BY_DIRECTORY:
+        return HISTORIES_BY_DIRECTORY[pattern[1]]
     return [table.name for table in HISTORIES]
 
 
-def set_of_voters(row: Row) -> SetOfVoters:
+def set_of_voters(row: Row) -> SourcedVoterSet:
     voters = None if row["source"] == "static" else row["voters"]
-    return SetOfVoters(
+    return SourcedVoterSet(
         offset=row["offset"],
         leader_epoch=row["leader_epoch"],
         timestamp=milliseconds(row["appended_at"]),

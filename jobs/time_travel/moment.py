@@ -1,4 +1,4 @@
-"""A moment as a user writes it: an offset, or a time.
+"""A moment, an offset or a time, as a user writes it.
 
 1894                       the offset, its record included
 2026-11-21T09:42:33Z       a time; without a zone it is UTC, a date alone is its midnight
@@ -23,8 +23,8 @@ _DIGITS = re.compile(r"\d{1,19}", re.ASCII)
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.]\d{1,6})?)?", re.ASCII)
 
 
-class NoMomentError(ValueError):
-    """The text names no moment, or one that is not held; the message says which."""
+class InvalidMomentError(ValueError):
+    """The text is not a moment, or the source does not cover it; the message states which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Moment:
 
 
 def parse_moment(text: str, newest: int) -> Moment:
-    """newest: time of the newest record (ms); a bare time of day is on its day. Raises NoMomentError."""
+    """newest: time of the newest record (ms), the day of a bare time of day. Raises InvalidMomentError."""
     if text == "end":
         return Moment()
     if _DIGITS.fullmatch(text):
@@ -46,7 +46,7 @@ def parse_moment(text: str, newest: int) -> Moment:
     try:
         moment = _on_day_of(newest, text) if _CLOCK.fullmatch(text) else datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise NoMomentError(f"{text!r} is not a moment: give {FORMS}") from None
+        raise InvalidMomentError(f"{text!r} is not a moment: give {FORMS}") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return Moment(time=round(moment.timestamp() * 1000))
 
@@ -57,15 +57,15 @@ def _on_day_of(newest: int, text: str) -> datetime:
 
 
 def image_at(source: MetadataSource, moment: Moment) -> Image:
-    """The metadata at a moment. Raises NoMomentError."""
+    """The metadata at a moment. Raises InvalidMomentError."""
     try:
         return source.image_at(moment.offset if moment.time is None else source.offset_at(moment.time))
     except OutOfReachError as error:
-        raise NoMomentError(str(error)) from None
+        raise InvalidMomentError(str(error)) from None
 
 
 def iso(timestamp: int | None) -> str:
-    """A time (ms) as text, UTC; a dash for none."""
+    """A time (ms) as ISO 8601 text, UTC; a dash for none."""
     if timestamp is None or timestamp < 0:
         return "-"
     return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -1,4 +1,4 @@
-"""Names side by side, as many columns as a terminal has room for, read downwards as ls prints them."""
+"""Names in as many columns as fit the terminal, sorted down the columns, as in ls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _GAP = 2
 
 
 def in_columns(names: Sequence[str], width: int | None) -> Iterator[str]:
-    """width: in characters; None: one name a line."""
+    """width: in characters; None: one name per line."""
     if not names:
         return
     for height in range(1, len(names) + 1):

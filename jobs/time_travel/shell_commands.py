@@ -1,4 +1,4 @@
-"""The shell's commands: those of kafka-metadata-shell, and at, log, voters and epochs, which it lacks."""
+"""The shell's commands: those of kafka-metadata-shell, plus at, log, voters and epochs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.time_travel import shell_quorum
-from jobs.time_travel.moment import FORMS, NoMomentError, image_at, iso, parse_moment
+from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, iso, parse_moment
 from jobs.time_travel.shell_columns import in_columns
 from jobs.time_travel.source import MetadataSource
 from kraft_core.image import change_text, tree
@@ -17,14 +17,14 @@ from kraft_core.image.kinds import BY_NAME
 
 
 class CommandError(ValueError):
-    """The command cannot be carried out; the message says why."""
+    """The command cannot be executed; the message states why."""
 
 
 @dataclass
 class Session:
-    """Where the user stands: in the log (image) and in the tree (directory).
+    """The user's position in the log (image) and in the tree (directory).
 
-    width: of the terminal in characters, None where there is none. lines: what was typed so far.
+    width: of the terminal in characters, None without one. lines: the input so far.
     """
 
     source: MetadataSource
@@ -41,7 +41,7 @@ class Session:
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """text: line by line. data: the same for JSON. errors: one a path that was not found, or unfit."""
+    """text: line by line. data: the same for JSON. errors: one per path that is missing or unsuitable."""
 
     text: Callable[[], Iterator[str]]
     data: Callable[[], Any]
@@ -52,7 +52,7 @@ Found = list[tuple[tree.Path, tree.Node]]
 
 
 def resolve(session: Session, path: str) -> tree.Path:
-    """A path as typed, from the root on; . and .. are worked out, repeated slashes are one."""
+    """A path as typed, resolved from the root: . and .. are applied, repeated slashes are one."""
     parts: list[str] = [] if path.startswith("/") else list(session.directory)
     for part in path.split("/"):
         if part == "..":
@@ -86,12 +86,12 @@ def cd(session: Session, targets: Sequence[str]) -> CommandOutput:
             errors.append(f"cd: {text_of(path)}: not a directory.")
         else:
             session.directory = path
-    return _said([], {"directory": text_of(session.directory)}, errors)
+    return _output([], {"directory": text_of(session.directory)}, errors)
 
 
 def pwd(session: Session, _: Sequence[str]) -> CommandOutput:
     where = text_of(session.directory)
-    return _said([where], {"directory": where})
+    return _output([where], {"directory": where})
 
 
 def ls(session: Session, targets: Sequence[str]) -> CommandOutput:
@@ -144,7 +144,7 @@ def show_tree(session: Session, targets: Sequence[str]) -> CommandOutput:
 
 
 def tree_lines(node: tree.Node, depth: int = 0) -> Iterator[str]:
-    """A node and all below it, two blanks deeper a level (ShellNodePrinter)."""
+    """A node and its descendants, indented by two spaces per level (ShellNodePrinter)."""
     if isinstance(node, tree.Leaf):
         yield "  " * depth + node.text
         return
@@ -157,7 +157,7 @@ def at(session: Session, moments: Sequence[str]) -> CommandOutput:
     if moments:
         try:
             session.image = image_at(session.source, parse_moment(moments[0], _newest(session)))
-        except NoMomentError as error:
+        except InvalidMomentError as error:
             raise CommandError(f"at: {error}") from None
     image = session.image
     where = f"offset {image.offset}, epoch {image.leader_epoch}, {iso(image.timestamp)}"
@@ -169,11 +169,11 @@ def at(session: Session, moments: Sequence[str]) -> CommandOutput:
         "in_transaction": image.in_transaction,
         "last_offset": session.source.last_offset,
     }
-    return _said([f"{where}{opened}; the newest offset is {session.source.last_offset}"], data)
+    return _output([f"{where}{opened}; the newest offset is {session.source.last_offset}"], data)
 
 
 def log(session: Session, targets: Sequence[str]) -> CommandOutput:
-    """What happened to the things under the paths, up to where the session stands."""
+    """The changes of the things under the paths, up to the session's offset."""
     patterns = [resolve(session, target) for target in targets or ["."]]
 
     def text() -> Iterator[str]:
@@ -209,23 +209,23 @@ def voters(session: Session, _: Sequence[str]) -> CommandOutput:
 
 
 def epochs(session: Session, _: Sequence[str]) -> CommandOutput:
-    told = session.source.epochs()
-    return CommandOutput(lambda: shell_quorum.epoch_lines(told), lambda: shell_quorum.epoch_data(told))
+    found = session.source.epochs()
+    return CommandOutput(lambda: shell_quorum.epoch_lines(found), lambda: shell_quorum.epoch_data(found))
 
 
 def history(session: Session, counts: Sequence[str]) -> CommandOutput:
     if not session.interactive:
-        raise CommandError("history: only an interactive shell has one")
+        raise CommandError("history: only an interactive shell has a history")
     if counts and not counts[0].isdecimal():
-        raise CommandError(f"history: {counts[0]!r} is no number of entries")
+        raise CommandError(f"history: {counts[0]!r} is not a number of entries")
     entries = list(enumerate(session.lines))[-int(counts[0]) :] if counts else list(enumerate(session.lines))
     shown = [] if counts and int(counts[0]) == 0 else entries
-    return _said([f"{number:5d}  {line}" for number, line in shown], [line for _, line in shown])
+    return _output([f"{number:5d}  {line}" for number, line in shown], [line for _, line in shown])
 
 
 def help_(_: Session, __: Sequence[str]) -> CommandOutput:
     lines = [f"{command.usage:<24}{command.summary}" for command in COMMANDS.values()]
-    return _said(
+    return _output(
         ["The cluster's metadata as a tree of names, at any offset.", "", *lines],
         {name: command.summary for name, command in COMMANDS.items()},
     )
@@ -236,12 +236,12 @@ def man(_: Session, names: Sequence[str]) -> CommandOutput:
     if command is None:
         raise CommandError(f"man: unknown command {names[0]}. Type help to get a list of commands.")
     lines = [f"{names[0]}: {command.summary}", "", f"usage: {command.usage}", *command.notes]
-    return _said(lines, {"name": names[0], "summary": command.summary, "usage": command.usage})
+    return _output(lines, {"name": names[0], "summary": command.summary, "usage": command.usage})
 
 
 @dataclass(frozen=True)
 class Command:
-    """arguments: fewest and most (None: any number). paths: whether they are paths of the tree."""
+    """arguments: minimum and maximum (None: unlimited). paths: whether they are paths of the tree."""
 
     run: Callable[[Session, Sequence[str]], CommandOutput]
     usage: str
@@ -251,43 +251,43 @@ class Command:
     notes: tuple[str, ...] = ()
 
 
-_GLOBS = "A path may hold *, ? and {a,b}; it is relative to the working directory unless it begins with /."
+_GLOBS = "A path may contain *, ? and {a,b}; without a leading / it is relative to the working directory."
 
 COMMANDS: Mapping[str, Command] = {
     "at": Command(
         at,
         "at [MOMENT]",
-        "Show or change the moment: everything else tells what was then.",
+        "Show or set the moment at which all other commands read the metadata.",
         (0, 1),
         notes=(f"A moment is {FORMS}.",),
     ),
     "cat": Command(cat, "cat PATH...", "Show the contents of metadata nodes.", (1, None), True, (_GLOBS,)),
     "cd": Command(cd, "cd [PATH]", "Set the current working directory.", (0, 1), True),
-    "epochs": Command(epochs, "epochs", "Show who led which epoch of the metadata log.", (0, 0)),
-    "exit": Command(lambda _, __: _said([], None), "exit", "Leave the shell.", (0, 0)),
+    "epochs": Command(epochs, "epochs", "Show the leader epochs of the metadata log.", (0, 0)),
+    "exit": Command(lambda _, __: _output([], None), "exit", "Leave the shell.", (0, 0)),
     "find": Command(find, "find [PATH...]", "List everything below the paths.", (0, None), True, (_GLOBS,)),
     "help": Command(help_, "help", "Show all commands.", (0, 0)),
     "history": Command(history, "history [COUNT]", "Show the commands typed so far.", (0, 1)),
     "log": Command(
         log,
         "log [PATH...]",
-        "Show the history of what the paths show, up to the current moment.",
+        "Show the changes under the paths, up to the current moment.",
         (0, None),
         True,
-        (_GLOBS, "A path that is gone, or not made yet, can be named too."),
+        (_GLOBS, "A path that no longer exists, or does not exist yet, can be named, too."),
     ),
     "ls": Command(ls, "ls [PATH...]", "List metadata nodes.", (0, None), True, (_GLOBS,)),
     "man": Command(man, "man COMMAND", "Show the help text for a command.", (1, 1)),
     "pwd": Command(pwd, "pwd", "Print the current working directory.", (0, 0)),
     "tree": Command(
-        show_tree, "tree PATH...", "Show nodes and all below them as a tree.", (1, None), True, (_GLOBS,)
+        show_tree, "tree PATH...", "Show nodes and their descendants as a tree.", (1, None), True, (_GLOBS,)
     ),
     "voters": Command(
         voters,
         "voters",
         "Show the voter sets of the metadata quorum; a star marks the one in force.",
         (0, 0),
-        notes=("Whether a set is committed takes several replicas to say: see kraftlake run.",),
+        notes=("Whether a set is committed can only be proved by several replicas: see kraftlake run.",),
     ),
 }
 
@@ -328,5 +328,5 @@ def _newest(session: Session) -> int:
     return session.image.timestamp if last is None else last
 
 
-def _said(lines: Sequence[str], data: Any, errors: Sequence[str] = ()) -> CommandOutput:
+def _output(lines: Sequence[str], data: Any, errors: Sequence[str] = ()) -> CommandOutput:
     return CommandOutput(lambda: iter(lines), lambda: data, tuple(errors))

@@ -1,4 +1,4 @@
-"""What the shell tells of the quorum itself, which the image leaves out: voter sets and leader epochs."""
+"""The output of the shell's commands voters and epochs, which are not part of the image."""
 
 from __future__ import annotations
 
@@ -6,75 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobs.time_travel.moment import iso
-from jobs.time_travel.source import Epoch, SetOfVoters
-from kraft_core.image.replica import CapturedReplica
-from kraft_core.messages.control import CONTROL_RECORDS, KRAFT_VOTERS, LEADER_CHANGE
-from kraft_core.raft.voters import Voter, VoterSet, change_between
-
-_VOTERS = CONTROL_RECORDS[KRAFT_VOTERS].type_name
-_LEADER_CHANGE = CONTROL_RECORDS[LEADER_CHANGE].type_name
+from jobs.time_travel.source import Epoch, SourcedVoterSet
+from kraft_core.raft.voters import Voter, change_between
 
 
-def voter_sets(replica: CapturedReplica) -> list[SetOfVoters]:
-    """Every set that the log and its checkpoints name, by offset; committed or not is not said here."""
-    records = [record for record in replica.control_records() if record.value is not None]
-    sets = [
-        SetOfVoters(record.offset, record.leader_epoch, record.timestamp, "record", voters, voters.ids)
-        for record in records
-        if record.type == _VOTERS and record.value is not None
-        for voters in [VoterSet.from_record(record.value)]
-    ]
-    known = sorted(sets, key=lambda one: one.offset)
-    for one in _of_checkpoints(replica):
-        before = [earlier for earlier in known if earlier.offset <= one.offset]
-        if not before or before[-1].voters != one.voters:
-            known = sorted([*known, one], key=lambda each: each.offset)
-    return known or list(_static(replica))
-
-
-def _of_checkpoints(replica: CapturedReplica) -> Iterator[SetOfVoters]:
-    for snapshot_id, record in replica.checkpoint_controls():
-        if record.type == _VOTERS and record.value is not None:
-            voters = VoterSet.from_record(record.value)
-            source = "snapshot" if snapshot_id.end_offset else "bootstrap"
-            yield SetOfVoters(
-                snapshot_id.end_offset - 1, snapshot_id.leader_epoch, None, source, voters, voters.ids
-            )
-
-
-def _static(replica: CapturedReplica) -> Iterator[SetOfVoters]:
-    ids: tuple[int, ...] = ()
-    for epoch in epochs(replica):
-        if epoch.voters != ids:
-            ids = epoch.voters
-            yield SetOfVoters(epoch.start_offset, epoch.leader_epoch, epoch.timestamp, "static", None, ids)
-
-
-def epochs(replica: CapturedReplica) -> list[Epoch]:
-    """The epochs whose LEADER_CHANGE the log still holds."""
-    told: list[Epoch] = []
-    for record in replica.control_records():
-        if record.type == _LEADER_CHANGE and record.value is not None:
-            before = replica.append_before(record.offset)
-            waited = None if before is None else record.timestamp - before
-            told.append(
-                Epoch(
-                    leader_epoch=record.leader_epoch,
-                    start_offset=record.offset,
-                    leader_id=record.value["leaderId"],
-                    timestamp=record.timestamp,
-                    voters=_ids(record.value["voters"]),
-                    granting_voters=_ids(record.value["grantingVoters"]),
-                    leaderless_ms=waited if waited is not None and waited >= 0 else None,
-                )
-            )
-    return told
-
-
-def voter_lines(sets: list[SetOfVoters], position: int) -> Iterator[str]:
-    """A line a set; a star before the one in force at the position (an offset)."""
+def voter_lines(sets: list[SourcedVoterSet], position: int) -> Iterator[str]:
+    """One line per set; a star marks the one in force at the offset `position`."""
     in_force = max((one.offset for one in sets if one.offset <= position), default=None)
-    before: SetOfVoters | None = None
+    before: SourcedVoterSet | None = None
     for one in sets:
         star = "*" if one.offset == in_force else " "
         head = f"{star} offset {one.offset}, epoch {one.leader_epoch}, {iso(one.timestamp)}, {one.source}"
@@ -82,8 +21,8 @@ def voter_lines(sets: list[SetOfVoters], position: int) -> Iterator[str]:
         before = one
 
 
-def epoch_lines(told: list[Epoch]) -> Iterator[str]:
-    for epoch in told:
+def epoch_lines(epochs: list[Epoch]) -> Iterator[str]:
+    for epoch in epochs:
         waited = "" if epoch.leaderless_ms is None else f", {epoch.leaderless_ms} ms without a leader before"
         yield (
             f"epoch {epoch.leader_epoch}: leader {epoch.leader_id} from offset {epoch.start_offset}"
@@ -92,7 +31,7 @@ def epoch_lines(told: list[Epoch]) -> Iterator[str]:
         )
 
 
-def voter_data(sets: list[SetOfVoters]) -> list[dict[str, Any]]:
+def voter_data(sets: list[SourcedVoterSet]) -> list[dict[str, Any]]:
     return [
         {
             "offset": one.offset,
@@ -105,7 +44,7 @@ def voter_data(sets: list[SetOfVoters]) -> list[dict[str, Any]]:
     ]
 
 
-def epoch_data(told: list[Epoch]) -> list[dict[str, Any]]:
+def epoch_data(epochs: list[Epoch]) -> list[dict[str, Any]]:
     return [
         {
             "leader_epoch": epoch.leader_epoch,
@@ -116,12 +55,8 @@ def epoch_data(told: list[Epoch]) -> list[dict[str, Any]]:
             "granting_voters": list(epoch.granting_voters),
             "leaderless_ms": epoch.leaderless_ms,
         }
-        for epoch in told
+        for epoch in epochs
     ]
-
-
-def _ids(voters: list[dict[str, Any]]) -> tuple[int, ...]:
-    return tuple(voter["voterId"] for voter in voters)
 
 
 def _numbers(ids: tuple[int, ...]) -> str:
@@ -144,7 +79,7 @@ def _voter_data(voter: Voter) -> dict[str, Any]:
     }
 
 
-def _step(before: SetOfVoters | None, after: SetOfVoters) -> str:
+def _step(before: SourcedVoterSet | None, after: SourcedVoterSet) -> str:
     if before is None or before.voters is None or after.voters is None:
         return ""
     change = change_between(before.voters, after.voters)

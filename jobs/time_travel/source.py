@@ -1,4 +1,4 @@
-"""What shell and diff ask of a source: the metadata at an offset, its changes, voter sets and epochs."""
+"""What shell and diff read from a source: the metadata at an offset, its changes, voter sets and epochs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kraft_core.raft.voters import VoterSet
 
 
 @dataclass(frozen=True, slots=True)
-class SetOfVoters:
-    """A voter set and where it came from.
+class SourcedVoterSet:
+    """A voter set and its source.
 
     source: record (a VotersRecord of the log), snapshot (offset: the checkpoint's last), bootstrap (-1), or
-    static (the ids of a LEADER_CHANGE of a quorum that never wrote a set). timestamp: ms, None where unknown.
+    static (the ids in a LEADER_CHANGE, if the log has no VotersRecord). timestamp: ms, None if unknown.
     """
 
     offset: int
@@ -30,7 +30,7 @@ class SetOfVoters:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A leader's epoch by its LEADER_CHANGE. leaderless_ms: since the last append before, by two clocks."""
+    """A leader epoch by its LEADER_CHANGE. leaderless_ms: since the append before, by two leaders' clocks."""
 
     leader_epoch: int
     start_offset: int
@@ -44,7 +44,8 @@ class Epoch:
 class MetadataSource(Protocol):
     """The cluster's metadata along its log. Offsets are inclusive, times in ms.
 
-    image_at and offset_at raise OutOfReachError for what is not held; notes: in words, what is not whole.
+    image_at and offset_at raise OutOfReachError for what the source does not cover. notes: what is missing or
+    unreadable, as text.
     """
 
     @property
@@ -55,5 +56,5 @@ class MetadataSource(Protocol):
     def offset_at(self, time: int) -> int: ...
     def append_before(self, offset: int) -> int | None: ...
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]: ...
-    def voter_sets(self) -> list[SetOfVoters]: ...
+    def voter_sets(self) -> list[SourcedVoterSet]: ...
     def epochs(self) -> list[Epoch]: ...

@@ -13,7 +13,7 @@ from typing import Any
 from jobs.cli import main
 from jobs.derivation.derive_histories import derive_histories
 from jobs.runtime.progress import Progress
-from jobs.time_travel.lake_source import open_cluster, standing_at
+from jobs.time_travel.lake_source import open_cluster, valid_at
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key
@@ -63,7 +63,7 @@ def images(lake: Path, partitions: int) -> Iterator[Row]:
     """What stood at the last offset, as a table and as the objects that the shell shows."""
     cluster = cluster_of(lake)
     source = open_cluster(lake, None)
-    standing = standing_at(source.last_offset)
+    standing = valid_at(source.last_offset)
     took = seconds(lambda: arrow_with(lake, PARTITIONS, PARTITIONS.names, standing, cluster_id=[cluster]))
     yield Row(f"as-of table of {partitions:,} partitions", took, "s", at_most=10)
     took = seconds(source.image_at)

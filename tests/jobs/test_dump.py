@@ -213,7 +213,7 @@ def test_text(capsys):
         f"{path}:1 epoch 0 2026-11-21T09:40:22.937Z FEATURE_LEVEL_RECORD v0 "
         '{"name": "metadata.version", "featureLevel": 25}'
     )
-    assert lines[4].endswith("(secrets left out)")
+    assert lines[4].endswith("(secrets redacted)")
     assert main(["dump", "--format", "text", str(CORRUPT / "unknown-record-type")]) == 1
     captured = capsys.readouterr()
     assert '"reason": "unknown_type"' in captured.out.splitlines()[-2]

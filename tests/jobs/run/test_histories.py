@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.time_travel.replica_files import open_replica
+from jobs.time_travel.replica_source import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from jobs.time_travel.open_source import open_captured, open_lake
 from jobs.time_travel.source import MetadataSource
-from jobs.time_travel.sources import open_captured, open_lake
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.replica import OutOfReachError

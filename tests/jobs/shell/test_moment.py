@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.time_travel.moment import Moment, NoMomentError, iso, parse_moment
+from jobs.time_travel.moment import InvalidMomentError, Moment, iso, parse_moment
 
 NEWEST = 1795254241281  # 2026-11-21T09:44:01.281Z
 
@@ -40,7 +40,7 @@ def test_forms(text, moment):
     "text", ["", "yesterday", "-1", "1.5", "@", "@x", "25:00", "9:7", "2026-13-01", "١٢"]
 )
 def test_other_texts_are_no_moments(text):
-    with pytest.raises(NoMomentError, match="is not a moment: give an offset"):
+    with pytest.raises(InvalidMomentError, match="is not a moment: give an offset"):
         parse_moment(text, NEWEST)
 
 

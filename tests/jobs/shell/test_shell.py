@@ -12,9 +12,9 @@ import pytest
 
 from jobs import shell
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.time_travel.open_source import open_captured
 from jobs.time_travel.shell_columns import in_columns
 from jobs.time_travel.shell_commands import COMMANDS, Session
-from jobs.time_travel.sources import open_captured
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NODE = GOLDEN / "dynamic-membership/node-3"
@@ -196,7 +196,7 @@ def test_mistakes_do_not_end_a_conversation(talk):
         ", @ms since the epoch, or end",
         "at: offset 99999 is beyond the log, which ends with 3697",
         "man: unknown command nope. Type help to get a list of commands.",
-        "history: 'x' is no number of entries",
+        "history: 'x' is not a number of entries",
     ]
 
 
@@ -269,7 +269,11 @@ def test_completion():
         ),
         (["--at-offset", "9999", NODE], "offset 9999 is beyond the log", ExitCode.USAGE),
         (["--at-time", "tomorrow", NODE], "'tomorrow' is not a moment", ExitCode.USAGE),
-        (["--at-time", "2020-01-01", GOLDEN / "static-upgrade/node-4"], "before everything", ExitCode.USAGE),
+        (
+            ["--at-time", "2020-01-01", GOLDEN / "static-upgrade/node-4"],
+            "before the oldest known state",
+            ExitCode.USAGE,
+        ),
         ([NODE, "frobnicate"], "Unknown command specified", ExitCode.USAGE),
         ([NODE, "history"], "only an interactive shell", ExitCode.USAGE),
     ],

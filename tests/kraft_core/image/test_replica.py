@@ -111,7 +111,7 @@ def test_a_log_without_its_beginning_starts_at_the_checkpoint(files):
     ):
         replica.image_at(1)
     assert replica.offset_at(300) == 3
-    with pytest.raises(OutOfReachError, match="before everything"):
+    with pytest.raises(OutOfReachError, match="before the oldest known state"):
         replica.offset_at(99)
 
 

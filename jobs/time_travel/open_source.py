@@ -1,0 +1,52 @@
+"""Opens a source of shell and diff: a captured replica, or a cluster of a lake."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobs.runtime.lakes import must_be_lake
+from jobs.time_travel.replica_source import ReplicaSource, open_replica
+from jobs.time_travel.source import MetadataSource
+from kraft_core.image.image import Image
+
+_MAX_LISTED = 5
+
+
+def add_lake_arguments(parser: argparse.ArgumentParser) -> None:
+    """--lake and --cluster, in place of a path."""
+    parser.add_argument(
+        "--lake",
+        type=Path,
+        metavar="PATH",
+        help="read this lake, which combines all captures",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="CLUSTER",
+        help="the cluster of the lake; optional if it has only one",
+    )
+
+
+def open_captured(path: Path) -> MetadataSource:
+    """The replica at a path. Raises Failure if nothing is readable."""
+    return ReplicaSource(open_replica(path))
+
+
+def open_lake(path: Path, cluster: str | None) -> MetadataSource:
+    """A cluster of a lake, by id or name. Raises Failure without lake, cluster or histories."""
+    from jobs.time_travel.lake_source import open_cluster
+
+    must_be_lake(path)
+    return open_cluster(path, cluster)
+
+
+def warn(notes: Sequence[str], image: Image) -> None:
+    """Report on stderr what could not be read or replayed."""
+    refused = [f"offset {refusal.offset}, {refusal.type}: {refusal.reason}" for refusal in image.refusals]
+    for note in [*notes, *refused[:_MAX_LISTED]]:
+        print(f"warning: {note}", file=sys.stderr)
+    if len(refused) > _MAX_LISTED:
+        print(f"warning: {len(refused)} records could not be replayed", file=sys.stderr)
