@@ -76,7 +76,7 @@ def test_checkpoints_and_segments_of_a_directory(capsys):
     ]
 
 
-def test_secrets_are_left_out_unless_asked_for(capsys):
+def test_secrets_are_redacted_by_default(capsys):
     _, hidden, _ = dump(capsys, NODE / "bootstrap.checkpoint")
     _, shown, _ = dump(capsys, "--show-secrets", NODE / "bootstrap.checkpoint")
     (scram,) = (record for record in hidden if record["type"] == "USER_SCRAM_CREDENTIAL_RECORD")
@@ -146,7 +146,7 @@ def test_order_faults_are_named(capsys):
     ]
 
 
-def test_an_unfinished_snapshot_that_is_asked_for(capsys):
+def test_an_unfinished_snapshot_given_by_name(capsys):
     (path,) = (CORRUPT / "checkpoint-part").glob("*.part")
     code, records, faults = dump(capsys, path)
     assert code == 0

@@ -24,15 +24,15 @@ def run(*words: str | Path) -> int:
 
 @pytest.fixture
 def say(capsys):
-    def said(before: str | Path, after: str | Path, *more: str | Path) -> str:
+    def output_of(before: str | Path, after: str | Path, *more: str | Path) -> str:
         capsys.readouterr()
         assert run("--from", before, "--to", after, *more) == ExitCode.FINE
         return capsys.readouterr().out
 
-    return said
+    return output_of
 
 
-def test_two_offsets_in_words(say):
+def test_two_offsets_as_text(say):
     assert say("1000", "1200", NODE).splitlines() == [
         f"from offset 1000, epoch 1, 2026-11-21T09:41:39.734Z of {NODE}",
         f"to   offset 1200, epoch 3, 2026-11-21T09:42:09.522Z of {NODE}",
@@ -54,9 +54,9 @@ def test_backwards_additions_are_removals(say):
     assert "partitions: 30 removed" in out
 
 
-def test_json_tells_both_values_and_the_columns_that_changed(say):
-    told = json.loads(say("2084", "2085", NODE, "--format", "json"))
-    (difference,) = told["differences"]
+def test_json_has_both_values_and_the_changed_columns(say):
+    printed = json.loads(say("2084", "2085", NODE, "--format", "json"))
+    (difference,) = printed["differences"]
     assert difference["thing"] == "partition 0 of t-x"
     assert difference["columns"] == [
         "isr",
@@ -67,7 +67,7 @@ def test_json_tells_both_values_and_the_columns_that_changed(say):
         "partition_epoch",
     ]
     assert (difference["before"]["isr"], difference["after"]["isr"]) == ([12], [])
-    assert (told["from"]["offset"], told["to"]["offset"]) == (2084, 2085)
+    assert (printed["from"]["offset"], printed["to"]["offset"]) == (2084, 2085)
 
 
 def test_two_times(say):
@@ -97,7 +97,7 @@ def test_a_checkpoint_and_the_log_at_its_end(say):
     assert out.splitlines()[2:] == ["no difference"]
 
 
-def test_a_change_of_a_secret_is_told_without_it(say):
+def test_a_changed_secret_is_reported_without_its_value(say):
     out = say("960", "end", NODE) + say("960", "end", NODE, "--format", "json")
     assert "kLpBpqjCRL-oyRDZNj-EuQ" not in out
     assert "delegation token 3d9d63fa2170ac49: added" in out

@@ -55,20 +55,20 @@ def test_times_lead_to_the_same_offsets(sources: tuple[MetadataSource, MetadataS
 def test_the_log_of_a_path_is_the_same(
     sources: tuple[MetadataSource, MetadataSource], path: tuple[str, ...]
 ) -> None:
-    def told(source: MetadataSource) -> list[Any]:
+    def events_of(source: MetadataSource) -> list[Any]:
         events = source.events([path], source.last_offset)
         return sorted(
             (e.offset, e.leader_epoch, e.record_type, e.path, repr(e.before), repr(e.after)) for e in events
         )
 
-    assert told(sources[0]) == told(sources[1]) != []
+    assert events_of(sources[0]) == events_of(sources[1]) != []
 
 
 def test_voters_and_epochs(sources: tuple[MetadataSource, MetadataSource]) -> None:
     of_lake, of_replica = sources
     # Only the first voter was formatted with the bootstrap set.
-    told = [(one.offset, one.leader_epoch, one.ids) for one in of_lake.voter_sets() if one.offset >= 0]
-    assert told == [(one.offset, one.leader_epoch, one.ids) for one in of_replica.voter_sets()]
+    events_of = [(one.offset, one.leader_epoch, one.ids) for one in of_lake.voter_sets() if one.offset >= 0]
+    assert events_of == [(one.offset, one.leader_epoch, one.ids) for one in of_replica.voter_sets()]
     assert [(e.leader_epoch, e.leader_id, e.start_offset) for e in of_lake.epochs()] == [
         (e.leader_epoch, e.leader_id, e.start_offset) for e in of_replica.epochs()
     ]
@@ -83,7 +83,7 @@ def test_shell_and_diff_ask_it(lake: Any, golden: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.splitlines()[-1] == "no difference"
 
 
-def test_what_is_not_there_is_said(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_paths_are_reported(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shell", "--lake", str(lake.path), "ls"]) == 2
     assert "choose one with --cluster" in capsys.readouterr().err
     assert main(["shell", "--lake", str(lake.path), "--cluster", "nobody", "ls"]) == 2

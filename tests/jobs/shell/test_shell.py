@@ -32,27 +32,27 @@ def run(*words: str | Path) -> int:
 def say(capsys):
     """Runs the shell once; what it printed, and on stderr."""
 
-    def said(*words: str | Path) -> tuple[str, str, int]:
+    def run_shell(*words: str | Path) -> tuple[str, str, int]:
         capsys.readouterr()
         code = run(*words)
         captured = capsys.readouterr()
         return captured.out, captured.err, code
 
-    return said
+    return run_shell
 
 
 @pytest.fixture
 def talk(capsys, monkeypatch):
     """An interactive shell that is typed lines."""
 
-    def said(*lines: str, node: Path = NODE) -> tuple[str, str]:
+    def run_shell(*lines: str, node: Path = NODE) -> tuple[str, str]:
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
         capsys.readouterr()
         assert run(node) == ExitCode.FINE
         captured = capsys.readouterr()
         return captured.out, captured.err
 
-    return said
+    return run_shell
 
 
 KAFKAS_COMMANDS = {
@@ -86,7 +86,7 @@ def test_what_it_was_then(say):
     assert by_time == then
 
 
-def test_options_may_stand_behind_the_path(say):
+def test_options_may_follow_the_path(say):
     before = say("--at-offset", "1000", "--format", "json", NODE, "at")
     assert say(NODE, "--at-offset", "1000", "--format", "json", "at") == before
     assert json.loads(before[0])["offset"] == 1000
@@ -94,8 +94,8 @@ def test_options_may_stand_behind_the_path(say):
 
 def test_history_of_a_path(say):
     out, _, _ = say(NODE, "log", "/image/topics/byName/t-x/0")
-    told = [line.split()[:4] for line in out.splitlines()]
-    assert [(offset, epoch) for offset, _, epoch, _ in told] == [
+    printed = [line.split()[:4] for line in out.splitlines()]
+    assert [(offset, epoch) for offset, _, epoch, _ in printed] == [
         ("1935", "4"),
         ("1936", "4"),
         ("1971", "4"),
@@ -108,15 +108,15 @@ def test_history_of_a_path(say):
 
 def test_history_of_what_is_gone(say):
     out, _, code = say("--format", "json", NODE, "log", "/image/topics/byName/t-assign")
-    told = json.loads(out)
-    assert (told[0]["record_type"], told[-1]["record_type"]) == ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD")
-    assert (told[-1]["after"], told[-1]["before"]["name"], code) == (None, "t-assign", 0)
+    printed = json.loads(out)
+    assert (printed[0]["record_type"], printed[-1]["record_type"]) == ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD")
+    assert (printed[-1]["after"], printed[-1]["before"]["name"], code) == (None, "t-assign", 0)
 
 
 def test_history_where_the_log_begins_with_a_checkpoint(say):
     out, _, _ = say("--format", "json", GOLDEN / "static-upgrade/node-4", "log", "/image/topics/byName/old1")
-    told = json.loads(out)
-    kinds = [(event["offset"], event["record_type"]) for event in told]
+    printed = json.loads(out)
+    kinds = [(event["offset"], event["record_type"]) for event in printed]
     assert set(kinds) == {(355, "checkpoint"), (381, "REMOVE_TOPIC_RECORD")}
 
 
@@ -143,8 +143,8 @@ def test_voters_and_epochs(say):
     assert in_force.startswith("* offset 1885, epoch 3, ")
     assert in_force.endswith("(added 3)")
     out, _, _ = say("--format", "json", NODE, "epochs")
-    told = [(each["leader_epoch"], each["start_offset"], each["leader_id"]) for each in json.loads(out)]
-    assert told == [(1, 0, 1), (3, 1005, 2), (4, 1895, 3), (6, 2013, 2), (7, 2943, 3), (9, 2944, 3)]
+    printed = [(each["leader_epoch"], each["start_offset"], each["leader_id"]) for each in json.loads(out)]
+    assert printed == [(1, 0, 1), (3, 1005, 2), (4, 1895, 3), (6, 2013, 2), (7, 2943, 3), (9, 2944, 3)]
 
 
 def test_static_voters(say):
@@ -217,9 +217,9 @@ def test_every_command_answers_in_json(say, name):
 
 def test_json_of_a_tree(say):
     out, _, _ = say("--format", "json", CHECKPOINT, "tree", "/image/cluster/brokers", "/image/features")
-    told = json.loads(out)
-    assert told["/image/cluster/brokers"]["11"]["fenced"] is False
-    assert told["/image/features"]["metadataVersion"] == {"name": "metadata.version", "level": 30}
+    printed = json.loads(out)
+    assert printed["/image/cluster/brokers"]["11"]["fenced"] is False
+    assert printed["/image/features"]["metadataVersion"] == {"name": "metadata.version", "level": 30}
 
 
 def test_no_secret_is_shown(say):
@@ -284,7 +284,7 @@ def test_failures_say_what_is_wrong(words, message, code):
     assert failure.value.exit_code == code
 
 
-def test_what_could_not_be_read_is_said_and_the_rest_shown(say, tmp_path):
+def test_unreadable_parts_are_reported_and_the_rest_shown(say, tmp_path):
     log = tmp_path / "00000000000000000408.log"
     log.write_bytes((GOLDEN / "corrupt/crc-flip-middle/00000000000000000408.log").read_bytes())
     out, err, code = say(log, "ls", "/image")

@@ -53,7 +53,7 @@ def test_earlier_record_batches_stay_as_they_were(tmp_path):
     assert found.to_pylist() == [name for name in names for _ in range(40 * 2400)]
 
 
-def test_memory_is_used_again_when_nobody_holds_it():
+def test_memory_is_reused_once_it_is_freed():
     kept = buffer_pool.BufferPool()
     piece = kept.take(5000)
     address, held = piece.address, piece.buffer(8, 100)

@@ -121,7 +121,7 @@ def test_imagined_messages(declared, data):
     assert array.equals(pa.array(map(projection(declared.fields), held), type=type_))
 
 
-def test_every_default_is_written_when_nothing_is_on_the_wire():
+def test_absent_tagged_fields_take_their_defaults():
     chunk = read(DEFAULTS, write_batch(0, 1, [raw(0, bytes([1, KEY, 0, 0]))]))
     (row,) = message_arrays(chunk)[DEFAULTS.column].to_pylist()
     assert row == {

@@ -144,7 +144,7 @@ def test_every_type_at_every_version_has_a_row():
     assert len(filled) == 30
 
 
-def test_secrets_are_taken_out_unless_asked_for():
+def test_secrets_are_redacted_by_default():
     for path in (ALL_TYPES, *find_log_files(GOLDEN / "dynamic-membership/node-1")):
         for row in rows(decode(path)):
             scram, token, removed = (

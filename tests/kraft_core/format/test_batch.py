@@ -53,7 +53,7 @@ def test_what_is_written_is_read(codec, data):
     assert [bare(record) for record in read_records(log, header)] == records
 
 
-def test_a_values_position_is_where_it_stands():
+def test_the_position_of_a_value():
     log = b"before" + write_batch(5, 1, [raw(5, b"one", b"key"), raw(6, b"two"), raw(7, None)])
     records = read_records(log, read_header(log, 6))
     assert [log[r.value_position :][:3] for r in records[:2]] == [b"one", b"two"]
@@ -115,7 +115,7 @@ def test_a_batch_of_several_mebibytes():
     assert not check_crc(patched(log, 4_500_000, b"\xff"), header)
 
 
-def test_log_append_time_holds_for_every_record():
+def test_log_append_time_applies_to_every_record():
     log = write_batch(0, 1, [raw(0, b"a"), raw(9, b"b")], log_append_time=True)
     header = read_header(log, 0)
     assert header.timestamp_type == "LogAppendTime"
@@ -163,7 +163,7 @@ def test_offsets_that_do_not_ascend_or_leave_the_batch():
 
 
 @given(at=st.integers(HEADER_BYTES, 400), byte=st.integers(0, 255), codec=st.sampled_from(CODECS))
-def test_damaged_records_raise_nothing_but_decode_errors(at, byte, codec):
+def test_damaged_records_raise_only_decode_errors(at, byte, codec):
     log = write_batch(0, 1, [raw(i, b"x" * 30, b"key") for i in range(9)], codec=codec)
     log = patched(log, min(at, len(log) - 1), bytes([byte]))
     with suppress(DecodeError):

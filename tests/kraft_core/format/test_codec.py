@@ -219,7 +219,7 @@ def test_strings_as_long_as_kafka_allows():
         read_message(topic, 0, bytes.fromhex("818002") + b"n" * 32768 + bytes(17))
 
 
-def test_positions_are_those_of_the_whole_buffer():
+def test_positions_count_from_the_start_of_the_buffer():
     message = by_api_key[12]
     buf = b"??" + write_message(message, 0, {"name": "metadata.version", "featureLevel": 7}) + b"rest"
     value, position = read_message(message, 0, memoryview(buf), 2)
@@ -412,7 +412,7 @@ def test_json_of_what_json_cannot_hold():
 
 @given(values(ODD, 0))
 @example(ODD.default(0) | {"inner": None})
-def test_json_leaves_out_what_is_not_said(value):
+def test_json_omits_tagged_defaults(value):
     shown = to_json(ODD, 0, value)
     tagged = {field.name for field in ODD.fields if field.is_tagged(0) and value[field.name] == field.default}
     assert set(shown) == {field.name for field in ODD.fields} - tagged

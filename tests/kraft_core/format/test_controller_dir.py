@@ -256,9 +256,9 @@ def test_meta_properties_of_both_versions():
     text = "#\n#Sat Nov 21\nnode.id=2\nversion=1\ncluster.id=rPoTXydvQsK3Nv6AA77Cqg\r\n"
     assert read_meta_properties(text) == MetaProperties(1, "rPoTXydvQsK3Nv6AA77Cqg", 2, None)
     assert read_meta_properties("version=1\ncluster.id=a") == MetaProperties(1, "a", None, None)
-    for garbled in ("version=2", "node.id=1", "version=1\nnode.id=x", "version=1\nnode.id=-1"):
+    for invalid in ("version=2", "node.id=1", "version=1\nnode.id=x", "version=1\nnode.id=-1"):
         with pytest.raises(InvalidSideFileError):
-            read_meta_properties(garbled)
+            read_meta_properties(invalid)
     with pytest.raises(InvalidSideFileError, match=r"directory\.id"):
         read_meta_properties("version=1\nnode.id=1\ndirectory.id=short")
 
@@ -279,7 +279,7 @@ def test_quorum_state_of_both_versions():
         '"data_version":1}'
     )
     assert read_quorum_state(second) == QuorumState(1, -1, 9, 3, "CsPDY-A_v5VCjF6-h7rvZQ", None, None)
-    for garbled in (
+    for invalid in (
         "[]",
         "{}",
         first.replace('"data_version":0', '"data_version":2'),
@@ -289,15 +289,15 @@ def test_quorum_state_of_both_versions():
         "[" * 100_000,
     ):
         with pytest.raises(InvalidSideFileError):
-            read_quorum_state(garbled)
+            read_quorum_state(invalid)
 
 
 def test_leader_epoch_checkpoint():
     assert read_leader_epoch_checkpoint("0\n0\n") == ()
     assert read_leader_epoch_checkpoint("0\n2\n1 0\n3 1005\n") == ((1, 0), (3, 1005))
-    for garbled in ("", "0", "1\n0\n", "0\n2\n1 0\n", "0\n1\n1\n", "0\n1\n1 x\n"):
+    for invalid in ("", "0", "1\n0\n", "0\n2\n1 0\n", "0\n1\n1\n", "0\n1\n1 x\n"):
         with pytest.raises(InvalidSideFileError):
-            read_leader_epoch_checkpoint(garbled)
+            read_leader_epoch_checkpoint(invalid)
 
 
 def test_partition_metadata():
@@ -310,6 +310,6 @@ def test_capture_json():
     assert read_capture_json('{"captured_at": "2026-11-21T09:44:09.058Z"}') == 1795254249058
     assert read_capture_json('{"captured_at": "2026-11-21T10:44:09.058+01:00"}') == 1795254249058
     assert read_capture_json('{"captured_at": "2026-11-21T09:44:09"}') == 1795254249000
-    for garbled in ('{"captured_at": 5}', '{"captured_at": "yesterday"}', "{}"):
+    for invalid in ('{"captured_at": 5}', '{"captured_at": "yesterday"}', "{}"):
         with pytest.raises(InvalidSideFileError):
-            read_capture_json(garbled)
+            read_capture_json(invalid)

@@ -116,7 +116,7 @@ def good_records(case: str) -> dict[int, tuple]:
 
 
 @pytest.mark.parametrize("case", [case for case in OUTCOMES if (CORRUPT / case / SEGMENT).exists()])
-def test_what_is_read_of_a_broken_file_is_what_the_good_one_holds(case):
+def test_what_a_broken_file_yields_equals_the_good_file(case):
     good = good_records("good")
     found = {offset: record for offset, record in good_records(case).items() if offset <= 506}
     assert found.items() <= good.items()
@@ -135,7 +135,7 @@ def test_what_keeps_its_envelope():
     assert (last.offset, last.type, last.reason) == (508, "NO_OP_RECORD", None)
 
 
-def test_the_rest_of_a_batch_stands_for_the_whole_batch():
+def test_the_rest_of_a_batch_represents_the_whole_batch():
     with mapped(CORRUPT / "record-count-too-big" / SEGMENT) as log:
         records = [r for r in read_log(log, next_offset=408) if r.batch.position == 1648]
     assert [r.offset for r in records] == [*range(428, 439), 439]

@@ -11,7 +11,7 @@ from tests.golden_compare import compare_tree, main
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
-def test_everything_kafkas_tool_prints_is_read_alike():
+def test_records_equal_the_output_of_kafkas_tool():
     result = compare_tree(GOLDEN)
     assert result.differences == []
     # The counts themselves are asserted, so that nothing passes for having been passed over.

@@ -104,7 +104,7 @@ GZIPPED = no_op_batch(1, records=3, codec=compression.GZIP)
         (overwritten(GZIPPED, HEADER_BYTES, b"\x00"), "unpack_failed", 0),
     ],
 )
-def test_batches_whose_records_cannot_be_told_apart(batch, reason, records):
+def test_batches_whose_records_cannot_be_separated(batch, reason, records):
     log = log_of(no_op_batch(0), batch, no_op_batch(4))
     first, *found, rest, last = read(log)
     assert (first.offset, last.offset, last.reason) == (0, 4, None)

@@ -150,7 +150,7 @@ def test_negative_numbers_in_a_header():
         assert damages(bytes(log)) == [(STARTS[2], STARTS[3] - STARTS[2], "bad_offset")]
 
 
-def test_offsets_that_no_long_holds():
+def test_offsets_beyond_64_bits():
     log = no_op_batch(0) + (b"\x7f" + b"\xff" * 7 + no_op_batch(1)[8:]) + no_op_batch(2)
     assert damages(log) == [(len(no_op_batch(0)), len(no_op_batch(1)), "bad_offset")]
 

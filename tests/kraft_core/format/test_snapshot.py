@@ -55,7 +55,7 @@ def test_there_are_checkpoints_to_test():
     assert len(CHECKPOINTS) == 170
 
 
-def test_what_a_snapshot_of_kraft_version_1_holds():
+def test_a_snapshot_of_kraft_version_1():
     node = GOLDEN / "dynamic-membership/node-1/__cluster_metadata-0"
     with mapped(node / "00000000000000003692-0000000009.checkpoint") as buf:
         snapshot = read_snapshot(buf)

@@ -54,8 +54,8 @@ def _hide_tokens(lines: Lines, image: Image) -> Lines:
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if line in names:
             id_ = names[line]
-            told = re.sub(r"tokenId=[^(]*\(", "tokenId=[redacted](", after)
-            hidden.append((f"  {token_digest(id_)}:", told))
+            masked = re.sub(r"tokenId=[^(]*\(", "tokenId=[redacted](", after)
+            hidden.append((f"  {token_digest(id_)}:", masked))
         elif "DelegationTokenDatatokenId=" not in line:
             rest.append(line)
     at = rest.index("delegationToken:") + 1

@@ -17,7 +17,7 @@ from tests.kraft_core.image.worlds import lives, replay
 
 @settings(deadline=None)
 @given(lives)
-def test_a_row_tells_all_of_a_thing_but_its_secrets(records):
+def test_a_row_has_everything_but_secrets(records):
     image = replay(records)
     for kind in KINDS:
         for key, value in image.tables.items(kind):

@@ -53,7 +53,7 @@ def test_a_row_has_the_columns_of_the_thing_and_of_its_version():
     }
 
 
-def test_what_a_snapshot_tells_first_is_known_from_its_last_offset():
+def test_versions_first_found_in_a_snapshot_are_known_from_its_last_offset():
     snapshot = Image.of_snapshot(LIFE[:1], end_offset=100, leader_epoch=7, timestamp=5000)
     (row,) = rows(history([record(100, 4000, "NO_OP_RECORD", {})], snapshot)["topics"])
     assert (row["known_from_offset"], row["valid_from_offset"], row["valid_from_at"]) == (99, 99, 5000)
@@ -61,17 +61,17 @@ def test_what_a_snapshot_tells_first_is_known_from_its_last_offset():
 
 
 def test_a_snapshot_over_a_gap_ends_what_it_has_not_and_keeps_what_it_has():
-    told = History()
+    found = History()
     for each in LIFE[:4]:
-        told.apply(each)
-    told.apply(record(4, 2000, "TOPIC_RECORD", topic_fields("u", "AgICAgICAgICAgICAgICAg")))
+        found.apply(each)
+    found.apply(record(4, 2000, "TOPIC_RECORD", topic_fields("u", "AgICAgICAgICAgICAgICAg")))
     kept = Image.of_snapshot(LIFE[:1], end_offset=50, leader_epoch=5, timestamp=9000)
-    told.load(kept)
+    found.load(kept)
     topics = [
-        (v.value.name, v.valid_from_offset, v.valid_to_offset, v.ended_by) for v in told.versions("topics")
+        (v.value.name, v.valid_from_offset, v.valid_to_offset, v.ended_by) for v in found.versions("topics")
     ]
     assert topics == [("t", 0, None, None), ("u", 4, 49, SNAPSHOT)]
-    (partition,) = told.versions("partitions")
+    (partition,) = found.versions("partitions")
     assert (partition.valid_to_offset, partition.valid_to_at) == (49, 9000)
 
 
@@ -79,7 +79,7 @@ def test_secrets_are_not_among_the_columns():
     credential = {"name": "a", "mechanism": 1, "salt": b"s", "storedKey": b"k", "serverKey": b"v"}
     token = {"owner": "User:a", "renewers": [], "issueTimestamp": 1, "maxTimestamp": 2}
     password = {"resourceType": 4, "resourceName": "", "name": "ssl.key.password", "value": "hush"}
-    told = history(
+    found = history(
         [
             record(0, 0, "USER_SCRAM_CREDENTIAL_RECORD", credential | {"iterations": 4096}),
             record(1, 0, "DELEGATION_TOKEN_RECORD", token | {"expirationTimestamp": 2, "tokenId": "hush"}),
@@ -87,7 +87,7 @@ def test_secrets_are_not_among_the_columns():
         ]
     )
     (user,), (issued,), (config,) = (
-        rows(told[kind]) for kind in ("scram_users", "delegation_tokens", "configs")
+        rows(found[kind]) for kind in ("scram_users", "delegation_tokens", "configs")
     )
     assert {"salt", "stored_key", "server_key"}.isdisjoint(user)
     assert user["mechanism"] == "SCRAM-SHA-256"

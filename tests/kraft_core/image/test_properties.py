@@ -100,7 +100,7 @@ def test_a_transaction_is_its_records_at_once_or_nothing(records):
 
 @unhurried
 @given(lives, st.data())
-def test_a_copy_goes_its_own_way(records, data):
+def test_a_copy_is_independent(records, data):
     place = data.draw(st.integers(0, len(records)))
     image = replay(records[:place])
     twin = image.copy()
@@ -125,11 +125,11 @@ def test_differences_lead_from_one_image_to_the_other(some, others):
 def test_history_at_an_offset_is_the_image_there(records, data):
     offset = data.draw(st.integers(-1, len(records) - 1))
     then = replay(records[: offset + 1])
-    told = history(records)
+    replayed = history(records)
     for kind in KINDS:
         standing = {
             version.key: version.value
-            for version in told[kind]
+            for version in replayed[kind]
             if version.valid_from_offset <= offset
             and (version.valid_to_offset is None or offset < version.valid_to_offset)
         }
@@ -138,7 +138,7 @@ def test_history_at_an_offset_is_the_image_there(records, data):
 
 @unhurried
 @given(lives)
-def test_versions_of_a_thing_never_overlap_and_never_stand_for_nothing(records):
+def test_versions_of_a_thing_never_overlap_and_are_never_empty(records):
     for versions in history(records).values():
         ends: dict[object, int] = {}
         for version in versions:
@@ -151,7 +151,7 @@ def test_versions_of_a_thing_never_overlap_and_never_stand_for_nothing(records):
 
 @unhurried
 @given(lives, st.data())
-def test_history_from_a_snapshot_tells_the_same_from_there_on(records, data):
+def test_history_from_a_snapshot_equals_the_rest_of_the_whole_history(records, data):
     place = cut(records, data)
     whole = history(records)
     rest = history(records[place:], snapshot_of(replay(records[:place])))
@@ -175,18 +175,18 @@ def test_history_from_a_snapshot_tells_the_same_from_there_on(records, data):
 @given(lives, st.data())
 def test_a_snapshot_of_the_same_state_in_mid_history_changes_nothing(records, data):
     place = cut(records, data)
-    told = History()
+    replayed = History()
     for record in records[:place]:
-        told.apply(record)
-    told.load(snapshot_of(told.image))
+        replayed.apply(record)
+    replayed.load(snapshot_of(replayed.image))
     for record in records[place:]:
-        told.apply(record)
-    assert {kind: told.versions(kind) for kind in KINDS} == history(records)
+        replayed.apply(record)
+    assert {kind: replayed.versions(kind) for kind in KINDS} == history(records)
 
 
 @unhurried
 @given(lives)
-def test_every_thing_is_in_the_tree_where_paths_says(records):
+def test_every_thing_is_in_the_tree_at_its_paths(records):
     image = replay(records)
     tree = root(image)
     for kind in KINDS:

@@ -90,7 +90,7 @@ def test_every_offset_of_a_whole_log(files):
 @pytest.mark.parametrize(
     ("time", "offset"), [(99, -1), (100, 0), (299, 1), (300, 3), (399, 3), (400, 4), (10_000, 5)]
 )
-def test_a_time_is_read_off_a_clock_that_never_goes_back(files, time, offset):
+def test_times_are_mapped_by_the_running_maximum_of_timestamps(files, time, offset):
     files.segment(LOG)
     assert files.replica().offset_at(time) == offset
 
@@ -115,7 +115,7 @@ def test_a_log_without_its_beginning_starts_at_the_checkpoint(files):
         replica.offset_at(99)
 
 
-def test_between_an_old_checkpoint_and_the_log_nothing_is_known(files):
+def test_offsets_between_an_old_checkpoint_and_the_log_are_missing(files):
     files.checkpoint(1, 100)
     files.segment(LOG[3:])
     files.checkpoint(4, 250)
@@ -125,7 +125,7 @@ def test_between_an_old_checkpoint_and_the_log_nothing_is_known(files):
         replica.image_at(2)
 
 
-def test_a_log_without_beginning_and_checkpoint_says_so(files):
+def test_a_log_without_beginning_and_checkpoint_is_noted(files):
     files.segment(LOG[4:])
     replica = files.replica()
     assert level(replica.image_at()) == 6
@@ -161,7 +161,7 @@ def test_an_unfinished_checkpoint_is_left_out_and_named(files):
     assert note.startswith(f"{path.name} is not a complete checkpoint: no footer at the end")
 
 
-def test_a_gap_is_named_and_history_goes_on_from_the_checkpoint_beyond_it(files):
+def test_a_gap_is_noted_and_history_continues_from_the_next_checkpoint(files):
     files.segment(LOG[:2])
     files.segment(LOG[4:])
     files.checkpoint(4, 350)
@@ -206,7 +206,7 @@ def test_a_torn_tail_ends_the_log(files):
     assert "torn_tail" in replica.notes[0]
 
 
-def test_an_empty_directory_and_an_empty_file_hold_nothing(files, tmp_path):
+def test_an_empty_directory_and_an_empty_file_are_empty(files, tmp_path):
     (files.folder / f"{0:020d}.log").touch()
     assert files.replica().is_empty
     other = tmp_path / "some.file"
@@ -232,19 +232,19 @@ def test_golden_at_every_fiftieth_offset(node):
     (directory,) = find_controller_dirs([GOLDEN / node]).directories
     replica = CapturedReplica.of_directory(directory)
     assert replica.notes == []
-    told = History()
+    replayed = History()
     for step in replica.steps():
         if isinstance(step, Image):
-            told.load(step)
+            replayed.load(step)
         else:
-            told.apply(step)
+            replayed.apply(step)
         if step.offset % 50 == 0 and step.offset > 0:
-            assert list(differences(replica.image_at(step.offset), told.image)) == []
-            assert replica.image_at(step.offset).offset == told.image.offset
-    assert told.image.offset == replica.last_offset
+            assert list(differences(replica.image_at(step.offset), replayed.image)) == []
+            assert replica.image_at(step.offset).offset == replayed.image.offset
+    assert replayed.image.offset == replica.last_offset
 
 
-def test_a_moved_copy_tells_the_same(tmp_path):
+def test_a_moved_copy_is_equal(tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(GOLDEN / "v4.4.0-mini/node-1", copy)
     (one,) = find_controller_dirs([copy]).directories

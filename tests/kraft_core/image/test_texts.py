@@ -120,11 +120,11 @@ def test_a_change_names_the_columns_that_changed():
     assert change_text.what_changed(tables.PARTITIONS, after, after) == change_text.SAME
 
 
-def test_additions_tell_what_is_not_blank():
+def test_additions_list_the_values_that_are_set():
     assert change_text.what_changed(tables.TOPICS, None, Topic(ID, "t")) == f"added: topic_id {ID}, name t"
 
 
-def test_a_new_secret_is_told_without_it():
+def test_a_new_secret_is_reported_without_its_value():
     before, after = (ScramUser(1, "a", 4096, b"s", key, b"v") for key in (b"k", b"l"))
     assert change_text.what_changed(tables.SCRAM_USERS, before, after) == change_text.UNSEEN
     before, after = (Config(4, "", "ssl.key.password", value) for value in ("hush", "hush hush"))

@@ -48,7 +48,7 @@ class TestPartitionChange:
         partition = partition_after(change_fields(ID, leader=-1))
         assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (-1, 4, 8)
 
-    def test_a_record_that_names_nothing_still_bumps_the_partition_epoch(self):
+    def test_an_empty_change_record_bumps_the_partition_epoch(self):
         partition = partition_after(change_fields(ID), change_fields(ID))
         assert (partition.leader_epoch, partition.partition_epoch) == (3, 9)
 
@@ -74,7 +74,7 @@ class TestPartitionChange:
             partition_after(recovering, change_fields(ID, leaderRecoveryState=0)).leader_recovery_state == 0
         )
 
-    def test_a_field_that_an_old_version_has_not_changes_nothing(self):
+    def test_a_field_absent_in_an_old_version_changes_nothing(self):
         old = {"partitionId": 0, "topicId": ID, "isr": [2], "leader": -2, "replicas": None}
         old |= {"removingReplicas": None, "addingReplicas": None, "leaderRecoveryState": -1}
         elr = change_fields(ID, eligibleLeaderReplicas=[1])
@@ -338,7 +338,7 @@ class TestOtherKinds:
         image = replay(rows([credential(1), credential(2), gone]))
         assert [key for key, _ in image.tables.items(tables.SCRAM_USERS)] == [(2, "a")]
 
-    def test_the_old_credential_record_holds_one_a_mechanism(self):
+    def test_the_old_credential_record_holds_one_credential_per_mechanism(self):
         infos = [{"mechanism": m, "salt": b"s", "saltedPassword": b"p", "iterations": 1} for m in (1, 2)]
         image = replay(rows([("USER_SCRAM_CREDENTIAL_RECORD", {"name": "a", "credentialInfos": infos})]))
         assert [key for key, _ in image.tables.items(tables.SCRAM_USERS)] == [(1, "a"), (2, "a")]
@@ -353,7 +353,7 @@ class TestOtherKinds:
         assert replay(rows(made[:1])).tables.count(tables.ZK_MIGRATION) == 1
         assert replay(rows(made)).tables.count(tables.ZK_MIGRATION) == 0
 
-    def test_who_asked_for_producer_ids_is_no_part_of_the_state(self):
+    def test_the_broker_of_producer_ids_is_not_part_of_the_state(self):
         def ids(broker_id):
             fields = {"brokerId": broker_id, "brokerEpoch": broker_id, "nextProducerId": 1000}
             return replay(rows([("PRODUCER_IDS_RECORD", fields)])).tables
@@ -365,7 +365,7 @@ class TestTransactions:
     def begin(self, offset=0):
         return row("BEGIN_TRANSACTION_RECORD", {"name": None}, offset)
 
-    def test_nothing_shows_before_the_end_and_then_all_at_its_offset(self):
+    def test_changes_become_visible_at_the_end_of_the_transaction(self):
         image = replay([row(*PARTITION[:1], None, 0), self.begin(1), row(*TOPIC, 2), row(*PARTITION, 3)])
         assert (image.offset, image.tables.count(tables.TOPICS)) == (0, 0)
         made = image.apply(row("END_TRANSACTION_RECORD", {}, 4))
@@ -385,7 +385,7 @@ class TestTransactions:
         (made,) = image.apply(row("END_TRANSACTION_RECORD", {}, 9))
         assert (made.before.leader_epoch, made.change.value.leader_epoch, made.record.offset) == (3, 5, 2)
 
-    def test_an_aborted_one_leaves_nothing_and_the_next_begins_afresh(self):
+    def test_an_aborted_transaction_changes_nothing_and_the_next_one_starts_anew(self):
         image = replay(
             [
                 self.begin(),
@@ -397,7 +397,7 @@ class TestTransactions:
         assert image.tables.topic_ids == {"u": OTHER}
         assert (image.offset, image.refusals) == (3, [])
 
-    def test_markers_out_of_place_are_refused_and_change_nothing(self):
+    def test_unexpected_transaction_markers_are_refused(self):
         image = replay([row("END_TRANSACTION_RECORD", {}, 0), row("ABORT_TRANSACTION_RECORD", {}, 1)])
         assert refused(image) == ["no metadata transaction is open"] * 2
         image = replay([self.begin(0), row(*TOPIC, 1), self.begin(2)])

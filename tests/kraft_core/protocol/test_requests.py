@@ -156,7 +156,7 @@ class TestElection:
         assert after(follower(4, 2), Tick(1000)).role is Role.UNATTACHED
         assert after(unattached(4), Tick(10_000)).role is Role.UNATTACHED
 
-    def test_a_voter_without_pre_vote_makes_the_prospective_stand(self) -> None:
+    def test_a_voter_without_pre_vote_makes_the_prospective_a_candidate(self) -> None:
         replica = after(unattached(1), Tick(1000))
         sent = replica.sent[0]
         response = VoteResponse(ErrorCode.UNSUPPORTED_VERSION)
@@ -185,13 +185,13 @@ class TestLeadership:
         with pytest.raises(ProtocolFault):
             ask(follower(1, 2), BeginQuorumEpochRequest(CLUSTER_ID, key(1), 3, 1, endpoints(3)), 3)
 
-    def test_that_ends_makes_the_first_successor_stand_at_once_and_the_others_later(self) -> None:
+    def test_that_ends_makes_the_first_successor_a_candidate_first(self) -> None:
         request = EndQuorumEpochRequest(CLUSTER_ID, 2, 1, (key(1), key(3)))
         assert after(ask(follower(1, 2), request).replica, Tick(2)).role is Role.PROSPECTIVE
         other = ask(follower(3, 2), request).replica
         assert after(other, Tick(2)).role is Role.FOLLOWER
 
-    def test_that_ends_ends_the_process_where_nobody_told_the_endpoints(self) -> None:
+    def test_that_ends_with_unknown_endpoints_ends_the_process(self) -> None:
         request = EndQuorumEpochRequest(CLUSTER_ID, 9, 1, (key(1),))
         with pytest.raises(UnknownEndpoints):
             ask(unattached(1), request)
@@ -212,7 +212,7 @@ class TestLeadership:
 
 
 class TestFetch:
-    def test_commits_what_a_majority_asked_beyond(self) -> None:
+    def test_commits_what_a_majority_has_fetched(self) -> None:
         replica = leader()
         assert answer_to(replica, fetch(2, 0, 0)).high_watermark == -1
         assert answer_to(replica, fetch(2, 3)).high_watermark == 3

@@ -74,7 +74,7 @@ def test_without_the_fault_the_same_run_breaks_no_rule(quorum: Setup, actions: i
     assert result.failure is None, report(run, result)
 
 
-def test_a_failing_run_shrinks_to_one_that_fails_alike_and_reads_well() -> None:
+def test_a_failing_run_shrinks_to_one_that_breaks_the_same_rule() -> None:
     run = random_run(replace(STALE_SEED, stale_voters=True), 60)
     small = shrink(run)
     result = simulate(small)
@@ -86,7 +86,7 @@ def test_a_failing_run_shrinks_to_one_that_fails_alike_and_reads_well() -> None:
     assert "stale_voters=True" in printed
 
 
-def test_replicas_go_from_role_to_role_as_the_table_says() -> None:
+def test_role_transitions_follow_the_table() -> None:
     run = random_run(setup(6), 40)
     quorum = SimulatedQuorum(run.setup)
     before = {node: (replica.role, replica.epoch) for node, replica in quorum.replicas.items()}
