@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dashboards.databases import Database
-from jobs.captures.planning import ReadPlan
 from jobs.maintenance.publishing import check_database, database_of, publish
 from jobs.runtime.fail_on import verdict
 from jobs.runtime.outcome import ExitCode, Failure
@@ -21,6 +20,7 @@ from jobs.runtime.run_record import RunRecord
 from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
 
 if TYPE_CHECKING:
+    from jobs.captures.planning import ReadPlan
     from jobs.runtime.lease import Lease
     from transforms.lake.lake import Lake
 

@@ -85,8 +85,8 @@ def remove(lake: Lake, clusters: list[str]) -> None:
     records = lake.read(RECORDS).where(ours).select(*identity).distinct()
     lake.delete(RECORDS, records.join(kept.select(*identity), identity, "left_anti"), identity)
     if lake.exists(SNAPSHOTS):
-        seen = stay.select("cluster_id", F.explode("snapshots").alias("s")).select("cluster_id", "s.*")
-        old = lake.read(SNAPSHOTS).where(ours).join(seen, SNAPSHOT, "left_anti").select(*SNAPSHOT)
+        staying = stay.select("cluster_id", F.explode("snapshots").alias("s")).select("cluster_id", "s.*")
+        old = lake.read(SNAPSHOTS).where(ours).join(staying, SNAPSHOT, "left_anti").select(*SNAPSHOT)
         old = old.localCheckpoint()
         lake.delete(SNAPSHOT_RECORDS, old, SNAPSHOT)
         lake.delete(SNAPSHOTS, old, SNAPSHOT)

@@ -19,10 +19,10 @@ from typing import Any
 
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.run_record import RunRecord
+from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import append_row_after, exists, put_rows, unfinished_runs
 from transforms.lake.tables import RUNS
 
-Row = dict[str, Any]
 # How long a lease lasts unless it is renewed, and how often a waiting run looks again. Seconds.
 LEASE_SECONDS = 300.0
 LOOK_SECONDS = 1.0

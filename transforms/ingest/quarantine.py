@@ -1,7 +1,7 @@
 """The bytes of a cluster's captures that no captured copy supplied.
 
-Damage of one capture is no loss where other captures of the same replica hold its offsets, or where one of
-them holds a whole copy of the damaged checkpoint. Values that no decoder understood are lost in every copy.
+Damage of one capture is no loss where other captures of the same replica hold its offsets, or one of them
+holds a complete copy of the damaged checkpoint. Values that no decoder understood are lost in every copy.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kraft_core.format.snapshot import parse_name
+from transforms.lake.arrow_rows import Row
 
-Row = dict[str, Any]
-# Reasons of kraft_core.format.segment that concern a file's bytes; the others concern values in good batches.
+# Reasons of kraft_core.format.segment for damaged bytes; all others are about values in good batches.
 FILE_REASONS = (
     "torn_tail",
     "zero_tail",
@@ -23,7 +23,6 @@ FILE_REASONS = (
     "bad_length",
     "bad_offset",
 )
-Replica = tuple[int, str]
 
 
 def quarantined(captures: Iterable[Mapping[str, Any]], snapshots: Iterable[Mapping[str, Any]]) -> list[Row]:
@@ -33,30 +32,30 @@ def quarantined(captures: Iterable[Mapping[str, Any]], snapshots: Iterable[Mappi
     rows = [
         {"capture_id": capture["capture_id"], **lost}
         for capture in captures
-        for lost in [*capture["damage"], *unopened(capture)]
-        if not is_supplied(lost, [c for c in captures if replica(c) == replica(capture)], whole)
+        for lost in [*capture["damage"], *_unopened(capture)]
+        if not _is_supplied(lost, [c for c in captures if _replica(c) == _replica(capture)], whole)
     ]
     return list({(r["capture_id"], r["file"], r["position"]): r for r in rows}.values())
 
 
-def replica(capture: Mapping[str, Any]) -> Replica:
+def _replica(capture: Mapping[str, Any]) -> tuple[int, str]:
     return capture["node_id"], capture["directory_id"]
 
 
-def is_supplied(
+def _is_supplied(
     lost: Mapping[str, Any], copies: list[Mapping[str, Any]], whole: set[tuple[Any, ...]]
 ) -> bool:
     """Whether the captures of the same replica hold what one of them lost."""
     if lost["reason"] not in FILE_REASONS and not lost["reason"].startswith("unreadable"):
         return False
     if lost["lost_from_offset"] is not None:
-        return are_held(lost["lost_from_offset"], lost["lost_to_offset"], copies)
+        return _are_held(lost["lost_from_offset"], lost["lost_to_offset"], copies)
     damaged = parse_name(lost["file"].rsplit("/", 1)[-1])
     held = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for c in copies for s in c["snapshots"]}
     return damaged is not None and any(damaged[:2] == (end, epoch) for end, epoch, _ in held & whole)
 
 
-def are_held(first: int, end: int | None, copies: list[Mapping[str, Any]]) -> bool:
+def _are_held(first: int, end: int | None, copies: list[Mapping[str, Any]]) -> bool:
     """Whether runs of the captures cover the offsets; an unknown end stands for one batch."""
     runs = sorted((r["first_offset"], r["end_offset"]) for c in copies for r in c["runs"])
     reached = first
@@ -66,7 +65,7 @@ def are_held(first: int, end: int | None, copies: list[Mapping[str, Any]]) -> bo
     return reached >= (first + 1 if end is None else end)
 
 
-def unopened(capture: Mapping[str, Any]) -> list[Row]:
+def _unopened(capture: Mapping[str, Any]) -> list[Row]:
     """Segments and checkpoints that could not be opened at all."""
     return [
         {

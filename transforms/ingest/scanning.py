@@ -6,7 +6,6 @@ Damage is returned beside the batches, with the offsets that were lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.columnar.schema import HEADERS
-from transforms.lake.arrow_rows import gathered, spark_types
+from transforms.lake.arrow_rows import Row, gathered, spark_types
 
 # A file to read from position `start` on; file_number identifies it in every row that is made of it.
 # first_offset is the one expected at `start`; address is the place of `start` in the concatenation of what is
@@ -53,7 +52,7 @@ def scan_segments(files: DataFrame) -> DataFrame:
 
 
 def per_file(
-    read: Callable[[dict[str, Any]], Iterator[pa.RecordBatch]], schema: pa.Schema
+    read: Callable[[Row], Iterator[pa.RecordBatch]], schema: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for mapInArrow that reads each file of the rows in turn."""
 
@@ -72,7 +71,7 @@ def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return map(concat, gathered(batches, ROWS_AT_ONCE))
 
 
-def scan_file(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+def scan_file(file: Row) -> Iterator[pa.RecordBatch]:
     """The rows of SCANNED of one segment."""
     from kraft_core.columnar.fast import (
         scan_headers,
@@ -89,7 +88,7 @@ def scan_file(file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         yield numbered(file, held_back)
 
 
-def unreadable(file: dict[str, Any], error: OSError) -> pa.RecordBatch:
+def unreadable(file: Row, error: OSError) -> pa.RecordBatch:
     """The whole of what was to be read, as damage."""
     row = {
         "position": file["start"],
@@ -172,7 +171,7 @@ def concat(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
-def numbered(file: dict[str, Any], rows: pa.RecordBatch) -> pa.RecordBatch:
+def numbered(file: Row, rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with the file's number and their address before them."""
     number = pa.array(np.full(len(rows), file["file_number"], np.int32))
     address = pc.add(rows["position"], file["address"] - file["start"])

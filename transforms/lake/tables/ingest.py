@@ -42,7 +42,7 @@ READING_COMMENTS = {
 
 
 def record_columns(*without: str) -> tuple[Column, ...]:
-    """The columns of decoded records (kraft_core.columnar.schema.RECORDS), the named ones left out.
+    """The columns of decoded records (kraft_core.columnar.schema.RECORDS), without the named ones.
 
     After the envelope comes one nullable struct a record type, its fields the union over versions.
     """
@@ -260,7 +260,7 @@ OBSERVATIONS = Table(
         CLUSTER_ID,
         required("observation_id", "STRING", "SHA-256 of the output, its file name and its time"),
         required("node_id", "INT", "The replica; of a status the leader, -1 without one"),
-        required("directory_id", "STRING", "Directory id of the replica; the zero uuid when not told"),
+        required("directory_id", "STRING", "Directory id of the replica; the zero uuid when unknown"),
         required("kind", "STRING", "status or replication"),
         required("source", "STRING", "Name of the output's file"),
         required("observed_from", "TIMESTAMP", "Start time of the command"),
