@@ -123,7 +123,7 @@ def _held(replica: ReplicaKey, captures: tuple[Capture, ...], epoch: int, offset
 
 
 def _sentences(offset: int, batch: BatchAtOffset) -> list[str]:
-    leader = f"leader {batch.leader_id}" if batch.leader_id is not None else "a leader that no file names"
+    leader = f"leader {batch.leader_id}" if batch.leader_id is not None else "an unknown leader"
     unlawful = "" if batch.is_lawful else ", whose election was unlawful (rule 23)"
     still = [held.replica for held in batch.held_by if held.still_held]
     once = [held.replica for held in batch.held_by if not held.still_held]

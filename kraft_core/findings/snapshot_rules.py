@@ -79,7 +79,7 @@ def _log_around(snapshot: SnapshotFacts, bound: int | None) -> ReplicaLog:
 
 
 def snapshots_equal_the_replay(view: ClusterView) -> Iterator[Breach]:
-    """Rule 22; a warning if a known fault of Kafka explains it: then its image, not the file, is wrong."""
+    """Rule 22; a warning if a known defect of Kafka explains it: then its image, not the file, is wrong."""
     by_snapshot: defaultdict[tuple[int, int, str], list[SnapshotDeviation]] = defaultdict(list)
     for deviation in view.facts.snapshot_deviations:
         by_snapshot[deviation.end_offset, deviation.leader_epoch, deviation.content_digest].append(deviation)
@@ -100,7 +100,7 @@ def _deviates(
     what = f"{_name(snapshot)} differs from the log below it in {places}: it {_difference(differing[0])}"
     if unexplained:
         return f"{what}."
-    return f"{what}. A known fault of Kafka: {differing[0].explanation}."
+    return f"{what}. A known defect of Kafka: {differing[0].explanation}."
 
 
 def _difference(deviation: SnapshotDeviation) -> str:

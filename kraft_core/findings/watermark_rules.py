@@ -101,7 +101,8 @@ def leader_outside_voters_is_not_counted(view: ClusterView) -> Iterator[Breach]:
             continue
         sentence = (
             f"Leader {output.node_id} of epoch {epoch} counted itself for the high watermark "
-            f"{high_watermark}: it is no voter of {claim.voters.words}, and what lies below {found.detail}."
+            f"{high_watermark}: it is not a voter of {claim.voters.words}, and what lies below "
+            f"{found.detail}."
         )
         yield _of_output(
             view, 24, output, (epoch, high_watermark), sentence, f"{output.source}; {found.detail}"

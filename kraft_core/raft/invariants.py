@@ -62,10 +62,10 @@ def one_change_uncommitted(log: ReplicaLog, high_watermark: int) -> Iterator[Vio
         if not isinstance(after, VoterSet) or not before or change_between(before, after).keeps_members:
             continue
         if leader_change_of(batch):
-            yield _record_at(12, batch, record, "changes the members in the batch of a LEADER_CHANGE")
+            yield _record_at(12, batch, record, "changes the voters in the batch of a LEADER_CHANGE")
         elif record.offset >= high_watermark:
             if pending is not None:
-                detail = f"changes the members while the change at {pending} is uncommitted"
+                detail = f"changes the voters while the change at {pending} is uncommitted"
                 yield _record_at(12, batch, record, detail)
             pending = record.offset
 
@@ -90,7 +90,7 @@ def kraft_version_allows_voters(log: ReplicaLog) -> Iterator[Violation]:
     yield from kraft_version_never_falls(log)
     for batch, record, level in _with_kraft_version(log):
         if isinstance(record.value, VoterSet) and level == 0:
-            yield _record_at(15, batch, record, "is a VotersRecord under kraft.version 0")
+            yield _record_at(15, batch, record, "is a VotersRecord with kraft.version 0")
 
 
 def kraft_version_never_falls(log: ReplicaLog) -> Iterator[Violation]:

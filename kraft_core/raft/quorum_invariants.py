@@ -106,7 +106,7 @@ def majority_holds(logs: Logs, committed: Committed, sets: tuple[VoterSet, ...])
         return
     holders = _holders(logs, last)
     if not any(_counted(voters, holders) >= voters.majority for voters in sets):
-        detail = f"can have been stored by {[key.id for key in holders]} only"
+        detail = f"can be held only by {[key.id for key in holders]}"
         yield Violation(8, last.base_offset, last.leader_epoch, detail)
 
 
@@ -124,7 +124,7 @@ def leader_outside_voters_is_not_counted(
     for voters in sets:
         if voters.voter_for(leader) is None and _counted(voters, holders) + 1 >= voters.majority:
             holding = [key.id for key in holders if voters.voter_for(key) is not None]
-            detail = f"can have been stored by {holding} of {list(voters.ids)} only, no majority without it"
+            detail = f"can be held by {holding} of {list(voters.ids)} only, no majority without it"
             yield Violation(24, last.base_offset, last.leader_epoch, detail)
             return
 

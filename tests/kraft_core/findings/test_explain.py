@@ -50,5 +50,5 @@ def test_what_lies_beyond_and_below() -> None:
 def test_nobody_knows_the_leader() -> None:
     story = Story().capture("1", 1000, "1:10-50", 1)
     words = explain(conclude(story.facts()), 20).words
-    assert words[0] == "Offset 20 of epoch 1 was written by a leader that no file names."
+    assert words[0] == "Offset 20 of epoch 1 was written by an unknown leader."
     assert "undecided" in words[2]

@@ -39,7 +39,7 @@ def test_a_healthy_quorum_is_warned_of_kafkas_known_fault_alone(name: str) -> No
     expected = [(22, 1955, (4,)), (22, 2938, (6,)), (22, 3691, (9,))] if name == "dynamic-membership" else []
     assert broken(name, "warning") == expected
     for finding in findings(name):
-        assert "A known fault of Kafka" in finding.sentence
+        assert "A known defect of Kafka" in finding.sentence
         assert "lacks scram_users 2 alice" in finding.sentence
         assert [replica[:2] for replica in finding.replicas] == ["1@"]
         assert not finding.resolved

@@ -48,8 +48,8 @@ def test_a_high_watermark_that_only_the_removed_leader_makes_a_majority_of() -> 
     assert (finding.first_offset, finding.end_offset, finding.leader_epochs) == (54, 55, (1,))
     assert finding.replicas == (f"1@{directory('1')[1]}",)
     assert finding.sentence == (
-        "Leader 1 of epoch 1 counted itself for the high watermark 55: it is no voter of {2,3} "
-        "(VotersRecord 40/e1), and what lies below can have been stored by [2] of [2, 3] only, no majority "
+        "Leader 1 of epoch 1 counted itself for the high watermark 55: it is not a voter of {2,3} "
+        "(VotersRecord 40/e1), and what lies below can be held by [2] of [2, 3] only, no majority "
         "without it."
     )
 
