@@ -1,4 +1,4 @@
-"""Which checkpoints of the touched clusters are held against the log, and what they came to (rule 22)."""
+"""Choose the checkpoints of the touched clusters to compare with the log, and keep the outcomes (rule 22)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from transforms.evidence.fact_values import capture
 from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import Lake
-from transforms.lake.tables import CAPTURES, RECORDS, SNAPSHOT_CHECKS, SNAPSHOT_RECORDS, SNAPSHOTS
+from transforms.lake.tables import CAPTURES, SNAPSHOT_CHECKS, SNAPSHOTS
 from transforms.quality.snapshot_checks import EQUAL, KEY, UNREAD_LOG, checked_snapshots
 
 Row = dict[str, Any]
@@ -46,7 +46,7 @@ HELD = (
 
 @dataclass(slots=True)
 class Checks:
-    """What the checkpoints of some clusters came to.
+    """The outcomes of the comparisons of some clusters' checkpoints.
 
     rows: of table snapshot_checks, changed: whether they differ from what the table holds. failed: clusters
     of which a replay failed, with the reason.
@@ -58,15 +58,15 @@ class Checks:
 
     @property
     def deviations(self) -> list[Row]:
-        """One row a thing that a checkpoint has otherwise, as kraft_core.findings.facts names its fields."""
+        """A row for each deviation, as kraft_core.findings.facts names its fields."""
         columns = ("cluster_id", *KEY)
         return [{name: row[name] for name in columns} | d for row in self.rows for d in row["deviations"]]
 
 
 def check_snapshots(lake: Lake, clusters: Sequence[str], fresh: Iterable[Row], progress: Progress) -> Checks:
-    """Compare the checkpoints of the clusters that were not yet, or with another log; the rest is remembered.
+    """Compare the clusters' checkpoints that were never compared, or with another log; keep other outcomes.
 
-    `fresh`: rows of captures that are not committed yet. Where nothing is to be compared Spark is not asked.
+    `fresh`: rows of captures that are not committed yet. Where nothing is to be compared Spark is not used.
     """
     wanted = wanted_comparisons(lake, clusters, fresh)
     known = {place(row): row for row in rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=clusters)}
@@ -91,7 +91,7 @@ def check_snapshots(lake: Lake, clusters: Sequence[str], fresh: Iterable[Row], p
 def wanted_comparisons(
     lake: Lake, clusters: Sequence[str], fresh: Iterable[Row]
 ) -> dict[str, list[Comparison]]:
-    """What is to be compared of each cluster, by what its captures hold."""
+    """The comparisons of each cluster that its captures allow."""
     whole: defaultdict[str, set[CheckpointKey]] = defaultdict(set)
     columns = ["cluster_id", *KEY, "complete"]
     for row in rows_with(lake.path, SNAPSHOTS, columns, cluster_id=clusters, kind=["snapshot"]):
@@ -112,7 +112,7 @@ def wanted_comparisons(
 def cluster_comparisons(
     cluster: str, captures: Iterable[Row], whole: Container[CheckpointKey]
 ) -> list[Comparison]:
-    """What is to be compared of one cluster."""
+    """The comparisons of one cluster."""
     held: defaultdict[Holder, set[CheckpointKey]] = defaultdict(set)
     logs: list[Capture] = []
     for row in captures:
@@ -124,10 +124,8 @@ def cluster_comparisons(
 
 
 def compare(lake: Lake, todo: Sequence[tuple[str, SnapshotReplay]], checks: Checks) -> None:
-    """Make the comparisons and add what they came to."""
-    tasks = min(len(todo), 4 * lake.spark.sparkContext.defaultParallelism)
-    found = checked_snapshots(lake.read(RECORDS), lake.read(SNAPSHOT_RECORDS), todo, tasks)
-    for row in to_rows(found):
+    """Make the comparisons and add their outcomes."""
+    for row in to_rows(checked_snapshots(lake.spark, lake.path, todo)):
         cluster, replay = todo[row["replay"]]
         if row["failure"] is not None:
             checks.failed[cluster] = f"its checkpoints could not be compared: {row['failure']}"
@@ -142,7 +140,7 @@ def key_of(row: Row) -> CheckpointKey:
 
 
 def row_of(cluster: str, comparison: Comparison) -> Row:
-    """What names a comparison in table snapshot_checks."""
+    """The columns that identify a comparison in table snapshot_checks."""
     base = comparison.base
     return {
         "cluster_id": cluster,
@@ -154,5 +152,5 @@ def row_of(cluster: str, comparison: Comparison) -> Row:
 
 
 def place(row: Row) -> tuple[Any, ...]:
-    """What must be the same for a comparison to be remembered."""
+    """What must be the same for an outcome to be kept."""
     return tuple(row[name] for name in (*SNAPSHOT_CHECKS.key, "log_digest"))

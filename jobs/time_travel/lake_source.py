@@ -20,8 +20,8 @@ from kraft_core.image.replay_path import Step
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
-from transforms.histories.history_events import value_columns
-from transforms.histories.replay_plan import Clock, ReplayPlan, clocks, known_lines
+from transforms.histories.clocks import Clock, clocks
+from transforms.histories.replay_plan import known_paths
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, cluster_ids, exists, rows_with
 from transforms.lake.tables import (
@@ -29,12 +29,14 @@ from transforms.lake.tables import (
     EPOCHS,
     HISTORIES,
     METADATA_TRANSACTIONS,
+    VERSION,
     VOTER_SETS,
     ZK_MIGRATION_STATES,
     Table,
 )
 
 Row = dict[str, Any]
+OF_VERSIONS = {"cluster_id", *(column.name for column in VERSION)}
 KINDS = {ZK_MIGRATION_STATES.name: "zk_migration"}
 # The histories behind each directory of the tree.
 HISTORIES_BY_DIRECTORY: Mapping[str, tuple[str, ...]] = {
@@ -60,7 +62,7 @@ def open_cluster(lake: Path, wanted: str | None) -> LakeSource:
     cluster_id = known[0] if wanted is None else names.get(wanted, wanted)
     if cluster_id not in known:
         raise Failure(f"the lake {lake} has no capture of cluster {wanted}")
-    steps = known_lines(lake, [cluster_id]).get(cluster_id, [])
+    steps = known_paths(lake, [cluster_id]).get(cluster_id, [])
     if not steps:
         raise Failure(f"{lake} has no histories of cluster {cluster_id}; run kraftlake derive --lake {lake}")
     return LakeSource(lake, cluster_id, steps)
@@ -84,7 +86,8 @@ class LakeSource:
         step = self._step_at(wanted)
         image = Image()
         for table in HISTORIES:
-            for row in self._versions(table, valid_at(wanted), value_columns(table)):
+            values = [name for name in table.names if name not in OF_VERSIONS]
+            for row in self._versions(table, valid_at(wanted), values):
                 image.tables.put(change_of(KINDS.get(table.name, table.name), row))
         image.offset, image.leader_epoch = wanted, -1 if step is None else step.leader_epoch
         image.timestamp = self.append_before(wanted + 1) or -1
@@ -118,7 +121,7 @@ class LakeSource:
 
     @cached_property
     def _clock(self) -> Clock:
-        return clocks(self._lake, [ReplayPlan(self._id, self._steps)])[self._id]
+        return clocks(self._lake, {self._id: self._steps})[self._id]
 
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
         """As for a replica; timestamps are the effective ones."""

@@ -1,6 +1,6 @@
-"""Decoded records as struct columns (kraft_core.columnar.schema), back to the fields that replay reads.
+"""From struct columns (kraft_core.columnar.schema) back to the fields of records that replay reads.
 
-A column that is null says that the record's version has no such field, unless the field may be null itself.
+A null column means that the record's version lacks the field, unless the field itself may be null.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kraft_core.messages.schema import Field, Message
 
 Row = Mapping[str, Any]
 Fields = dict[str, Any]
-# By the names of the record types: what changes the metadata.
+# The messages that change the metadata, by record type.
 MESSAGES: Mapping[str, Message] = {m.type_name: m for m in METADATA_RECORDS if m.type_name in RULES}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as the image takes it. timestamp: ms, -1 where it does not matter."""
+    """A record to replay. timestamp: ms, -1: none. value: fields by Kafka's names, None: unreadable."""
 
     offset: int
     leader_epoch: int
@@ -37,7 +37,7 @@ class StoredRecord:
 def fields_of(message: Message, row: Row, redacted: bool) -> Fields:
     """The fields of a message by Kafka's names; secrets are None, the id of a token is its digest.
 
-    redacted: whether secrets were taken out of the row; a config that was one is set all the same.
+    redacted: whether secrets were removed from the row; a config that was one counts as set.
     """
     fields = _message_reader(message)(row)
     if redacted and message.type_name == "CONFIG_RECORD":

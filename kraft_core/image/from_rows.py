@@ -1,4 +1,4 @@
-"""Rows of the history tables back to the things they were made from (the other way round of Kind.row)."""
+"""From rows of the history tables back to the things they describe: the inverse of Kind.row."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,11 +21,11 @@ from kraft_core.image.zk_migration import ZkMigration
 
 Row = Mapping[str, Any]
 REDACTED = ""
-"""Stands for the value of a config that is a secret, which no row holds; it is never shown."""
+"""Takes the place of a config's value that is a secret, which no row holds; it is never shown."""
 
 
 def change_of(kind: str, row: Row) -> Change:
-    """The change that puts the row's thing in its place. What is secret of a thing is not in its row."""
+    """The change that puts the row's thing into an image, without its secrets: no row holds them."""
     key, value = _READ[kind](row)
     return Change(kind, key, value)
 

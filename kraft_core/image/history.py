@@ -1,6 +1,6 @@
-"""Every version of every thing: from which offset it stood, until which, and which record made it.
+"""Validity intervals (SCD type 2) of every thing in the metadata: its values, and the records that made them.
 
-The slow and plain way to the history tables, by which faster ones are tested.
+The plain reference of the history tables: whatever computes them in another way must equal it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,23 +9,23 @@ from typing import Any
 
 from kraft_core.image.change import Change, Key, MetadataRecord
 from kraft_core.image.differences import differences
-from kraft_core.image.image import AppliedChange, Image
+from kraft_core.image.image import AppliedChange, Image, net
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.tables import KINDS
 
 SNAPSHOT = "snapshot"
-"""Stands for a record type where a thing ended because a snapshot, loaded over a gap, no longer had it."""
+"""Takes the place of a record type where a thing ended because a snapshot, loaded over a gap, lacked it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A thing's value from valid_from_offset (inclusive) to valid_to_offset (exclusive; None: still).
+    """A thing's value from valid_from_offset (inclusive) to valid_to_offset (exclusive; None: current).
 
-    valid_from_at, valid_to_at: the same in time, ms by the running maximum of the batches' timestamps.
-    record_offset, record_type, record_leader_epoch, appended_at (ms, as the leader stamped it): the record
-    that made it; in a metadata transaction it lies below valid_from_offset, which is the transaction's end.
-    ended_by: type of the record that ended it. known_from_offset: set where the version was first seen in a
-    snapshot, whose last offset it then is and the version may be older; record_offset is None for these.
+    valid_from_at, valid_to_at: the same in time, ms by the running maximum of the batches' timestamps; -1
+    where no timestamp is known. record_offset, record_type, record_leader_epoch, appended_at (ms, as the
+    leader stamped it): the record that made it; in a metadata transaction it lies below valid_from_offset,
+    which is the transaction's end. ended_by: type of the record that ended it. known_from_offset: the last
+    offset of the snapshot that held the version first; it may be older, and its record_offset is None.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Version:
 class History:
     """Owns an image and the versions that led to it; `apply` and `load` move it on.
 
-    One that goes on from versions told before is given them first, by `stand`.
+    To resume from known versions, pass those that are current to `resume` first.
     """
 
     def __init__(self) -> None:
@@ -55,26 +55,33 @@ class History:
         self._open: dict[str, dict[Key, Version]] = {kind: {} for kind in KINDS}
         self._closed: dict[str, list[Version]] = {kind: [] for kind in KINDS}
 
-    def stand(self, version: Version) -> None:
-        """A version that stands where this history begins."""
+    def resume(self, version: Version) -> None:
+        """Add a version that is current where this history begins."""
         self.image.tables.put(Change(version.kind, version.key, version.value))
         self._begin(version)
 
     def reach(self, time: int) -> None:
-        """Batches before the next record were written as late as `time` (ms), whatever they held."""
+        """Raise the running maximum of timestamps to `time` (ms)."""
         self._effective_at = max(self._effective_at, time)
 
-    def apply(self, record: MetadataRecord) -> None:
-        """The next record of the log."""
-        self._effective_at = max(self._effective_at, record.timestamp)
-        for made in self.image.apply(record):
-            self._end(made.change, record.offset, made.record.type)
+    def apply(self, *records: MetadataRecord) -> None:
+        """Apply the next record of the log.
+
+        Where batches conflict, pass the records of all of them at the offset: like those of a transaction,
+        they take effect at once, and of what they say of one thing the last counts.
+        """
+        for record in records:
+            self.reach(record.timestamp)
+        changes = [made for record in records for made in self.image.apply(record)]
+        offset = records[-1].offset
+        for made in net(changes) if len(changes) > 1 else changes:
+            self._end(made.change, offset, made.record.type)
             if made.change.value is not None:
-                self._begin(self._of_record(made, record.offset))
+                self._begin(self._of_record(made, offset))
 
     def load(self, snapshot: Image) -> None:
-        """Starts from a snapshot's image, or jumps to it: equal things go on, the rest ends or begins."""
-        self._effective_at = max(self._effective_at, snapshot.timestamp)
+        """Start from a snapshot's image, or jump to it: what is equal goes on, the rest ends or begins."""
+        self.reach(snapshot.timestamp)
         for difference in differences(self.image, snapshot):
             change = Change(difference.kind, difference.key, difference.after)
             self._end(change, snapshot.offset, SNAPSHOT)
@@ -126,15 +133,24 @@ class History:
         every = [*self._closed[kind], *self._open[kind].values()]
         return sorted(every, key=lambda version: (version.valid_from_offset, version.record_offset or -1))
 
+    def current(self, kind: str) -> list[Version]:
+        """The versions that have not ended."""
+        return list(self._open[kind].values())
+
+    def take_ended(self, kind: str) -> list[Version]:
+        """The versions that ended since the last call; this history forgets them."""
+        ended, self._closed[kind] = self._closed[kind], []
+        return ended
+
 
 def history(records: Iterable[MetadataRecord], snapshot: Image | None = None) -> dict[str, list[Version]]:
     """The versions of every kind by the records that follow the snapshot, or that begin the log."""
-    told = History()
+    replayed = History()
     if snapshot is not None:
-        told.load(snapshot)
+        replayed.load(snapshot)
     for record in records:
-        told.apply(record)
-    return {kind: told.versions(kind) for kind in KINDS}
+        replayed.apply(record)
+    return {kind: replayed.versions(kind) for kind in KINDS}
 
 
 def rows(versions: Iterable[Version]) -> Iterator[dict[str, Any]]:

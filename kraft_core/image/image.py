@@ -91,7 +91,7 @@ class Image:
         waiting, self._transaction = self._transaction, None
         if record.type == _ABORT:
             return []
-        return _net(made for held in waiting for made in self._replay(held))
+        return net(made for held in waiting for made in self._replay(held))
 
     def _replay(self, record: MetadataRecord) -> list[AppliedChange]:
         if record.type in _WITHOUT_EFFECT:
@@ -135,8 +135,8 @@ class Image:
         return twin
 
 
-def _net(steps: Iterable[AppliedChange]) -> list[AppliedChange]:
-    """A transaction's net effect on each thing; a thing that it created and removed is omitted."""
+def net(steps: Iterable[AppliedChange]) -> list[AppliedChange]:
+    """The net effect of changes made at once; a thing that they create and remove is omitted."""
     first: dict[tuple[str, Key], Any] = {}
     last: dict[tuple[str, Key], AppliedChange] = {}
     for made in steps:

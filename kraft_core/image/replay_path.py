@@ -1,7 +1,7 @@
-"""Which of all that was captured one replays: one line through the log, and the checkpoints over its gaps.
+"""Choose the replay path: one way through the captured log, with checkpoints over its gaps.
 
-Truncated offsets are not on it. Of what is not decided yet it takes the way of the highest epoch: what a
-replica that heard from every other one would hold.
+Truncated offsets are not on it. Where the commit status is undecided the highest epoch wins: what a replica
+that heard from every other one would hold.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ class ReplayRange:
 
 @dataclass(frozen=True, slots=True)
 class PathCheckpoint:
-    """A whole checkpoint. timestamp: of the last append it contains, ms; None where it does not say."""
+    """A complete checkpoint. timestamp: LastContainedLogTimestamp, ms; None where its header lacks it."""
 
     end_offset: int
     leader_epoch: int
@@ -32,82 +32,97 @@ class PathCheckpoint:
 
     @property
     def first_offset(self) -> int:
-        """Where it takes effect: at the last offset that it stands for."""
+        """Where it takes effect: at the last offset that it covers."""
         return self.end_offset - 1
 
 
 Step = ReplayRange | PathCheckpoint
-"""Records to replay, or a state to jump to: what it has not ends there."""
+"""Records to replay, or a state to jump to: what it lacks ends there."""
+
+_FIRST_AT_AN_OFFSET = ("BEGIN_TRANSACTION_RECORD", "CLEAR_ELR_RECORD", "TOPIC_RECORD")
+_LAST_AT_AN_OFFSET = ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
 
 
-def line(ranges: Iterable[ReplayRange], checkpoints: Iterable[PathCheckpoint]) -> list[Step]:
-    """The steps in the order of their offsets; no two stretches overlap.
+def replay_order(offset: int, record_type: str, batch_crc: int) -> tuple[int, int, int]:
+    """Sort key of records. Several lie at one offset only where batches of one epoch conflict.
 
-    Where the log begins above 0 or has a gap, what checkpoints tell of the missing offsets comes in; records
-    up to the first checkpoint behind the gap are left out, since what they change is not known before.
+    All of them are replayed, by the checksum of their batches: no order is lawful, but it must not depend on
+    the order of the captures. What opens something, a transaction or a topic, comes first, so that an offset
+    alone says what lies inside.
+    """
+    if record_type in _FIRST_AT_AN_OFFSET:
+        return offset, _FIRST_AT_AN_OFFSET.index(record_type) - len(_FIRST_AT_AN_OFFSET), batch_crc
+    return offset, int(record_type in _LAST_AT_AN_OFFSET), batch_crc
+
+
+def replay_path(ranges: Iterable[ReplayRange], checkpoints: Iterable[PathCheckpoint]) -> list[Step]:
+    """The steps in the order of their offsets; no two ranges overlap.
+
+    Where the log begins above 0 or has a gap, the checkpoints of the missing offsets are loaded; records up
+    to the first checkpoint behind the gap are left out, since the state that they change is not known.
     """
     usable = _one_an_offset(checkpoints)
     steps: list[Step] = []
     expected = 0
-    for group in _contiguous(_way(ranges)):
+    for group in _contiguous(_without_overlaps(ranges)):
         first, end = group[0].first_offset, group[-1].end_offset
         start = first
         if first > expected:
             start = next((c.end_offset for c in usable if first <= c.end_offset <= end), first)
             steps += [c for c in usable if expected < c.end_offset <= start]
-        steps += [replace(s, first_offset=max(s.first_offset, start)) for s in group if s.end_offset > start]
+        steps += [replace(r, first_offset=max(r.first_offset, start)) for r in group if r.end_offset > start]
         expected = end
     return [*steps, *(c for c in usable if c.end_offset > expected)]
 
 
 def _one_an_offset(checkpoints: Iterable[PathCheckpoint]) -> list[PathCheckpoint]:
-    """Of several replicas' checkpoints at one offset, which say the same, always the same one."""
+    """Of several replicas' checkpoints at one offset, which are equal, always the same one."""
     by_offset: dict[int, PathCheckpoint] = {}
     for checkpoint in sorted(checkpoints, key=lambda c: (c.leader_epoch, c.content_digest), reverse=True):
         by_offset.setdefault(checkpoint.end_offset, checkpoint)
     return [by_offset[offset] for offset in sorted(by_offset)]
 
 
-def _way(ranges: Iterable[ReplayRange]) -> list[ReplayRange]:
+def _without_overlaps(ranges: Iterable[ReplayRange]) -> list[ReplayRange]:
     held = [r for r in ranges if r.commit_status != TRUNCATED]
     committed = [r for r in held if r.commit_status == COMMITTED]
     committed_end = max((r.end_offset for r in committed), default=0)
     chosen: list[ReplayRange] = []
     below = None
     # From the highest epoch down: an epoch begins where the ones before it end.
-    for stretch in sorted(held, key=lambda r: (r.leader_epoch, r.first_offset), reverse=True):
-        if stretch.commit_status == COMMITTED:
-            chosen.append(stretch)
-        elif stretch.first_offset >= committed_end:
-            end = stretch.end_offset if below is None else min(stretch.end_offset, below)
-            if end > stretch.first_offset:
-                chosen.append(replace(stretch, end_offset=end))
-                below = stretch.first_offset
-    return sorted(chosen, key=lambda s: s.first_offset)
+    for range_ in sorted(held, key=lambda r: (r.leader_epoch, r.first_offset), reverse=True):
+        if range_.commit_status == COMMITTED:
+            chosen.append(range_)
+        elif range_.first_offset >= committed_end:
+            end = range_.end_offset if below is None else min(range_.end_offset, below)
+            if end > range_.first_offset:
+                chosen.append(replace(range_, end_offset=end))
+                below = range_.first_offset
+    return sorted(chosen, key=lambda r: r.first_offset)
 
 
-def _contiguous(stretches: Sequence[ReplayRange]) -> Iterator[list[ReplayRange]]:
+def _contiguous(ranges: Sequence[ReplayRange]) -> Iterator[list[ReplayRange]]:
     group: list[ReplayRange] = []
-    for stretch in stretches:
-        if group and group[-1].end_offset != stretch.first_offset:
+    for range_ in ranges:
+        if group and group[-1].end_offset != range_.first_offset:
             yield group
             group = []
-        group.append(stretch)
+        group.append(range_)
     if group:
         yield group
 
 
 def first_difference(before: Sequence[Step], after: Sequence[Step]) -> int | None:
-    """The offset up to which two lines lead to the same state; None: they are equal."""
+    """The offset up to which two paths lead to the same state; None: they are equal."""
     for old, new in zip(before, after, strict=False):
         if old != new:
-            return _parting(old, new)
+            return _where_they_part(old, new)
     longer = before if len(before) > len(after) else after
     common = min(len(before), len(after))
     return longer[common].first_offset if len(longer) > common else None
 
 
-def _parting(old: Step, new: Step) -> int:
+def _where_they_part(old: Step, new: Step) -> int:
     if isinstance(old, ReplayRange) and isinstance(new, ReplayRange):
         same = replace(old, end_offset=new.end_offset)
         if same == new:

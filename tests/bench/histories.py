@@ -1,4 +1,4 @@
-"""From records to histories, beside the ingest of the same log; the image of a moment from the histories."""
+"""From records to histories, compared with the ingest of the same log; the image at an offset."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOPIC_RECORD, PARTITION_RECORD = by_api_key[2], by_api_key[3]
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    """A log of many changes, then one of many partitions, all of which stand."""
+    """A log of many changes, then one of many partitions, all of which are current."""
     records = bench.size(10_000_000, 100_000)
     yield from derived(bench, f"{records:,} records", mixed_log(bench, records))
     partitions = bench.size(1_000_000, 20_000)
@@ -60,7 +60,7 @@ def derived(bench: Bench, what: str, log: Path) -> Iterator[Row]:
 
 
 def images(lake: Path, partitions: int) -> Iterator[Row]:
-    """What stood at the last offset, as a table and as the objects that the shell shows."""
+    """The image at the last offset, as a table and as the objects that the shell shows."""
     cluster = cluster_of(lake)
     source = open_cluster(lake, None)
     standing = valid_at(source.last_offset)
@@ -101,9 +101,9 @@ def topic_batches(partitions: int) -> Iterator[bytes]:
     for number in range(partitions // size):
         topic = b"topic " + number.to_bytes(10)
         named = {"name": f"topic-{number:06d}", "topicId": uuid_text(topic)}
-        told = [write_metadata_value(TOPIC_RECORD, 0, named), *(v.replace(mark, topic) for v in values)]
+        values_of = [write_metadata_value(TOPIC_RECORD, 0, named), *(v.replace(mark, topic) for v in values)]
         at = number * (size + 1)
-        records = [RawRecord(at + n, T0_MS + number, None, value) for n, value in enumerate(told)]
+        records = [RawRecord(at + n, T0_MS + number, None, value) for n, value in enumerate(values_of)]
         yield write_batch(at, 1, records)
 
 

@@ -1,13 +1,13 @@
-"""The histories of partitions of which there is much: records of the lake by columns, in bounded memory.
+"""Histories of partitions: partition_columns over pieces of a lake's tables.
 
-Events are spread over buckets by their topic, on disk where one would be too big; each bucket is worked out
-by itself (transforms.histories.partition_columns).
+The events of a topic go into one bucket on disk, so that no cluster is held in memory as a whole.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -22,76 +22,101 @@ import pyarrow.dataset as ds
 from kraft_core.image import names
 from kraft_core.image.history import SNAPSHOT
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint
-from transforms.histories.history_events import KEPT
-from transforms.histories.history_line import MOMENT
-from transforms.histories.partition_columns import (
+from transforms.histories.partition_columns import partition_versions
+from transforms.histories.partition_events import (
     CHANGE,
+    CLEAR_ELR,
     ENVELOPE,
     EVENTS,
+    KEPT,
+    MOMENT,
     REGISTRATION,
     WHOLE,
     Life,
-    events,
+    events_from,
     numbers,
-    partition_versions,
 )
-from transforms.histories.replay_plan import ReplayPlan
-from transforms.lake import delta_rs
+from transforms.histories.replay_plan import ReplayPlan, lowest_start
+from transforms.histories.replay_records import (
+    WAS_READ,
+    Held,
+    counted,
+    ended_from,
+    history_rows,
+    in_order,
+    opened,
+    scanned,
+)
 from transforms.lake.arrow_rows import arrow_schema, moment
 from transforms.lake.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
 
-# Events that are worked out together: some 1,500 bytes each, results and all.
+# Events that are replayed together: some 1,500 bytes each, results and all.
 TOGETHER = 100_000
-# The tables that are read, where they are there.
-Held = Mapping[Table, ds.Dataset]
 SPREAD = pa.schema([("cluster_id", pa.string()), *EVENTS])
-WAS_READ = ds.field("unread_reason").is_null()
 PARTITION_RECORDS = WAS_READ & ds.field("type").isin([REGISTRATION, CHANGE])
-CLEARS = WAS_READ & (ds.field("type") == "CLEAR_ELR_RECORD")
+CLEARS = WAS_READ & (ds.field("type") == CLEAR_ELR)
 READ = ("leader_epoch", "batch_crc", "appended_at", "type", "partition", "partition_change")
 
 
-def partition_rows(lake: Path, replays: Sequence[ReplayPlan]) -> pa.RecordBatchReader:
-    """Rows of PARTITIONS that end at the lowest start of the replays or later, or not at all.
+def count_partitions(lake: Path, plans: Sequence[ReplayPlan]) -> Counter[str]:
+    """About how many events of partitions the replay of each cluster reads."""
+    sources = event_sources(plans)
+    return counted(opened(lake, *sources), sources, [plan.cluster_id for plan in plans])
 
-    The topics of the lake must be those of the replays already.
+
+def changed_partitions(
+    lake: Path, plans: Sequence[ReplayPlan], lowest: int
+) -> Iterator[tuple[str, Table, pa.Table]]:
+    """The rows of partition_rows by cluster, where they change; all of them are held in memory."""
+    schema, clusters = arrow_schema(PARTITIONS.schema), [plan.cluster_id for plan in plans]
+    before = history_rows(opened(lake, PARTITIONS), PARTITIONS, clusters, lowest)
+    made = pa.Table.from_batches(partition_rows(lake, plans, lowest), schema)
+    for cluster, held in before.items():
+        rows = in_order(PARTITIONS, made.filter(pc.equal(made["cluster_id"], cluster)))
+        if not rows.equals(held):
+            yield cluster, PARTITIONS, rows
+
+
+def partition_rows(lake: Path, plans: Sequence[ReplayPlan], lowest: int) -> Iterator[pa.RecordBatch]:
+    """Rows of PARTITIONS that end at an offset or later, or not at all.
+
+    lowest: that offset, at most the least start of the plans. The topics of the lake must be those of the
+    replays already.
     """
     schema = arrow_schema(PARTITIONS.schema)
-    # Opened here: delta-rs, which writes what it pulls from the reader, opens no table meanwhile.
-    lake_tables = (RECORDS, SNAPSHOT_RECORDS, TOPICS, PARTITIONS)
-    held = {t: delta_rs.opened(lake, t) for t in lake_tables if delta_rs.exists(lake, t)}
-    made = chain(rows_before(held, replays), rows_made(held, replays))
-    found = (batch for rows in made for batch in rows.select(schema.names).cast(schema).to_batches())
-    return pa.RecordBatchReader.from_batches(schema, found)
+    held = opened(lake, RECORDS, SNAPSHOT_RECORDS, TOPICS, PARTITIONS)
+    for rows in chain(rows_before(held, plans, lowest), rows_made(held, plans)):
+        yield from rows.select(schema.names).cast(schema).to_batches()
 
 
-def rows_made(held: Held, replays: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
-    """The rows that the replays tell."""
+def rows_made(held: Held, plans: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
+    """The rows that the replays make."""
     with ExitStack() as stack:
-        lives, clears = topic_lives(held, replays), cleared(held, replays)
-        loads = {replay.cluster_id: loaded(replay) for replay in replays}
-        for bucket in spread(held, replays, stack):
+        lives, clears = topic_lives(held, plans), cleared(held, plans)
+        loads = {plan.cluster_id: loaded(plan) for plan in plans}
+        for bucket in buckets(held, plans, stack):
             for cluster in pc.unique(bucket["cluster_id"]).to_pylist():
-                told = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
-                told = told.combine_chunks()
-                found = partition_versions(told, lives[cluster], clears[cluster], loads[cluster])
+                of_cluster = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
+                of_cluster = of_cluster.combine_chunks()
+                found = partition_versions(of_cluster, lives[cluster], clears[cluster], loads[cluster])
                 yield found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
 
 
-def rows_before(held: Held, replays: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
+def rows_before(held: Held, plans: Sequence[ReplayPlan], lowest: int) -> Iterator[pa.Table]:
     """Rows that end at the lowest start or later, but before the replay of their own cluster starts."""
-    lowest = min(replay.start for replay in replays)
-    later = {replay.cluster_id: replay for replay in replays if replay.start > lowest}
+    starts = {plan.cluster_id: plan.start for plan in plans if plan.start > lowest}
     ended = ds.field("valid_to_offset") >= lowest
-    for rows, replay in scanned(held, PARTITIONS, PARTITIONS.names, ended, later):
-        yield rows.filter(pc.less(rows["valid_to_offset"], replay.start))
+    for cluster, rows in scanned(held, PARTITIONS, PARTITIONS.names, ended, list(starts)):
+        yield rows.filter(pc.less(rows["valid_to_offset"], starts[cluster]))
 
 
-def spread(held: Held, replays: Sequence[ReplayPlan], stack: ExitStack) -> Iterator[pa.Table]:
+def buckets(held: Held, plans: Sequence[ReplayPlan], stack: ExitStack) -> Iterator[pa.Table]:
     """The events in tables of about TOGETHER rows, all of a topic in one."""
-    count = -(-count_events(held, replays) // TOGETHER)
+    sources = event_sources(plans)
+    total = counted(held, sources, [plan.cluster_id for plan in plans]).total()
+    count = -(-total // TOGETHER)
     if count <= 1:
-        yield pa.concat_tables([SPREAD.empty_table(), *all_events(held, replays)])
+        yield pa.concat_tables([SPREAD.empty_table(), *all_events(held, plans)])
         return
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="kraftlake-")))
     files = [folder / str(number) for number in range(count)]
@@ -100,92 +125,66 @@ def spread(held: Held, replays: Sequence[ReplayPlan], stack: ExitStack) -> Itera
         writers = [
             writing.enter_context(pa.ipc.new_stream(str(file), SPREAD, options=options)) for file in files
         ]
-        for told in all_events(held, replays):
-            number = bucket_of(told, count)
+        for some in all_events(held, plans):
+            number = bucket_of(some, count)
             for place in np.unique(number):
-                writers[place].write_table(told.filter(pa.array(number == place)))
+                writers[place].write_table(some.filter(pa.array(number == place)))
     for file in files:
         with pa.OSFile(str(file)) as source:
             yield pa.ipc.open_stream(source).read_all()
         file.unlink()
-        # Of what Arrow took for the bucket, it would keep the most.
+        # Arrow would keep most of the bucket's memory.
         pa.default_memory_pool().release_unused()
 
 
-def bucket_of(told: pa.Table, count: int) -> Any:
-    topics = told["topic_id"].combine_chunks().dictionary_encode()
+def bucket_of(some: pa.Table, count: int) -> Any:
+    topics = some["topic_id"].combine_chunks().dictionary_encode()
     numbers = np.array([zlib.crc32(topic.encode()) % count for topic in topics.dictionary.to_pylist()])
     return numbers[topics.indices.to_numpy()]
 
 
-def count_events(held: Held, replays: Sequence[ReplayPlan]) -> int:
-    """About how many there are."""
-    of_them = delta_rs.among({"cluster_id": [replay.cluster_id for replay in replays]})
-    sources = (
-        (RECORDS, rows_of_log(replays)),
-        (SNAPSHOT_RECORDS, rows_of_loads(replays)),
-        (PARTITIONS, standing_rows(replays)),
-    )
-    return sum(held[table].count_rows(filter=where & of_them) for table, where in sources if table in held)
+def event_sources(plans: Sequence[ReplayPlan]) -> dict[Table, ds.Expression]:
+    """By table the condition of the rows that become events: of the log, of checkpoints, current versions."""
+    found = {RECORDS: PARTITION_RECORDS & (ds.field("offset") >= lowest_start(plans))}
+    digests = [c.content_digest for plan in plans for c in plan.checkpoints]
+    if digests:
+        found[SNAPSHOT_RECORDS] = PARTITION_RECORDS & ds.field("content_digest").isin(digests)
+    resumed = [plan.start for plan in plans if plan.start > 0]
+    if resumed:
+        found[PARTITIONS] = ended_from(min(resumed))
+    return found
 
 
-def rows_of_log(replays: Sequence[ReplayPlan]) -> ds.Expression:
-    return PARTITION_RECORDS & (ds.field("offset") >= min(replay.start for replay in replays))
+def all_events(held: Held, plans: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
+    """Tables of SPREAD: versions that go on, records of checkpoints, records of the log."""
+    by_cluster = {plan.cluster_id: plan for plan in plans}
+    columns = {
+        PARTITIONS: PARTITIONS.names,
+        SNAPSHOT_RECORDS: [*READ, "content_digest"],
+        RECORDS: ["offset", *READ],
+    }
+    for table, where in event_sources(plans).items():
+        for cluster, rows in scanned(held, table, columns[table], where, list(by_cluster)):
+            for found in events_of(table, rows, by_cluster[cluster]):
+                names_of_cluster = pa.array([cluster] * len(found), pa.string())
+                yield found.append_column("cluster_id", names_of_cluster).select(SPREAD.names)
 
 
-def rows_of_loads(replays: Sequence[ReplayPlan]) -> ds.Expression:
-    loads = [c.content_digest for replay in replays for c in replay.checkpoints]
-    return PARTITION_RECORDS & (ds.field("content_digest").isin(loads) if loads else ds.scalar(False))
-
-
-def standing_rows(replays: Sequence[ReplayPlan]) -> ds.Expression:
-    """Versions that may stand where a replay starts."""
-    going_on = [replay.start for replay in replays if replay.start > 0]
-    end = ds.field("valid_to_offset")
-    return end.is_null() | (end >= min(going_on)) if going_on else ds.scalar(False)
-
-
-def all_events(held: Held, replays: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
-    """Tables of SPREAD: versions that go on, what checkpoints hold, what the log tells."""
-    by_cluster = {replay.cluster_id: replay for replay in replays}
-    for rows, replay in scanned(held, PARTITIONS, PARTITIONS.names, standing_rows(replays), by_cluster):
-        yield spread_events(standing_events(rows, replay), replay)
-    columns = [*READ, "content_digest"]
-    for rows, replay in scanned(held, SNAPSHOT_RECORDS, columns, rows_of_loads(replays), by_cluster):
-        for checkpoint in replay.checkpoints:
+def events_of(table: Table, rows: pa.Table, plan: ReplayPlan) -> Iterator[pa.Table]:
+    if table is PARTITIONS:
+        yield standing_events(rows, plan)
+    elif table is RECORDS:
+        yield events_from(*on_path(rows, plan))
+    else:
+        for checkpoint in plan.checkpoints:
             of_load = rows.filter(pc.equal(rows["content_digest"], checkpoint.content_digest))
-            envelope = loaded_envelope(of_load, replay, checkpoint)
-            yield spread_events(events(of_load, envelope), replay)
-    for rows, replay in scanned(held, RECORDS, ["offset", *READ], rows_of_log(replays), by_cluster):
-        rows, envelope = on_line(rows, replay)
-        yield spread_events(events(rows, envelope), replay)
+            yield events_from(of_load, loaded_envelope(of_load, plan, checkpoint))
 
 
-def scanned(
-    held: Held, table: Table, columns: Sequence[str], where: ds.Expression, replays: Mapping[str, ReplayPlan]
-) -> Iterator[tuple[pa.Table, ReplayPlan]]:
-    """The rows of a table for which a condition holds, in pieces of one cluster each."""
-    if table not in held or not replays:
-        return
-    of_them = delta_rs.among({"cluster_id": replays})
-    names_of = list(dict.fromkeys(["cluster_id", *columns]))
-    # Not much is read ahead: rows are wide.
-    ahead = {"batch_readahead": 2, "fragment_readahead": 1}
-    for batch in held[table].to_batches(columns=names_of, filter=where & of_them, **ahead):
-        rows = pa.Table.from_batches([batch])
-        for cluster in pc.unique(rows["cluster_id"]).to_pylist():
-            yield rows.filter(pc.equal(rows["cluster_id"], cluster)), replays[cluster]
-
-
-def spread_events(told: pa.Table, replay: ReplayPlan) -> pa.Table:
-    cluster = pa.array([replay.cluster_id] * len(told), pa.string())
-    return told.append_column("cluster_id", cluster).select(SPREAD.names)
-
-
-def standing_events(rows: pa.Table, replay: ReplayPlan) -> pa.Table:
-    """Those of the versions that stand where the replay starts, as registrations."""
-    began = pc.less(rows["valid_from_offset"], replay.start)
-    goes_on = pc.fill_null(pc.greater_equal(rows["valid_to_offset"], replay.start), True)
+def standing_events(rows: pa.Table, plan: ReplayPlan) -> pa.Table:
+    """The versions that are current where the replay starts, as registrations."""
+    began = pc.less(rows["valid_from_offset"], plan.start)
+    goes_on = pc.fill_null(pc.greater_equal(rows["valid_to_offset"], plan.start), True)
     kept = rows.filter(pc.and_(began, goes_on))
     words = pa.array(names.LEADER_RECOVERY_STATES.values(), pa.string())
     columns = {
@@ -193,21 +192,19 @@ def standing_events(rows: pa.Table, replay: ReplayPlan) -> pa.Table:
         "batch_crc": pa.array(np.full(len(kept), KEPT)),
         "visible_offset": kept["valid_from_offset"],
         "effective_at": kept["valid_from_at"],
-        "says": pa.array([WHOLE] * len(kept), pa.string()),
+        "event": pa.array([WHOLE] * len(kept), pa.string()),
         "leader_recovery_state": pc.index_in(kept["leader_recovery_state"], words),
     }
-    told = [columns[name] if name in columns else kept[name] for name in EVENTS.names]
-    return pa.table(told, EVENTS.names).cast(EVENTS)
+    found = [columns[name] if name in columns else kept[name] for name in EVENTS.names]
+    return pa.table(found, EVENTS.names).cast(EVENTS)
 
 
-def topic_lives(held: Held, replays: Sequence[ReplayPlan]) -> dict[str, list[Life]]:
+def topic_lives(held: Held, plans: Sequence[ReplayPlan]) -> dict[str, list[Life]]:
     """By cluster, the lives of topics that end at the lowest start of the replays or later, or not at all."""
-    end = ds.field("valid_to_offset")
-    late = end.is_null() | (end >= min(replay.start for replay in replays))
-    by_cluster = {replay.cluster_id: replay for replay in replays}
-    found: dict[str, list[Life]] = {cluster: [] for cluster in by_cluster}
-    for rows, replay in scanned(held, TOPICS, TOPICS.names, late, by_cluster):
-        found[replay.cluster_id] += map(life_of, rows.to_pylist())
+    found: dict[str, list[Life]] = {plan.cluster_id: [] for plan in plans}
+    late = ended_from(lowest_start(plans))
+    for cluster, rows in scanned(held, TOPICS, TOPICS.names, late, list(found)):
+        found[cluster] += map(life_of, rows.to_pylist())
     return found
 
 
@@ -223,66 +220,65 @@ def life_of(row: dict[str, Any]) -> Life:
     )
 
 
-def cleared(held: Held, replays: Sequence[ReplayPlan]) -> dict[str, pa.Table]:
+def cleared(held: Held, plans: Sequence[ReplayPlan]) -> dict[str, pa.Table]:
     """By cluster, the records that clear ELRs: ENVELOPE and topic_name."""
-    by_cluster = {replay.cluster_id: replay for replay in replays}
+    by_cluster = {plan.cluster_id: plan for plan in plans}
     columns = ["offset", "leader_epoch", "batch_crc", "appended_at", "type", "clear_elr"]
-    where = CLEARS & (ds.field("offset") >= min(replay.start for replay in replays))
+    where = CLEARS & (ds.field("offset") >= lowest_start(plans))
     schema = pa.schema([*ENVELOPE, ("topic_name", pa.string())])
     found = {cluster: [schema.empty_table()] for cluster in by_cluster}
-    for rows, replay in scanned(held, RECORDS, columns, where, by_cluster):
-        rows, envelope = on_line(rows, replay)
+    for cluster, rows in scanned(held, RECORDS, columns, where, list(by_cluster)):
+        rows, envelope = on_path(rows, by_cluster[cluster])
         names = pc.struct_field(rows["clear_elr"].combine_chunks(), "topic_name")
-        found[replay.cluster_id].append(envelope.append_column("topic_name", names).cast(schema))
+        found[cluster].append(envelope.append_column("topic_name", names).cast(schema))
     return {cluster: pa.concat_tables(tables) for cluster, tables in found.items()}
 
 
-def loaded(replay: ReplayPlan) -> pa.Table:
-    """The checkpoints that take the place of a state known before: ENVELOPE."""
-    jumps = [c for c in replay.checkpoints if c is not replay.steps[0]]
+def loaded(plan: ReplayPlan) -> pa.Table:
+    """The checkpoints that replace a state known before: ENVELOPE."""
+    jumps = [c for c in plan.checkpoints if c is not plan.steps[0]]
     snapshot = pa.table({"type": pa.array([SNAPSHOT])})
-    return pa.concat_tables([ENVELOPE.empty_table(), *(loaded_envelope(snapshot, replay, c) for c in jumps)])
+    return pa.concat_tables([ENVELOPE.empty_table(), *(loaded_envelope(snapshot, plan, c) for c in jumps)])
 
 
-def loaded_envelope(rows: pa.Table, replay: ReplayPlan, checkpoint: PathCheckpoint) -> pa.Table:
-    """When what a checkpoint holds takes effect: at the last offset that it stands for."""
-    count, seq = len(rows), checkpoint.first_offset
-    at = moment(checkpoint.timestamp)
-    floors = [moment(f.at) for f in replay.floors if f.first_offset <= seq < f.end_offset]
-    told = {
+def loaded_envelope(rows: pa.Table, plan: ReplayPlan, checkpoint: PathCheckpoint) -> pa.Table:
+    """When the records of a checkpoint take effect: at the last offset that it covers."""
+    seq = checkpoint.first_offset
+    at = max(plan.floor_at(seq), -1 if checkpoint.timestamp is None else checkpoint.timestamp)
+    values = {
         "seq": seq,
         "batch_crc": 0,
         "visible_offset": seq,
-        "effective_at": max((time for time in (at, *floors) if time is not None), default=None),
+        "effective_at": None if at < 0 else moment(at),
         "commit_status": COMMITTED,
         "record_offset": None,
         "record_leader_epoch": checkpoint.leader_epoch,
-        "appended_at": at,
+        "appended_at": moment(checkpoint.timestamp),
         "known_from_offset": seq,
     }
     columns = [
-        rows["type"] if f.name == "record_type" else pa.repeat(pa.scalar(told[f.name], f.type), count)
+        rows["type"] if f.name == "record_type" else pa.repeat(pa.scalar(values[f.name], f.type), len(rows))
         for f in ENVELOPE
     ]
     return pa.table(columns, schema=ENVELOPE)
 
 
-def on_line(rows: pa.Table, replay: ReplayPlan) -> tuple[pa.Table, pa.Table]:
-    """The rows that are replayed, and when each of them takes effect."""
+def on_path(rows: pa.Table, plan: ReplayPlan) -> tuple[pa.Table, pa.Table]:
+    """The records on the replay path, and when each of them takes effect."""
     offset, epoch = numbers(rows, "offset"), numbers(rows, "leader_epoch")
-    stretches = replay.stretches
-    place = place_of(offset, [s.first_offset for s in stretches])
-    on = (place >= 0) & (offset < np.array([s.end_offset for s in stretches] or [0])[place])
-    on &= epoch == np.array([s.leader_epoch for s in stretches] or [0])[place]
-    status = np.array([s.commit_status for s in stretches] or [""])[place]
+    ranges = plan.ranges
+    place = place_of(offset, [r.first_offset for r in ranges])
+    on = (place >= 0) & (offset < np.array([r.end_offset for r in ranges] or [0])[place])
+    on &= epoch == np.array([r.leader_epoch for r in ranges] or [0])[place]
+    status = np.array([r.commit_status for r in ranges] or [""])[place]
     at = np.maximum(numbers(rows.set_column(0, "at", rows["appended_at"].cast(MOMENT)), "at", -1), -1)
-    floors = replay.floors
+    floors = plan.floors
     lag = place_of(offset, [f.first_offset for f in floors])
     if floors:
         lags = (lag >= 0) & (offset < np.array([f.end_offset for f in floors])[lag])
         at = np.where(lags, np.maximum(at, np.array([f.at for f in floors])[lag] * 1000), at)
     visible = offset
-    spans = replay.transactions
+    spans = plan.transactions
     if spans:
         within = place_of(offset, [t.begin_offset for t in spans])
         inside = (within >= 0) & (offset <= np.array([t.last_offset for t in spans])[within])
@@ -312,5 +308,5 @@ def on_line(rows: pa.Table, replay: ReplayPlan) -> tuple[pa.Table, pa.Table]:
 
 
 def place_of(offset: Any, firsts: Sequence[int]) -> Any:
-    """For each offset the last interval that begins at it or below; -1: none."""
+    """For each offset the place of the last interval that begins at it or below; -1: none."""
     return np.searchsorted(np.array(firsts, dtype=np.int64), offset, side="right") - 1

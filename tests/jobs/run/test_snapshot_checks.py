@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from itertools import groupby
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from pyspark.sql import functions as F
+from deltalake import write_deltalake
 
 from jobs.derivation.compare_snapshots import cluster_comparisons, key_of
 from kraft_core.findings.snapshot_replays import Comparison, replays
 from transforms.lake.arrow_rows import to_rows
-from transforms.lake.delta_rs import rows_with
+from transforms.lake.delta_rs import arrow_with, rows_with
 from transforms.lake.tables import CAPTURES, RECORDS, SNAPSHOT_CHECKS, SNAPSHOT_RECORDS
 from transforms.quality.snapshot_checks import (
-    CHECKPOINT,
     DEVIATES,
     EQUAL,
-    KEY,
-    RECORD,
-    START,
+    UNREAD_CHECKPOINT,
     UNREAD_LOG,
     checked,
     checked_snapshots,
-    checkpoint_records,
-    log_records,
 )
 
 Row = dict[str, Any]
@@ -38,89 +36,112 @@ LACKING = {1956, 2939, 3692}
 
 @pytest.fixture(scope="module")
 def wanted(lake: Any) -> list[Comparison]:
-    """What is to be compared of the cluster."""
+    """The comparisons of the cluster."""
     known = rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=[CLUSTER])
     captures = rows_with(lake.path, CAPTURES, cluster_id=[CLUSTER])
     return cluster_comparisons(CLUSTER, captures, {key_of(row) for row in known})
 
 
-@pytest.fixture(scope="module")
-def steps(lake: Any, wanted: list[Comparison]) -> list[Row]:
-    """The records of the whole replay and of every checkpoint, in their order."""
-    (replay,) = replays(wanted, [])
-    todo = [(CLUSTER, replay)]
-    frames = (
-        log_records(lake.spark, lake.read(RECORDS).where(F.col("cluster_id") == CLUSTER), todo),
-        checkpoint_records(lake.spark, lake.read(SNAPSHOT_RECORDS), todo),
-    )
-    return in_order(row for frame in frames for row in to_rows(frame))
+def records_of(lake: Any, table: Any) -> pa.Table:
+    """All columns of the cluster's records."""
+    return arrow_with(lake.path, table, table.names, cluster_id=[CLUSTER])
 
 
-def in_order(rows: Iterable[Row]) -> list[Row]:
-    return sorted(
-        rows, key=lambda r: (r["at"], r["rank"], r["leader_epoch"], r["content_digest"] or "", r["place"])
-    )
+def changed_lake(
+    lake: Any,
+    path: Path,
+    log: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+    checkpoints: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+) -> Path:
+    """A lake with the records of the cluster, but for a change of those of the log or of the checkpoints."""
+    write_deltalake(path / RECORDS.name, log(records_of(lake, RECORDS)))
+    write_deltalake(path / SNAPSHOT_RECORDS.name, checkpoints(records_of(lake, SNAPSHOT_RECORDS)))
+    return path
 
 
-def outcomes(
-    steps: list[Row], wanted: list[Comparison], known: dict[Comparison, Row]
-) -> dict[Comparison, Row]:
-    """What the wanted comparisons come to, by replays that start from what is known to be equal."""
+def with_column(rows: pa.Table, name: str, values: Any) -> pa.Table:
+    return rows.set_column(rows.column_names.index(name), rows.schema.field(name), values)
+
+
+def outcomes(lake: Path, wanted: list[Comparison], known: dict[Comparison, Row]) -> dict[Comparison, Row]:
+    """The outcomes of the comparisons, by replays that start from what is known to be equal."""
     equal = [c for c, row in known.items() if row["outcome"] == EQUAL]
     found: dict[Comparison, Row] = {}
     for replay in replays(wanted, equal):
         of_key = {c.checkpoint: c for c in replay.comparisons}
-        first = replay.start.end_offset if replay.start else 0
-        log = [row for row in steps if row["rank"] == RECORD and row["at"] >= first]
-        others = [row for row in steps if row["rank"] == CHECKPOINT]
-        starts = [row | {"rank": START} for row in others if key_of_step(row) == replay.start]
-        rows = in_order([*log, *starts, *(row for row in others if key_of_step(row) in of_key)])
-        found |= {of_key[key_of(row)]: row for row in checked(replay.start, rows)}
+        found |= {of_key[key_of(row)]: row for row in checked(lake, CLUSTER, replay)}
     return found
 
 
-def key_of_step(row: Row) -> Any:
-    return key_of({"end_offset": row["at"], **{n: row[n] for n in KEY if n != "end_offset"}})
-
-
-def test_the_lake_remembers_what_every_checkpoint_came_to(lake: Any, wanted: list[Comparison]) -> None:
+def test_the_lake_keeps_the_outcome_of_every_comparison(lake: Any, wanted: list[Comparison]) -> None:
     rows = rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=[CLUSTER])
     assert len(rows) == len(wanted) == 12
     assert {row["outcome"] for row in rows} == {EQUAL, DEVIATES}
-    told = {r["end_offset"]: [d["thing"] for d in r["deviations"]] for r in rows if r["outcome"] == DEVIATES}
-    assert told == {end: ["2 alice"] for end in LACKING}
+    found = {r["end_offset"]: [d["thing"] for d in r["deviations"]] for r in rows if r["outcome"] == DEVIATES}
+    assert found == {end: ["2 alice"] for end in LACKING}
     digests = {row["end_offset"]: row["log_digest"] for row in rows}
     assert digests == {c.checkpoint.end_offset: c.log_digest for c in wanted}
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_runs_that_bring_checkpoints_in_any_order_come_to_the_same(
-    steps: list[Row], wanted: list[Comparison], seed: int
+    lake: Any, wanted: list[Comparison], seed: int
 ) -> None:
     random = Random(seed)
-    whole = outcomes(steps, wanted, {})
+    whole = outcomes(lake.path, wanted, {})
     known: dict[Comparison, Row] = {}
     rest = random.sample(wanted, len(wanted))
     while rest:
         count = random.randint(1, len(rest))
-        known |= outcomes(steps, rest[:count], known)
+        known |= outcomes(lake.path, rest[:count], known)
         rest = rest[count:]
     assert known == whole
     assert {c.checkpoint.end_offset for c, row in whole.items() if row["outcome"] == DEVIATES} == LACKING
 
 
-def test_above_a_record_that_cannot_be_read_nothing_is_judged(
-    steps: list[Row], wanted: list[Comparison]
+def test_in_pieces_of_the_log_it_is_the_same(
+    lake: Any, wanted: list[Comparison], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unread = next(row for row in steps if row["rank"] == RECORD and row["place"] > 2000)
-    torn = [row | {"is_unread": True} if row is unread else row for row in steps]
-    found = outcomes(torn, wanted, {})
+    whole = outcomes(lake.path, wanted, {})
+    monkeypatch.setattr("transforms.histories.replay_records.TOGETHER", 150)
+    assert outcomes(lake.path, wanted, {}) == whole
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_above_a_record_that_cannot_be_read_nothing_is_judged(
+    lake: Any, wanted: list[Comparison], tmp_path: Path, twice: bool
+) -> None:
+    """Nor above an offset at which batches conflict."""
+    changes = rows_with(lake.path, RECORDS, cluster_id=[CLUSTER], type=["PARTITION_CHANGE_RECORD"])
+    torn = min(row["offset"] for row in changes if row["offset"] > 2000)
+
+    def tear(rows: pa.Table) -> pa.Table:
+        at = pc.equal(rows["offset"], torn)
+        if twice:
+            return pa.concat_tables([rows, rows.filter(at)])
+        return with_column(rows, "unread_reason", pc.if_else(at, "malformed_value", rows["unread_reason"]))
+
+    found = outcomes(changed_lake(lake, tmp_path, log=tear), wanted, {})
     blocked = {c.checkpoint.end_offset for c, row in found.items() if row["outcome"] == UNREAD_LOG}
-    assert blocked == {c.checkpoint.end_offset for c in wanted if c.checkpoint.end_offset > unread["place"]}
+    assert blocked == {c.checkpoint.end_offset for c in wanted if c.checkpoint.end_offset > torn}
+
+
+def test_a_checkpoint_that_cannot_be_read_is_not_judged(
+    lake: Any, wanted: list[Comparison], tmp_path: Path
+) -> None:
+    torn = wanted[0].checkpoint
+
+    def tear(rows: pa.Table) -> pa.Table:
+        at = pc.and_(pc.equal(rows["content_digest"], torn.content_digest), pc.equal(rows["position"], 3))
+        return with_column(rows, "unread_reason", pc.if_else(at, "malformed_value", rows["unread_reason"]))
+
+    found = outcomes(changed_lake(lake, tmp_path, checkpoints=tear), wanted, {})
+    unread = [c.checkpoint for c, row in found.items() if row["outcome"] == UNREAD_CHECKPOINT]
+    assert unread == [torn]
 
 
 def test_broken_checkpoints_are_found_by_the_executors_and_a_broken_replay_harms_no_other(
-    lake: Any, wanted: list[Comparison]
+    lake: Any, wanted: list[Comparison], tmp_path: Path
 ) -> None:
     """One checkpoint lost a topic; the records of the second replay hold what no codec wrote.
 
@@ -132,19 +153,21 @@ def test_broken_checkpoints_are_found_by_the_executors_and_a_broken_replay_harms
     )
     (third,) = replays(later, [start])
     broken = next(c.checkpoint for c in wanted if c.checkpoint.end_offset == 453)
-    kept = lake.read(SNAPSHOT_RECORDS).where(F.col("cluster_id") == CLUSTER)
-    lost = (F.col("content_digest") == broken.content_digest) & (F.col("topic.name") == "t-rf2")
-    without = F.lit(None).cast(kept.schema["topic"].dataType)
-    strange = kept.withColumn("cluster_id", F.lit("strange")).withColumn("topic", without)
-    records = lake.read(RECORDS).where(F.col("cluster_id") == CLUSTER)
-    found = to_rows(
-        checked_snapshots(
-            records.unionByName(records.withColumn("cluster_id", F.lit("strange"))),
-            kept.where(~F.coalesce(lost, F.lit(False))).unionByName(strange),
-            [(CLUSTER, replay), ("strange", replay), (CLUSTER, third)],
-            tasks=1,
-        )
+
+    def strange(rows: pa.Table) -> pa.Table:
+        return with_column(rows, "cluster_id", pa.array(["strange"] * len(rows)))
+
+    def lose(rows: pa.Table) -> pa.Table:
+        topics = pc.struct_field(rows["topic"].combine_chunks(), "name")
+        lost = pc.and_(pc.equal(rows["content_digest"], broken.content_digest), pc.equal(topics, "t-rf2"))
+        without = with_column(strange(rows), "topic", pa.nulls(len(rows), rows["topic"].type))
+        return pa.concat_tables([rows.filter(pc.invert(pc.fill_null(lost, False))), without])
+
+    path = changed_lake(
+        lake, tmp_path, log=lambda rows: pa.concat_tables([rows, strange(rows)]), checkpoints=lose
     )
+    todo = [(CLUSTER, replay), ("strange", replay), (CLUSTER, third)]
+    found = to_rows(checked_snapshots(lake.spark, path, todo))
     by_replay = {
         n: list(rows) for n, rows in groupby(sorted(found, key=itemgetter("replay")), itemgetter("replay"))
     }

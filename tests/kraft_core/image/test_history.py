@@ -6,7 +6,7 @@ from kraft_core.image.history import SNAPSHOT, History, history, rows
 from kraft_core.image.image import Image
 from tests.kraft_core.image.worlds import Row, change_fields, partition_fields, topic_fields
 
-ID = "AQEBAQEBAQEBAQEBAQEBAQ"
+ID, OTHER, NEW = (f"A{digit}EBAQEBAQEBAQEBAQEBAQ" for digit in "QRS")
 
 
 def record(offset: int, timestamp: int, type_: str, value) -> Row:
@@ -94,3 +94,46 @@ def test_secrets_are_not_among_the_columns():
     assert "token_id" not in issued
     assert len(issued["token_digest"]) == 16
     assert (config["name"], config["value"], config["redacted"]) == ("ssl.key.password", None, True)
+
+
+def test_records_of_conflicting_batches_at_one_offset_count_as_one():
+    """Of what they say of one thing the last counts; no version is valid for no time."""
+    conflict = [
+        record(1, time, "TOPIC_RECORD", topic_fields(name, ID)) for time, name in ((2000, "u"), (900, "v"))
+    ]
+    created = History()
+    created.apply(LIFE[0])
+    created.apply(*conflict, record(1, 0, "TOPIC_RECORD", topic_fields("other", OTHER)))
+    assert [
+        (v.value.name, v.valid_from_offset, v.valid_to_offset, v.valid_from_at, v.appended_at)
+        for v in created.versions("topics")
+    ] == [("t", 0, 1, 1000, 1000), ("v", 1, None, 2000, 900), ("other", 1, None, 2000, 0)]
+    created.apply(
+        record(2, 0, "TOPIC_RECORD", topic_fields("w", NEW)),
+        record(2, 0, "REMOVE_TOPIC_RECORD", {"topicId": NEW}),
+    )
+    assert len(created.versions("topics")) == 3
+
+
+def test_ended_versions_are_taken_once():
+    taken = History()
+    for each in LIFE:
+        taken.apply(each)
+    assert [v.value.leader for v in taken.take_ended("partitions")] == [1, 2]
+    assert (taken.take_ended("partitions"), taken.current("partitions")) == ([], [])
+
+
+def test_a_history_resumes_from_versions_that_are_current():
+    before = History()
+    for each in LIFE[:4]:
+        before.apply(each)
+    after = History()
+    for kind in ("topics", "partitions"):
+        for version in before.current(kind):
+            after.resume(version)
+    after.reach(2000)
+    for each in LIFE[4:]:
+        after.apply(each)
+    assert [brief(row) for row in rows(after.versions("partitions"))] == [
+        brief(row) for row in rows(history(LIFE)["partitions"])
+    ]

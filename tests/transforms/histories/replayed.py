@@ -1,10 +1,11 @@
-"""Imaginary clusters as small frames of a lake, and what the pure core says of their histories."""
+"""Imaginary clusters as small tables of a lake, and their histories by the pure core."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from random import Random
 from typing import Any
 
@@ -16,13 +17,23 @@ from kraft_core.columnar.schema import message_projection
 from kraft_core.format.secrets import redact
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
-from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step, first_difference, line
+from kraft_core.image.replay_path import (
+    PathCheckpoint,
+    ReplayRange,
+    Step,
+    first_difference,
+    replay_order,
+    replay_path,
+)
 from kraft_core.image.tables import KINDS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from tests.kraft_core.image.worlds import Row, replay
-from transforms.histories.replay_plan import ReplayPlan, clock, on_line, transactions
+from transforms.histories.clocks import clock, on_path
+from transforms.histories.replay_plan import ReplayPlan, transactions, undated
 
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
+# The checksum of the batches; those that conflict have lower and higher ones.
+CRC = 1_000_000
 EPOCH = datetime.fromtimestamp(0, UTC)
 UNREADABLE = {"key_size_bytes": -1, "value_size_bytes": 0, "unknown_tagged_fields": 0}
 SCRAM = "USER_SCRAM_CREDENTIAL_RECORD"
@@ -32,31 +43,42 @@ MARKERS = ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACT
 
 @dataclass
 class World:
-    """A cluster: its records by offset, what was captured of them, and its checkpoints."""
+    """A cluster: its records by offset, what was captured of them, and its checkpoints.
+
+    conflicting: records of other batches of the same epochs, by their checksum.
+    """
 
     cluster_id: str
     records: list[Row]
-    stretches: list[ReplayRange]
+    ranges: list[ReplayRange]
     checkpoints: dict[PathCheckpoint, Image] = field(default_factory=dict)
+    conflicting: list[tuple[int, Row]] = field(default_factory=list)
 
     @property
     def steps(self) -> list[Step]:
-        return line(self.stretches, self.checkpoints)
+        return replay_path(self.ranges, self.checkpoints)
 
-    def on(self, stretch: ReplayRange) -> list[Row]:
-        return [r for r in self.records if stretch.first_offset <= r.offset < stretch.end_offset]
+    def on(self, range_: ReplayRange) -> list[tuple[int, Row]]:
+        """The records in a range with the checksums of their batches, in the order of replay."""
+        held = [
+            (crc, record)
+            for crc, record in [*((CRC, record) for record in self.records), *self.conflicting]
+            if range_.first_offset <= record.offset < range_.end_offset
+        ]
+        return sorted(held, key=lambda each: replay_order(each[1].offset, each[1].type, each[0]))
 
-    def replay(self, before: Sequence[Step] = ()) -> ReplayPlan:
-        """What would be replayed by a run that finds histories of the steps before."""
+    def plan(self, before: Sequence[Step] = ()) -> ReplayPlan:
+        """What a run replays that finds histories of the steps before."""
         made = ReplayPlan(self.cluster_id, self.steps)
         made.start = (first_difference(before, made.steps) or 0) if before else 0
-        held = [r for s in self.stretches for r in self.on(s)]
-        offsets = np.array([r.offset for r in held], dtype=np.int64)
-        epochs = np.array([r.leader_epoch for r in held], dtype=np.int64)
-        times = np.array([r.timestamp for r in held], dtype=np.int64)
-        kept = on_line(made, offsets, offsets + 1, epochs)
-        made.floors = clock(made, [(offsets[kept], offsets[kept] + 1, times[kept])]).floors()
-        made.transactions = transactions(made, [as_row(r) for r in held if r.type in MARKERS])
+        held = [each for r in self.ranges for each in self.on(r)]
+        offsets = np.array([r.offset for _, r in held], dtype=np.int64)
+        epochs = np.array([r.leader_epoch for _, r in held], dtype=np.int64)
+        times = np.array([r.timestamp for _, r in held], dtype=np.int64)
+        kept = on_path(made.steps, offsets, offsets + 1, epochs)
+        of_path = clock(made.steps, [(offsets[kept], offsets[kept] + 1, times[kept])])
+        made.floors = of_path.floors(undated(made.steps))
+        made.transactions = transactions(made, [as_row(r, crc) for crc, r in held if r.type in MARKERS])
         opened = [t.begin_offset for t in made.transactions if t.begin_offset < made.start <= t.last_offset]
         made.start = min([made.start, *opened])
         return made
@@ -65,28 +87,28 @@ class World:
         """The cluster as it was captured earlier: its log ends sooner, less of it is decided."""
         end = random.randint(0, len(self.records))
         decided = random.randint(0, end)
-        stretches = [
-            replace(s, first_offset=first, end_offset=last, commit_status=status)
-            for s in self.stretches
+        ranges = [
+            replace(r, first_offset=first, end_offset=last, commit_status=status)
+            for r in self.ranges
             for first, last, status in (
-                (s.first_offset, min(s.end_offset, decided), s.commit_status),
-                (max(s.first_offset, decided), min(s.end_offset, end), "undecided"),
+                (r.first_offset, min(r.end_offset, decided), r.commit_status),
+                (max(r.first_offset, decided), min(r.end_offset, end), "undecided"),
             )
             if first < last
         ]
         held = {c: image for c, image in self.checkpoints.items() if c.end_offset <= end}
-        return World(self.cluster_id, self.records, stretches, held)
+        return replace(self, ranges=ranges, checkpoints=held)
 
     def expected(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of every history by the pure core."""
-        told = History()
+        history = History()
         for step in self.steps:
             if isinstance(step, PathCheckpoint):
-                told.load(self.checkpoints[step])
+                history.load(self.checkpoints[step])
             else:
-                for record in self.on(step):
-                    told.apply(record)
-        return {kind: [self._lake_row(row) for row in rows(told.versions(kind))] for kind in KINDS}
+                for _, at_offset in groupby(self.on(step), lambda each: each[1].offset):
+                    history.apply(*(record for _, record in at_offset))
+        return {kind: [self._lake_row(row) for row in rows(history.versions(kind))] for kind in KINDS}
 
     def _lake_row(self, row: dict[str, Any]) -> dict[str, Any]:
         known, end = row["known_from_offset"], row["valid_to_offset"]
@@ -98,21 +120,21 @@ class World:
         )
 
     def _status(self, offset: int) -> str:
-        return next(s.commit_status for s in self.stretches if s.first_offset <= offset < s.end_offset)
+        return next(r.commit_status for r in self.ranges if r.first_offset <= offset < r.end_offset)
 
 
 def moment(ms: int | None) -> datetime | None:
     return None if ms is None or ms < 0 else EPOCH + timedelta(milliseconds=ms)
 
 
-def as_row(record: Row) -> dict[str, Any]:
+def as_row(record: Row, batch_crc: int = 0) -> dict[str, Any]:
     """A record as a row of the lake's records, its secrets gone."""
     message = MESSAGES[record.type]
     value, redacted = (None, False) if record.value is None else redact(message, record.value)
     row: dict[str, Any] = {
         "offset": record.offset,
         "leader_epoch": record.leader_epoch,
-        "batch_crc": record.offset,
+        "batch_crc": batch_crc,
         "position_in_batch": 0,
         "batch_base_offset": record.offset,
         "appended_at": moment(record.timestamp),
@@ -128,7 +150,7 @@ def as_row(record: Row) -> dict[str, Any]:
 
 def records_table(worlds: Sequence[World]) -> pa.Table:
     """The captured records of all of them as rows of table records."""
-    held = [(w.cluster_id, as_row(r)) for w in worlds for s in w.stretches for r in w.on(s)]
+    held = [(w.cluster_id, as_row(r, crc)) for w in worlds for s in w.ranges for crc, r in w.on(s)]
     return with_columns([row for _, row in held], {"cluster_id": [c for c, _ in held]})
 
 
@@ -165,7 +187,7 @@ def whole(cluster_id: str, records: list[Row], random: Random) -> World:
     records = [replace(r, timestamp=r.timestamp + wander(r.offset)) for r in records]
     records = [unread(r) if random.random() < 0.03 and r.type not in MARKERS else r for r in records]
     middle = len(records) // 2
-    stretches = []
+    ranges = []
     for epoch in sorted({r.leader_epoch for r in records}):
         own = [r.offset for r in records if r.leader_epoch == epoch]
         for status, first, end in (
@@ -173,8 +195,8 @@ def whole(cluster_id: str, records: list[Row], random: Random) -> World:
             ("undecided", max(own[0], middle), own[-1] + 1),
         ):
             if first < end:
-                stretches.append(ReplayRange(first, end, epoch, status))
-    return World(cluster_id, records, stretches)
+                ranges.append(ReplayRange(first, end, epoch, status))
+    return World(cluster_id, records, ranges)
 
 
 def wander(offset: int) -> int:
@@ -184,7 +206,7 @@ def wander(offset: int) -> int:
 
 def gapped(cluster_id: str, records: list[Row], random: Random) -> World:
     """A cluster of which some offsets were lost, with checkpoints in or behind the gap; nothing undecided."""
-    # The lake cannot tell two credentials by their secrets.
+    # In the lake credentials that differ in their secrets alone are equal.
     records = [replace(r, value=r.value | SAME) if r.type == SCRAM and r.value else r for r in records]
     world = whole(cluster_id, records, random)
     world.records = records
@@ -196,16 +218,15 @@ def gapped(cluster_id: str, records: list[Row], random: Random) -> World:
             places.append(record.offset + 1)
     first, end = sorted(random.sample(range(len(records) + 1), 2)) if len(records) > 1 else (0, 1)
     taken = random.sample(places, min(len(places), 3))
-    world.checkpoints = {
-        PathCheckpoint(p, records[p - 1].leader_epoch, f"at {p}", records[p - 1].timestamp): snapshot(
-            records, p
-        )
-        for p in taken
-        if p > 0
-    }
-    world.stretches = [
+    for place in taken:
+        if place > 0:
+            # Every other header lacks LastContainedLogTimestamp.
+            at = records[place - 1].timestamp if place % 2 else None
+            checkpoint = PathCheckpoint(place, records[place - 1].leader_epoch, f"at {place}", at)
+            world.checkpoints[checkpoint] = snapshot(records, place, at)
+    world.ranges = [
         replace(piece, commit_status="committed")
-        for s in world.stretches
+        for s in world.ranges
         for piece in (
             replace(s, end_offset=min(s.end_offset, first)),
             replace(s, first_offset=max(s.first_offset, end)),
@@ -215,9 +236,20 @@ def gapped(cluster_id: str, records: list[Row], random: Random) -> World:
     return world
 
 
-def snapshot(records: list[Row], place: int) -> Image:
+def in_conflict(world: World, random: Random) -> World:
+    """The cluster where several batches of its epochs conflict: each with another record of the same log."""
+    found = [
+        (random.choice([CRC - 1, CRC + 1]), replace(at, type=other.type, value=other.value, timestamp=time))
+        for at in random.sample(world.records, len(world.records) // 5)
+        for other in [random.choice(world.records[max(0, at.offset - 10) : at.offset + 10])]
+        for time in [at.timestamp + random.choice([-500, 0, 500])]
+    ]
+    return replace(world, conflicting=found)
+
+
+def snapshot(records: list[Row], place: int, timestamp: int | None) -> Image:
     """What a checkpoint of the records below a place holds."""
     image = replay(records[:place])
     made = [Row(n, 0, 0, *record) for n, record in enumerate(image.to_records())]
     last = records[place - 1]
-    return Image.of_snapshot(made, place, last.leader_epoch, last.timestamp)
+    return Image.of_snapshot(made, place, last.leader_epoch, -1 if timestamp is None else timestamp)

@@ -1,21 +1,18 @@
-"""Histories by SQL windows and by replay of a lake's rows, beside those of the pure core over all there is
-(kraft_core.image.history)."""
+"""Histories made from a lake's rows equal those of the plain core (kraft_core.image.history)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.derivation.derive_histories import write_by_sql
-from kraft_core.image.replay_path import ReplayRange
+from jobs.derivation.derive_histories import write_histories
+from kraft_core.image.replay_path import PathCheckpoint, ReplayRange
 from tests.kraft_core.image.worlds import (
     change_fields,
     life,
@@ -24,12 +21,16 @@ from tests.kraft_core.image.worlds import (
     topic_fields,
 )
 from tests.kraft_core.image.worlds import rows as rows_of
-from tests.transforms.histories.replayed import World, gapped, records_table, snapshot_records_table, whole
-from transforms.histories.partition_replay import partition_rows
-from transforms.histories.replay_plan import ReplayPlan, replaced_by
-from transforms.histories.replayed_histories import Rewritten, replayed_histories
-from transforms.lake.arrow_rows import to_arrow
-from transforms.lake.delta_rs import among_texts, replace_where, rows_with
+from tests.transforms.histories.replayed import (
+    CRC,
+    World,
+    gapped,
+    in_conflict,
+    records_table,
+    snapshot_records_table,
+    whole,
+)
+from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import Lake
 from transforms.lake.tables import (
     HISTORIES,
@@ -37,25 +38,20 @@ from transforms.lake.tables import (
     RECORDS,
     SNAPSHOT_RECORDS,
     ZK_MIGRATION_STATES,
-    Table,
 )
 
 KINDS = {ZK_MIGRATION_STATES: "zk_migration"}
 LIVES = 60
 STEPS = 90
-MOST = 1_000_000
-OTHERS = tuple(table for table in HISTORIES if table is not PARTITIONS)
 
 
 def expected(worlds: list[World]) -> dict[str, list[Any]]:
     by_core = [world.expected() for world in worlds]
-    return {t.name: [row for told in by_core for row in told[KINDS.get(t, t.name)]] for t in HISTORIES}
+    return {t.name: [row for found in by_core for row in found[KINDS.get(t, t.name)]] for t in HISTORIES}
 
 
-def assert_equal(
-    found: dict[str, list[Any]], wanted: dict[str, list[Any]], tables: Sequence[Table] = HISTORIES
-) -> None:
-    for table in tables:
+def assert_equal(found: dict[str, list[Any]], wanted: dict[str, list[Any]]) -> None:
+    for table in HISTORIES:
         columns = [n for n in table.names if n != "entity_name"]
         assert as_texts(found[table.name], columns) == as_texts(wanted[table.name], columns), table.name
 
@@ -69,61 +65,63 @@ def as_text(time: datetime) -> str:
 
 
 def worlds() -> list[World]:
-    """Whole logs, and logs with a gap and checkpoints."""
-    told = [(seed, life(random_steps(seed, STEPS))) for seed in range(LIVES)]
-    return [
-        (whole if seed % 2 else gapped)(f"cluster {seed}", records, Random(seed)) for seed, records in told
+    """Whole logs, and logs with a gap and checkpoints; every third has batches that conflict."""
+    lives = [(seed, life(random_steps(seed, STEPS))) for seed in range(LIVES)]
+    found = [
+        (whole if seed % 2 else gapped)(f"cluster {seed}", records, Random(seed)) for seed, records in lives
     ]
+    return [world if n % 3 else in_conflict(world, Random(n)) for n, world in enumerate(found)]
 
 
-def test_random_lives_by_sql_give_what_the_core_gives(spark: Any, tmp_path: Path) -> None:
-    """All but partitions, which have a way of their own."""
+def test_the_lives_hold_what_is_rare() -> None:
+    """Conflicting batches and checkpoints without a timestamp lie on their replay paths."""
+    steps = [step for world in worlds() for step in world.steps]
+    assert len([s for s in steps if isinstance(s, PathCheckpoint) and s.timestamp is None]) > 5
+    conflicts = [r for w in worlds() for s in w.ranges for crc, r in w.on(s) if crc != CRC]
+    assert len(conflicts) > 100
+    assert len({r.type for r in conflicts}) > 15
 
-    def replay_by_sql(path: Path, replays: list[ReplayPlan]) -> None:
-        write_by_sql(Lake(spark, path), replays)
-        replay_partitions(path, replays)
 
-    write_in_two_runs(tmp_path, replay_by_sql)
-
-
-@pytest.mark.usefixtures("spark")
-def test_random_lives_replayed_from_the_lake_give_the_same(tmp_path: Path) -> None:
-    write_in_two_runs(tmp_path, replay_all)
+@pytest.mark.parametrize("together", [100, 1_000_000])
+def test_random_lives_give_what_the_core_gives(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """In one piece, and in pieces of the log and buckets on disk."""
+    monkeypatch.setattr("transforms.histories.partition_replay.TOGETHER", together)
+    monkeypatch.setattr("transforms.histories.replay_records.TOGETHER", together // 4)
+    lake = Lake(spark, tmp_path)
+    write_in_two_runs(lake)
     versions = {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
-    replay_all(tmp_path, [w.replay() for w in worlds()])
+    write_histories(lake, [w.plan() for w in worlds()])
     assert versions == {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
 
 
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("together", [100, 1_000_000])
-def test_partitions_by_columns_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
-) -> None:
-    """In one piece, and in buckets on disk."""
-    monkeypatch.setattr("transforms.histories.partition_replay.TOGETHER", together)
-    write_in_two_runs(tmp_path, replay_by_columns)
+def test_sparks_tasks_give_the_same(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a history has few rows delta-rs writes it, else Spark does."""
+    monkeypatch.setattr("jobs.derivation.derive_histories.OTHERS_IN_DRIVER", 300)
+    monkeypatch.setattr("jobs.derivation.derive_histories.PARTITIONS_IN_DRIVER", 300)
+    write_in_two_runs(Lake(spark, tmp_path))
 
 
-def write_in_two_runs(lake: Path, replay: Callable[[Path, list[ReplayPlan]], None]) -> None:
+def write_in_two_runs(lake: Lake) -> None:
     """The first run sees the beginning of each log, the second one goes on from where anything changed."""
     ended = worlds()
     begun = [world.begun(Random(world.cluster_id)) for world in ended]
-    write_records(lake, begun)
-    replay(lake, [w.replay() for w in begun])
-    assert_equal(held(lake), expected(begun))
+    write_records(lake.path, begun)
+    write_histories(lake, [w.plan() for w in begun])
+    assert_equal(held(lake.path), expected(begun))
 
-    write_records(lake, ended)
-    replays = [w.replay(b.steps) for b, w in zip(begun, ended, strict=True)]
-    assert len({r.start for r in replays if r.start > 0}) > LIVES // 4
-    replay(lake, replays)
-    assert_equal(held(lake), expected(ended))
+    write_records(lake.path, ended)
+    plans = [w.plan(b.steps) for b, w in zip(begun, ended, strict=True)]
+    assert len({plan.start for plan in plans if plan.start > 0}) > LIVES // 4
+    write_histories(lake, plans)
+    assert_equal(held(lake.path), expected(ended))
 
 
-@pytest.mark.usefixtures("spark")
-def test_directories_that_do_not_fit_the_replicas_are_refused(tmp_path: Path) -> None:
+def test_directories_that_do_not_fit_the_replicas_are_refused(spark: Any, tmp_path: Path) -> None:
     """A record that leaves other than one directory a replica changes nothing, whatever it names."""
     topic, one, other = "AAAAAAAAAAAAAAAAAAAAAQ", "BBBBBBBBBBBBBBBBBBBBBQ", "CCCCCCCCCCCCCCCCCCCCCQ"
-    told = [
+    found = [
         ("TOPIC_RECORD", topic_fields("t", topic)),
         ("PARTITION_RECORD", partition_fields(topic, 0, directories=[one, other])),
         ("PARTITION_CHANGE_RECORD", change_fields(topic, 0, replicas=[1, 2, 3], leader=2)),
@@ -136,15 +134,14 @@ def test_directories_that_do_not_fit_the_replicas_are_refused(tmp_path: Path) ->
         ("PARTITION_RECORD", partition_fields(topic, 2, directories=None)),
         ("PARTITION_CHANGE_RECORD", change_fields(topic, 2, replicas=[1, 2, 3])),
     ]
-    world = World("cluster", rows_of(told), [ReplayRange(0, len(told), 1, "committed")])
+    world = World("cluster", rows_of(found), [ReplayRange(0, len(found), 1, "committed")])
     write_records(tmp_path, [world])
     versions = [(0, [1, 2]), (0, [3]), (0, [3]), (2, [1, 2]), (2, [1, 2, 3])]
-    for replay in (replay_by_columns, replay_all):
-        replay(tmp_path, [world.replay()])
-        assert_equal(held(tmp_path), expected([world]))
-        assert versions == sorted(
-            (row["partition_id"], row["replicas"]) for row in rows_with(tmp_path, PARTITIONS)
-        )
+    write_histories(Lake(spark, tmp_path), [world.plan()])
+    assert_equal(held(tmp_path), expected([world]))
+    assert versions == sorted(
+        (row["partition_id"], row["replicas"]) for row in rows_with(tmp_path, PARTITIONS)
+    )
 
 
 def write_records(lake: Path, worlds: list[World]) -> None:
@@ -152,44 +149,5 @@ def write_records(lake: Path, worlds: list[World]) -> None:
     write_deltalake(lake / SNAPSHOT_RECORDS.name, snapshot_records_table(worlds), mode="overwrite")
 
 
-def replay_all(lake: Path, replays: list[ReplayPlan]) -> None:
-    write_all(lake, replayed_histories(lake, replays, HISTORIES, MOST))
-
-
-def replay_by_columns(lake: Path, replays: list[ReplayPlan]) -> None:
-    write_all(lake, replayed_histories(lake, replays, OTHERS, MOST))
-    replay_partitions(lake, replays)
-
-
-def replay_partitions(lake: Path, replays: list[ReplayPlan]) -> None:
-    condition = replaced_by(replays, among_texts("cluster_id", [replay.cluster_id for replay in replays]))
-    replace_where(lake, PARTITIONS, partition_rows(lake, replays), condition)
-
-
-def write_all(lake: Path, changed: Sequence[Rewritten] | None) -> None:
-    assert changed is not None
-    for each in changed:
-        replace_where(lake, each.table, to_arrow(each.rows, each.table.schema), each.condition)
-
-
 def held(lake: Path) -> dict[str, list[Any]]:
     return {table.name: rows_with(lake, table) for table in HISTORIES}
-
-
-def test_much_is_left_to_others(tmp_path: Path) -> None:
-    """Records, checkpoints' records and versions that stand count together."""
-    world = gapped("cluster", life(random_steps(3, STEPS)), Random(3))
-    write_records(tmp_path, [world])
-    count = records_table([world]).num_rows + snapshot_records_table([world]).num_rows
-    assert replayed_histories(tmp_path, [world.replay()], HISTORIES, count) is not None
-    assert replayed_histories(tmp_path, [world.replay()], HISTORIES, count // 3) is None
-
-
-def test_two_batches_of_one_epoch_at_one_offset_are_left_to_others(tmp_path: Path) -> None:
-    world = whole("cluster", life(random_steps(3, STEPS)), Random(3))
-    records = records_table([world])
-    write_records(tmp_path, [world])
-    assert replayed_histories(tmp_path, [world.replay()], HISTORIES, MOST) is not None
-    twice = pc.equal(records["offset"], next(r.offset for r in world.records if r.type == "TOPIC_RECORD"))
-    write_deltalake(tmp_path / RECORDS.name, records.filter(twice), mode="append")
-    assert replayed_histories(tmp_path, [world.replay()], HISTORIES, MOST) is None

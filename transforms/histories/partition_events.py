@@ -1,0 +1,209 @@
+"""Events of partitions: registrations, changes and what else befalls them, as Arrow rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraft_core.image import names
+from kraft_core.image.history import SNAPSHOT
+from kraft_core.image.partitions import NO_LEADER_CHANGE, NO_RECOVERY_STATE_CHANGE
+
+REGISTRATION, CHANGE, CLEAR_ELR = "PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "CLEAR_ELR_RECORD"
+MOMENT = pa.timestamp("us", tz="UTC")
+# Takes the place of a batch's CRC: the event is a version of an earlier run that goes on.
+KEPT = -1
+NUMBER_LISTS = (
+    "replicas",
+    "isr",
+    "removing_replicas",
+    "adding_replicas",
+    "eligible_leader_replicas",
+    "last_known_elr",
+)
+LISTS = (*NUMBER_LISTS, "directories")
+NEVER = np.iinfo(np.int64).max
+# What an event is: a registration, which has all fields; a change; ELRs cleared; absence from a snapshot.
+WHOLE, CHANGED, CLEARED, GONE = "whole", "changed", "cleared", "gone"
+# When and by what an event happened; seq: its place in the log. known_from_offset: set if by a snapshot.
+ENVELOPE = pa.schema(
+    [
+        ("seq", pa.int64()),
+        ("batch_crc", pa.int64()),
+        ("visible_offset", pa.int64()),
+        ("effective_at", MOMENT),
+        ("commit_status", pa.string()),
+        ("record_offset", pa.int64()),
+        ("record_type", pa.string()),
+        ("record_leader_epoch", pa.int32()),
+        ("appended_at", MOMENT),
+        ("known_from_offset", pa.int64()),
+    ]
+)
+EVENTS = pa.schema(
+    [
+        *ENVELOPE,
+        ("event", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition_id", pa.int32()),
+        *((name, pa.list_(pa.int32())) for name in NUMBER_LISTS),
+        ("directories", pa.list_(pa.string())),
+        ("leader", pa.int32()),
+        ("leader_recovery_state", pa.int8()),
+        ("leader_epoch", pa.int32()),
+        ("partition_epoch", pa.int32()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A topic under its id, from the record that made it (first_seq) until it ends, null if it goes on."""
+
+    topic_id: str
+    name: str
+    first_seq: int
+    end_offset: int | None
+    end_at: Any
+    end_type: str | None
+    end_status: str | None
+
+
+def events_from(rows: pa.Table, envelope: pa.Table) -> pa.Table:
+    """Events from rows of records with the structs partition and partition_change, one of which is null.
+
+    Rows that name a leader recovery state which Kafka does not know are left out: it refuses them.
+    """
+    whole, change = (rows[name].combine_chunks() for name in ("partition", "partition_change"))
+
+    def named(name: str) -> Any:
+        return pc.coalesce(pc.struct_field(whole, name), pc.struct_field(change, name))
+
+    def changed(name: str, nothing: int) -> Any:
+        of_change = pc.struct_field(change, name)
+        of_change = pc.if_else(pc.equal(of_change, nothing), pa.scalar(None, of_change.type), of_change)
+        return pc.coalesce(pc.struct_field(whole, name), of_change)
+
+    columns = {
+        "event": pc.if_else(pc.is_valid(whole), WHOLE, CHANGED),
+        "leader": changed("leader", NO_LEADER_CHANGE),
+        "leader_recovery_state": changed("leader_recovery_state", NO_RECOVERY_STATE_CHANGE),
+        "leader_epoch": pc.struct_field(whole, "leader_epoch"),
+        "partition_epoch": pc.struct_field(whole, "partition_epoch"),
+    }
+    columns |= {name: named(name) for name in ("topic_id", "partition_id", *LISTS)}
+    found = pa.table([*envelope.columns, *columns.values()], [*envelope.column_names, *columns])
+    state = found["leader_recovery_state"]
+    known = pc.is_in(state, pa.array(list(names.LEADER_RECOVERY_STATES), pa.int8()))
+    held = pc.or_(pc.is_valid(whole), pc.is_valid(change))
+    return found.filter(pc.and_(held, pc.or_(pc.is_null(state), known))).select(EVENTS.names).cast(EVENTS)
+
+
+def cleared(
+    events: pa.Table, things: Any, lives: Sequence[Life], clears: pa.Table
+) -> Iterator[tuple[pa.Table, Any]]:
+    """For each record that clears ELRs, an event of every partition that its topics have by then."""
+    known = KnownPartitions.of(events, things)
+    of_name: dict[str, list[int]] = defaultdict(list)
+    for place, life in enumerate(lives):
+        of_name[life.name].append(place)
+    for clear in clears.to_pylist():
+        named, seq = clear["topic_name"], clear["seq"]
+        for place in of_name[named] if named else range(len(lives)):
+            if lives[place].first_seq < seq and (lives[place].end_offset or NEVER) > seq:
+                found = known.of_life(place, seq)
+                if len(found):
+                    yield event_of_each(found, clear, CLEARED, lives), found
+
+
+def vanished(
+    events: pa.Table, things: Any, lives: Sequence[Life], loads: pa.Table
+) -> Iterator[tuple[pa.Table, Any]]:
+    """For each snapshot that is loaded, an end of every partition known by then that it lacks."""
+    known = KnownPartitions.of(events, things)
+    loaded, seqs = is_loaded(events), numbers(events, "seq")
+    goes_on_until = np.array([each.end_offset or NEVER for each in lives], dtype=np.int64)
+    for load in loads.to_pylist():
+        before = known.things[known.first < load["seq"]]
+        before = before[goes_on_until[before >> 32] > load["seq"]]
+        found = np.setdiff1d(before, things[loaded & (seqs == load["seq"])])
+        if len(found):
+            yield event_of_each(found, load | {"record_type": SNAPSHOT}, GONE, lives), found
+
+
+def event_of_each(things: Any, envelope: dict[str, Any], event: str, lives: Sequence[Life]) -> pa.Table:
+    """The same event of each of the partitions."""
+    count = len(things)
+    topics = pa.array([each.topic_id for each in lives], pa.string())
+    events: dict[str, Any] = {
+        "event": pa.repeat(pa.scalar(event), count),
+        "topic_id": topics.take(pa.array(things >> 32)),
+        "partition_id": pa.array(things & 0xFFFFFFFF).cast(pa.int32()),
+    }
+    if event == CLEARED:
+        nothing = pa.array([[]] * count, pa.list_(pa.int32()))
+        events |= {"eligible_leader_replicas": nothing, "last_known_elr": nothing}
+    columns = [
+        events[f.name] if f.name in events else pa.repeat(pa.scalar(envelope.get(f.name), f.type), count)
+        for f in EVENTS
+    ]
+    return pa.table(columns, schema=EVENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPartitions:
+    """The partitions that events name, sorted, and the place in the log of the first event of each."""
+
+    things: Any
+    first: Any
+
+    @classmethod
+    def of(cls, events: pa.Table, things: Any) -> KnownPartitions:
+        order = np.lexsort((numbers(events, "seq"), things))
+        found, places = np.unique(things[order], return_index=True)
+        return cls(found, numbers(events, "seq")[order][places])
+
+    def of_life(self, place: int, seq: int) -> Any:
+        """Those of one life of a topic that an event below an offset names."""
+        first, end = np.searchsorted(self.things, [place << 32, place + 1 << 32])
+        return self.things[first:end][self.first[first:end] < seq]
+
+
+def is_loaded(events: pa.Table) -> Any:
+    """Which events come from a snapshot that this replay loads."""
+    of_snapshot = pc.is_valid(events["known_from_offset"]).to_numpy()
+    return of_snapshot & (numbers(events, "batch_crc") != KEPT)
+
+
+def numbers(table: pa.Table, name: str, null: int = 0) -> Any:
+    """A column of whole numbers as a numpy array of 64 bits."""
+    return table[name].cast(pa.int64()).fill_null(null).to_numpy()
+
+
+def in_lives(events: pa.Table, lives: Sequence[Life]) -> tuple[pa.Table, Any]:
+    """The events that lie in the life of a topic, and for each the place of that life in `lives`."""
+    codes: dict[str, int] = {}
+    for life in lives:
+        codes.setdefault(life.topic_id, len(codes))
+    topics = events["topic_id"].combine_chunks().dictionary_encode()
+    code_of = np.array([codes.get(topic, -1) for topic in topics.dictionary.to_pylist()], dtype=np.int64)
+    if not len(events) or not codes:
+        return events.slice(0, 0), np.array([], dtype=np.int64)
+    code = code_of[topics.indices.to_numpy()]
+    seq = numbers(events, "seq")
+    of_life = np.array([codes[life.topic_id] for life in lives], dtype=np.int64)
+    first = np.array([life.first_seq for life in lives], dtype=np.int64)
+    end = np.array([NEVER if e is None else e for e in (life.end_offset for life in lives)])
+    order = np.lexsort((first, of_life))
+    # Codes and offsets in one number, so that one search finds the topic's newest life by then.
+    bits = 40
+    place = np.searchsorted(of_life[order] << bits | first[order], code << bits | seq, side="right") - 1
+    found = order[np.maximum(place, 0)]
+    inside = (code >= 0) & (place >= 0) & (of_life[found] == code) & (seq < end[found])
+    return events.filter(pa.array(inside)), found[inside]
