@@ -71,7 +71,8 @@ def _defaults(settings: Settings) -> Iterator[str]:
 def _check_expectations(settings: Settings) -> None:
     """Raises Failure if the file names an unknown expectation."""
     if settings.expectations:
-        from transforms.quality.expectations import UnknownExpectationError, configured, suites
+        from transforms.quality.expectation_settings import UnknownExpectationError, configured
+        from transforms.quality.expectation_suites import suites
 
         try:
             configured(suites(), settings.expectations)

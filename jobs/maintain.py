@@ -65,10 +65,10 @@ def forget_answers(job: Job, args: argparse.Namespace) -> int:
 
     if args.keep_days is None or not job.lake.exists(EXPECTATION_RESULTS):
         return 0
-    from transforms.quality.expectations import overtaken
+    from transforms.quality.expectations import superseded
 
     before = arguments.now_of(args) - timedelta(days=args.keep_days)
-    old = overtaken(job.lake.read(EXPECTATION_RESULTS), before).localCheckpoint()
+    old = superseded(job.lake.read(EXPECTATION_RESULTS), before).localCheckpoint()
     count = old.count()
     if count:
         job.lake.delete(EXPECTATION_RESULTS, old, EXPECTATION_RESULTS.key)

@@ -20,7 +20,7 @@ from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import DERIVATIONS, FINDINGS, QUARANTINE, RUNS
-from transforms.quality.expectation_history import standing
+from transforms.quality.expectation_history import open_failures
 
 EXAMPLES = """examples:
   kraftlake metrics --lake /data/lake
@@ -96,7 +96,7 @@ def samples(lake: Path, now: datetime) -> Iterator[Sample]:
     yield from _run_samples(lake, now)
     yield from failure_samples(lake)
     yield from _finding_samples(lake)
-    unmet = Counter((row["cluster_id"], row["severity"]) for row in standing(lake))
+    unmet = Counter((row["cluster_id"], row["severity"]) for row in open_failures(lake))
     for (cluster_id, severity), count in unmet.items():
         labels = {"cluster_id": cluster_id, "severity": severity}
         yield Sample("kraftlake_expectations_not_met", count, labels)

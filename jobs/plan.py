@@ -139,8 +139,8 @@ def from_captures(args: argparse.Namespace) -> CapturedQuorum:
 
 
 def from_lake(args: argparse.Namespace) -> CapturedQuorum:
-    """The quorum that a lake's newest captures show. Raises Failure."""
-    # Imported here: the tables' declarations bring PySpark's types, a second that --captures need not wait.
+    """The quorum according to a lake's newest captures. Raises Failure."""
+    # Imported here: the tables' declarations import PySpark, a second that --captures need not wait.
     from jobs.quorum.quorum_facts import clusters_of, facts_of, registrations_of
 
     lake = args.lake.resolve()
@@ -149,7 +149,7 @@ def from_lake(args: argparse.Namespace) -> CapturedQuorum:
 
 
 def only_cluster(found: list[str], wanted: str | None) -> str:
-    """The cluster that is meant. Raises Failure."""
+    """The wanted cluster, or the only one. Raises Failure."""
     if not found:
         raise Failure("no controller directory with a cluster id and a node id", ExitCode.NOTHING_READABLE)
     if wanted is not None and wanted not in found:
@@ -166,7 +166,7 @@ def known(quorum: CapturedQuorum | None, cluster: str) -> CapturedQuorum:
 
 
 def lines(made: Plan) -> Iterator[str]:
-    """The plan for people."""
+    """The plan as text."""
     quorum, judged = made.quorum, made.judged
     yield f"{judged.verdict.name.replace('_', ' ').upper()}: {judged.verdict.reason}"
     if judged.verdict.exception:
@@ -222,7 +222,7 @@ def _member_words(member: Member) -> str:
 
 
 def as_json(made: Plan) -> dict[str, Any]:
-    """The plan for programs: stable keys, times in ms."""
+    """The plan as JSON: stable keys, times in ms."""
     quorum, judged = made.quorum, made.judged
     verdict = judged.verdict
     return {

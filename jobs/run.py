@@ -77,11 +77,11 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
 
 def failed_expectations(job: Job, args: argparse.Namespace) -> list[str]:
     """Validate what no run has validated yet. Returns lines about the expectations that failed."""
-    from jobs.run_expectations import check_expectations
-    from transforms.quality.expectation_history import unseen
+    from jobs.run_expectations import evaluate_expectations
+    from transforms.quality.expectation_history import unvalidated
 
-    what = unseen(job.lake.path, job.record.run_id)
-    return check_expectations(job, what, arguments.now_of(args), "text", args.settings.expectations)
+    new = unvalidated(job.lake.path, job.record.run_id)
+    return evaluate_expectations(job, new, arguments.now_of(args), "text", args.settings.expectations)
 
 
 def print_plan(planned: ReadPlan, inputs: Inputs) -> None:

@@ -1,4 +1,4 @@
-"""The expectations of the data in a job that judges: which failures count, and how they are told."""
+"""Evaluate expectations within a job: which failures count for its exit code, and how they are reported."""
 
 from __future__ import annotations
 
@@ -13,57 +13,59 @@ from jobs.runtime.fail_on import ERROR
 from jobs.runtime.finding_text import as_json, wrapped
 from jobs.runtime.outcome import Failure
 from jobs.sql import show_json
-from transforms.quality.expectation_history import Unseen, named, news, standing
+from transforms.quality.expectation_history import Unvalidated, new_failures, open_failures, result_key
 
 Row = dict[str, Any]
-Allowed = Mapping[str, Any]
+Overrides = Mapping[str, Any]
 
 
-def check_expectations(
-    job: Job, what: Unseen | Sequence[str], now: datetime, form: str, allowed: Allowed
+def evaluate_expectations(
+    job: Job, covered: Unvalidated | Sequence[str], now: datetime, form: str, overrides: Overrides
 ) -> list[str]:
-    """Run the suites, note in the job's record which failures make it fail, and return the lines to print.
+    """Evaluate the suites and record which failures make the job fail. Returns the lines to print.
 
-    `what`: what is unseen, or clusters with all their rows. `allowed` changes thresholds, as [expectations]
-    of the settings does. Raises Failure where it names none.
+    `covered`: what is new, or clusters with all their rows. `overrides`: section [expectations] of the
+    settings. Raises Failure if it is invalid.
     """
-    from transforms.quality.expectations import Scope, UnknownExpectationError, expect
+    from transforms.quality.expectation_scope import Scope
+    from transforms.quality.expectations import UnknownExpectationError, expect
 
-    scope = Scope(what.clusters, what.run_ids) if isinstance(what, Unseen) else Scope(what)
+    is_new = isinstance(covered, Unvalidated)
+    scope = Scope(covered.clusters, covered.run_ids) if is_new else Scope(covered)
     with job.progress.stage("expectations"):
         try:
-            results = expect(job.lake, job.record.run_id, job.record.started_at, now, scope, allowed)
+            results = expect(job.lake, job.record.run_id, job.record.started_at, now, scope, overrides)
         except UnknownExpectationError as error:
             raise Failure(str(error)) from None
     failing = [row for row in results if not row["success"]]
-    if isinstance(what, Unseen):
-        asked = {named(row) for row in results}
-        failing += [row for row in standing(job.lake.path) if named(row) not in asked]
+    if is_new:
+        evaluated = {result_key(row) for row in results}
+        failing += [row for row in open_failures(job.lake.path) if result_key(row) not in evaluated]
     errors = [row for row in failing if row["severity"] == ERROR]
     if job.record.fail_on == "new":
-        errors = list(news(job.lake.path, job.record.run_id, errors))
+        errors = list(new_failures(job.lake.path, job.record.run_id, errors))
     job.record.unmet = 0 if job.record.fail_on == "never" else len(errors)
     if form == "jsonl":
         return [json.dumps(as_json(row), ensure_ascii=False) for row in failing]
     return [line for row in failing for line in lines(row)]
 
 
-def show_failing(
-    job: Job, name: str, clusters: Sequence[str] | None, now: datetime, allowed: Allowed
+def print_failing_rows(
+    job: Job, name: str, clusters: Sequence[str] | None, now: datetime, overrides: Overrides
 ) -> None:
-    """Print all rows that fail an expectation, as JSON lines. Raises Failure where there is no such."""
+    """Print all rows that fail an expectation, as JSON lines. Raises Failure for an unknown expectation."""
     from transforms.quality.expectations import UnknownExpectationError, failing_rows
 
     try:
-        rows = failing_rows(job.lake, name, now, clusters, allowed)
+        rows = failing_rows(job.lake, name, now, clusters, overrides)
     except UnknownExpectationError as error:
         raise Failure(str(error)) from None
     show_json(rows.columns, (tuple(row) for row in rows.toLocalIterator()), sys.stdout)
 
 
 def lines(row: Row) -> Iterator[str]:
-    """An expectation that is not met, for people."""
+    """A failed expectation as text."""
     yield f"{row['severity'].upper()}  {row['suite']}.{row['expectation']}  cluster {row['cluster_id']}"
     yield from wrapped(row["sentence"])
-    seen = "nothing to measure" if row["observed"] is None else f"{row['observed']:g}"
-    yield from wrapped(f"observed: {seen}, allowed: {row['allowed']:g}")
+    observed = "no value" if row["observed"] is None else f"{row['observed']:g}"
+    yield from wrapped(f"observed: {observed}, allowed: {row['allowed']:g}")

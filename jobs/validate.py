@@ -10,13 +10,13 @@ from jobs import arguments
 from jobs.derive import chosen_clusters
 from jobs.findings import by_urgency, formatted
 from jobs.job import QUICK_BYTES, opened_job
-from jobs.run_expectations import check_expectations, show_failing
+from jobs.run_expectations import evaluate_expectations, print_failing_rows
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.finding_text import counted, recovery_headline
 from jobs.runtime.progress import Progress
 from transforms.lake.delta_rs import rows_with, size_bytes
 from transforms.lake.tables import FINDINGS, RECOVERIES, TABLES
-from transforms.quality.expectation_history import Unseen, unseen
+from transforms.quality.expectation_history import Unvalidated, unvalidated
 
 EXAMPLES = """examples:
   kraftlake validate --lake /data/lake
@@ -30,7 +30,7 @@ large tables, only their new rows. --full covers everything, as needed after an 
 --cluster covers all of a cluster. Open findings are listed and decide the exit code; acknowledged ones are
 listed last, resolved ones are not (kraftlake findings list --state all)."""
 
-# For more clusters than this, the advice is left to kraftlake explain --recovery and table recoveries.
+# For more clusters the advice is not printed: kraftlake explain --recovery and table recoveries have it.
 ADVISED_CLUSTERS = 10
 
 
@@ -61,18 +61,20 @@ def run(args: argparse.Namespace) -> int:
     quick = sum(size_bytes(args.lake, table) for table in TABLES) < QUICK_BYTES
     with opened_job(args, Progress(args.log), make_lake=False, quick=quick) as job:
         chosen = chosen_clusters(job, args)
-        now, allowed = arguments.now_of(args), args.settings.expectations
+        now, overrides = arguments.now_of(args), args.settings.expectations
         if args.failing:
-            show_failing(job, args.failing, chosen if args.cluster else None, now, allowed)
+            print_failing_rows(job, args.failing, chosen if args.cluster else None, now, overrides)
             return job.end(chosen, [], 0)
-        what = chosen if args.full or args.cluster else unseen(job.lake.path, job.record.run_id)
-        job.derive(what.unjudged if isinstance(what, Unseen) else what)
-        unmet = [] if args.rules_only else check_expectations(job, what, now, args.format, allowed)
+        covered = chosen if args.full or args.cluster else unvalidated(job.lake.path, job.record.run_id)
+        job.derive(covered.underived if isinstance(covered, Unvalidated) else covered)
+        unmet: list[str] = []
+        if not args.rules_only:
+            unmet = evaluate_expectations(job, covered, now, args.format, overrides)
         return job.end(chosen, [*lines(job.lake.path, chosen, args.format), *unmet], 0)
 
 
 def lines(lake: Path, clusters: Sequence[str], form: str) -> Iterator[str]:
-    """What there is to say of the clusters."""
+    """The findings of the clusters, their number and, for few clusters, recovery advice."""
     rows = by_urgency(rows_with(lake, FINDINGS, cluster_id=clusters, state=["open", "acknowledged"]))
     yield from formatted(rows, form)
     if form == "jsonl":

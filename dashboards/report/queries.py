@@ -36,7 +36,7 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
-from transforms.quality.expectation_history import standing
+from transforms.quality.expectation_history import open_failures
 from transforms.quality.expectation_suites import WHOLE_LAKE
 
 Row = dict[str, Any]
@@ -165,7 +165,7 @@ def fleet_resolved(tables: LakeTables) -> Rows:
 
 def fleet_expectations(tables: LakeTables) -> Rows:
     """Those that did not hold when they were asked last."""
-    return severities(standing(tables.lake, **tables.chosen))
+    return severities(open_failures(tables.lake, **tables.chosen))
 
 
 def fleet_names(tables: LakeTables) -> Rows:

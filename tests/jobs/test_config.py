@@ -17,7 +17,8 @@ from jobs.runtime.progress import Progress
 from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake.delta_rs import create, put_rows, rows_with
 from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS
-from transforms.quality.expectations import configured, suites
+from transforms.quality.expectation_settings import configured
+from transforms.quality.expectation_suites import suites
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "kraftlake.toml"
 MINI = "roWi3HLRRCuDirielH5nnw"

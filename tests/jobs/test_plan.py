@@ -1,4 +1,4 @@
-"""kraftlake plan as a user calls it; from a lake it says what it says from the captures."""
+"""kraftlake plan as a user calls it; the plan from a lake equals the plan from its captures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kraft_core.plan.plan import plan
 from kraft_core.plan.registrations import registrations
 
 
-def test_a_refusal_for_people(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_as_text(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["plan", "remove", "3", "--captures", str(golden / "uncommitted-truncation/before")]
     assert main(words) == 1
     out = capsys.readouterr().out
@@ -30,7 +30,7 @@ def test_a_refusal_for_people(golden: Path, capsys: pytest.CaptureFixture[str]) 
     assert "1. bring back 2, 3, so that the pending change commits; then plan again" in out
 
 
-def test_a_safe_plan_for_programs(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_safe_plan_as_json(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [
         "plan",
         "replace",
@@ -49,7 +49,7 @@ def test_a_safe_plan_for_programs(golden: Path, capsys: pytest.CaptureFixture[st
     assert any(step["command"] and "--no-initial-controllers" in step["command"] for step in made["steps"])
 
 
-def test_a_lake_says_what_its_captures_say(lake: Any, golden_captures: list[Path]) -> None:
+def test_a_lake_gives_the_plan_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
     directories = find_controller_dirs(golden_captures).directories
     assert clusters_of(lake.path) == sorted({d.meta.cluster_id for d in directories if d.meta})
     for facts in collect(directories):
@@ -65,13 +65,13 @@ def test_a_lake_says_what_its_captures_say(lake: Any, golden_captures: list[Path
             assert as_json(plan(by_lake, action)) == as_json(plan(by_files, action))
 
 
-def test_wrong_words(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     captures = str(golden / "disk-failure/before-wipe")
 
-    def refused(code: int, said: str, *words: str) -> None:
+    def refused(code: int, message: str, *words: str) -> None:
         assert main(["plan", *words]) == code
         err = capsys.readouterr().err
-        assert said in err
+        assert message in err
         assert len(err.splitlines()) == 1
 
     refused(2, "nowhere does not exist", "remove", "3", "--captures", str(tmp_path / "nowhere"))

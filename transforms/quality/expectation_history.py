@@ -1,4 +1,4 @@
-"""What validations have answered so far, and what none has looked at yet; by delta-rs, without Spark."""
+"""Results of earlier validations, and what is new since the last one; by delta-rs, without Spark."""
 
 from __future__ import annotations
 
@@ -12,52 +12,53 @@ import pyarrow.dataset as ds
 
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.tables import CAPTURES, DERIVATIONS, EXPECTATION_RESULTS, OBSERVATIONS, RUNS
+from transforms.quality.expectation_suites import suites
 
 Row = dict[str, Any]
-# One row for each validation of a cluster, of the hundred that it writes.
+# One row of the hundred that each validation of a cluster writes.
 MARK = {"suite": [CAPTURES.name], "expectation": ["key_is_unique"]}
-NAME = ("cluster_id", "suite", "expectation")
+RESULT_KEY = ("cluster_id", "suite", "expectation")
 NEVER, NOW = (t.replace(tzinfo=UTC) for t in (datetime.min, datetime.max))
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
-    """Clusters of which anything came since they were validated last, and the runs that brought it.
+class Unvalidated:
+    """Clusters with captures or observations newer than their last validation, and the runs that wrote them.
 
-    unjudged: clusters whose captures were not held against the rules: read by ingest alone, or it failed.
+    underived: clusters with captures or observations newer than their last successful derivation: they were
+    ingested only, or the derivation failed.
     """
 
     clusters: list[str]
     run_ids: frozenset[str]
-    unjudged: list[str]
+    underived: list[str]
 
 
-def unseen(lake: Path, run_id: str) -> Unseen:
-    """What no validation has looked at yet, as the run `run_id` finds it.
+def unvalidated(lake: Path, run_id: str) -> Unvalidated:
+    """What has not been validated yet, as of the run `run_id`.
 
-    Runs follow each other by the lake's lease, in the order in which they ended: a run may have waited for
-    another that began after it.
+    The lake's lease orders runs by their end: a run may have waited for another that started after it.
     """
     runs = rows_with(lake, RUNS, ["run_id", "started_at", "finished_at"])
     ended = {row["run_id"]: row["finished_at"] or row["started_at"] for row in runs} | {run_id: NOW}
-    brought = {
+    added = {
         (row["cluster_id"], row["run_id"]): ended.get(row["run_id"], NOW)
         for table in (CAPTURES, OBSERVATIONS)
         for row in rows_with(lake, table, ["cluster_id", "run_id"])
     }
-    validated = newest(ended, rows_with(lake, EXPECTATION_RESULTS, ["cluster_id", "run_id"], **MARK))
+    validated = _last_ends(ended, rows_with(lake, EXPECTATION_RESULTS, ["cluster_id", "run_id"], **MARK))
     derivations = rows_with(lake, DERIVATIONS, ["cluster_id", "run_id", "failure"])
-    derived = newest(ended, (row for row in derivations if row["failure"] is None))
-    fresh = {known for known, at in brought.items() if at > validated.get(known[0], NEVER)}
-    return Unseen(
+    derived = _last_ends(ended, (row for row in derivations if row["failure"] is None))
+    fresh = {key for key, at in added.items() if at > validated.get(key[0], NEVER)}
+    return Unvalidated(
         sorted({cluster for cluster, _ in fresh}),
         frozenset(run for _, run in fresh),
-        sorted({cluster for (cluster, _), at in brought.items() if at > derived.get(cluster, NEVER)}),
+        sorted({cluster for (cluster, _), at in added.items() if at > derived.get(cluster, NEVER)}),
     )
 
 
-def newest(ended: dict[str, datetime], rows: Iterable[Row]) -> dict[str, datetime]:
-    """By cluster when the last of the runs that its rows name ended."""
+def _last_ends(ended: dict[str, datetime], rows: Iterable[Row]) -> dict[str, datetime]:
+    """By cluster the end of the last run that its rows name."""
     found: dict[str, datetime] = {}
     for row in rows:
         at = ended.get(row["run_id"], NEVER)
@@ -65,34 +66,39 @@ def newest(ended: dict[str, datetime], rows: Iterable[Row]) -> dict[str, datetim
     return found
 
 
-def standing(lake: Path, **wanted: Iterable[str]) -> list[Row]:
-    """The newest answers that are failures, as far back as they may lie; `wanted` as in rows_with."""
+def open_failures(lake: Path, **wanted: Iterable[str]) -> list[Row]:
+    """The newest result of each expectation that is a failure, of any age; `wanted` as in rows_with.
+
+    Expectations that are no longer declared have none: no later result could end their failure.
+    """
     if not exists(lake, EXPECTATION_RESULTS):
         return []
     is_failed = ~ds.field("success")
     found = arrow_with(lake, EXPECTATION_RESULTS, EXPECTATION_RESULTS.names, is_failed, **wanted)
-    failed = found.to_pylist()
-    last = {named(row): row for row in sorted(failed, key=asked_at)}
-    names = {column: {row[column] for row in failed} for column in NAME}
-    for row in rows_with(lake, EXPECTATION_RESULTS, [*NAME, "loaded_at", "success"], **names):
-        known = last.get(named(row))
-        if row["success"] and known is not None and asked_at(row) > asked_at(known):
-            del last[named(row)]
+    declared = {(suite.table.name, e.name) for suite in suites() for e in suite.expectations}
+    failed = [row for row in found.to_pylist() if (row["suite"], row["expectation"]) in declared]
+    last = {result_key(row): row for row in sorted(failed, key=_evaluated_at)}
+    keys = {column: {row[column] for row in failed} for column in RESULT_KEY}
+    for row in rows_with(lake, EXPECTATION_RESULTS, [*RESULT_KEY, "loaded_at", "success"], **keys):
+        failure = last.get(result_key(row))
+        if row["success"] and failure is not None and _evaluated_at(row) > _evaluated_at(failure):
+            del last[result_key(row)]
     return list(last.values())
 
 
-def news(lake: Path, run_id: str, failed: Iterable[Row]) -> Iterator[Row]:
-    """The failures of which the run before that asked had none."""
+def new_failures(lake: Path, run_id: str, failed: Iterable[Row]) -> Iterator[Row]:
+    """The failures of expectations that did not fail when they were evaluated before this run."""
     failed = list(failed)
-    names = {column: {row[column] for row in failed} for column in NAME}
-    rows = rows_with(lake, EXPECTATION_RESULTS, [*NAME, "run_id", "loaded_at", "success"], **names)
-    before = {named(row): row for row in sorted(rows, key=asked_at) if row["run_id"] != run_id}
-    return (row for row in failed if named(row) not in before or before[named(row)]["success"])
+    keys = {column: {row[column] for row in failed} for column in RESULT_KEY}
+    rows = rows_with(lake, EXPECTATION_RESULTS, [*RESULT_KEY, "run_id", "loaded_at", "success"], **keys)
+    before = {result_key(row): row for row in sorted(rows, key=_evaluated_at) if row["run_id"] != run_id}
+    return (row for row in failed if result_key(row) not in before or before[result_key(row)]["success"])
 
 
-def named(row: Row) -> tuple[str, ...]:
-    return tuple(row[column] for column in NAME)
+def result_key(row: Row) -> tuple[str, ...]:
+    """What identifies the expectation of a result."""
+    return tuple(row[column] for column in RESULT_KEY)
 
 
-def asked_at(row: Row) -> datetime:
+def _evaluated_at(row: Row) -> datetime:
     return row["loaded_at"]

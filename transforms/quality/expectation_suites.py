@@ -79,7 +79,7 @@ def unique(holds: str) -> Expectation:
 
 
 def filled(holds: str) -> Expectation:
-    return Expectation("required_columns_are_filled", "No required column is null", holds)
+    return Expectation("required_columns_not_null", "No required column is null", holds)
 
 
 # One row a key of any table: `copies` of it, and whether the required columns are filled.
@@ -107,8 +107,10 @@ OF_CAPTURE = one_of(
     "cluster_id, capture_id",
 )
 FOUND = ("holder.cluster_id IS NOT NULL AS is_held",)
-HAS_CAPTURE = Expectation("capture_is_known", "Its capture is a row of captures", "is_held")
-RANGE = Expectation("range_is_not_empty", "The end lies above the first offset", "end_offset > first_offset")
+HAS_CAPTURE = Expectation("capture_is_known", "Its capture is in table captures", "is_held")
+RANGE = Expectation(
+    "range_is_not_empty", "The end offset is greater than the first offset", "end_offset > first_offset"
+)
 KNOWN_STATUS = Expectation(
     "status_is_known",
     "The commit status is one of committed, truncated, uncommitted, undecided",
@@ -120,26 +122,26 @@ CAPTURES = (
     check(
         Expectation(
             "log_is_gapless",
-            "Each stretch of the captured log begins where the one before it ends, or damage lies between",
+            "Each epoch range of the log starts at the end of the previous one, or damage lies between",
             """NOT EXISTS(TRANSFORM(runs, (r, i) -> i > 0 AND r.first_offset <> GET(runs, i - 1).end_offset
                  AND NOT EXISTS(damage, d -> d.lost_from_offset <= GET(runs, i - 1).end_offset
                                          AND d.lost_to_offset >= r.first_offset)), gap -> gap)""",
         ),
         Expectation(
             "ends_match_the_log",
-            "log_start_offset and log_end_offset are those of the first and the last stretch",
+            "log_start_offset and log_end_offset are those of the first and the last epoch range",
             "SIZE(runs) = 0 OR (log_start_offset = GET(runs, 0).first_offset "
             "AND log_end_offset = GET(runs, SIZE(runs) - 1).end_offset)",
         ),
         Expectation(
-            "time_is_stated",
-            "A flag or capture.json says when it was copied; file times may be those of a later copy",
+            "captured_at_is_recorded",
+            "A flag or capture.json records the capture time; file times may be those of a later copy",
             "captured_at_source <> 'file_time'",
             severity=WARNING,
         ),
         Expectation(
-            "time_is_past",
-            "It was not copied in the future",
+            "captured_at_not_in_future",
+            "The capture time is not in the future",
             "captured_at <= asked_at",
             severity=WARNING,
         ),
@@ -171,7 +173,7 @@ CAPTURES = (
 SEGMENTS = check(
     HAS_CAPTURE,
     Expectation(
-        "no_more_read_than_there_is", "Bytes read are no more than the file has", "bytes_read <= size_bytes"
+        "bytes_read_within_size", "No more bytes were read than the file has", "bytes_read <= size_bytes"
     ),
     table=tables.SEGMENTS,
     columns=FOUND,
@@ -197,18 +199,18 @@ BATCHES = Check(
         filled("is_filled"),
         Expectation(
             "capture_is_known",
-            "It lies in a stretch that a capture of its replica holds",
+            "A capture of the replica has an epoch range that contains the batch",
             "range_from IS NOT NULL",
         ),
         Expectation(
             "replica_is_gapless",
-            "Within a stretch of a replica's log each batch begins where the one before it ends",
+            "Within an epoch range of a replica's log each batch starts at the end of the previous one",
             "range_from IS NULL OR base_offset = range_from OR base_offset <= last_before + 1 "
             "OR (last_before IS NULL AND base_offset <= scope_from)",
         ),
         Expectation(
             "offsets_match_the_count",
-            "It spans as many offsets as its header counts records",
+            "The batch spans as many offsets as its header counts records",
             "last_offset - base_offset + 1 = record_count",
         ),
     ),
@@ -234,15 +236,15 @@ RECORDS = Check(
     (
         unique("rows = COALESCE(offsets, 0)"),
         filled("COALESCE(is_filled, TRUE)"),
-        Expectation("batch_is_known", "Its batch is a row of batches", "record_count IS NOT NULL"),
+        Expectation("batch_is_known", "Its batch is in table batches", "record_count IS NOT NULL"),
         Expectation(
             "batch_is_complete",
-            "Records decoded and records that could not be decoded are as many as the batch's header counts",
+            "The batch has as many records, decoded or not, as its header counts",
             "record_count IS NULL OR rows = record_count",
         ),
         Expectation(
             "values_are_decoded",
-            "No value was left unread: damaged, or of a newer Kafka",
+            "Every value could be decoded: none is damaged or from a newer Kafka release",
             "COALESCE(unread, 0) = 0",
             severity=WARNING,
         ),
@@ -252,10 +254,10 @@ RECORDS = Check(
 OF_SNAPSHOT = "cluster_id, end_offset, leader_epoch, content_digest"
 SAME_SNAPSHOT = " AND ".join(f"holder.{name} = t.{name}" for name in OF_SNAPSHOT.split(", "))
 SNAPSHOTS = check(
-    Expectation("capture_is_known", "A capture of the cluster holds it", "is_held"),
+    Expectation("capture_is_known", "A capture of the cluster contains the snapshot", "is_held"),
     Expectation(
         "snapshot_is_complete",
-        "Its header comes first, its footer last, and every byte could be read",
+        "The header comes first, the footer last, and every byte could be read",
         "complete",
         severity=WARNING,
     ),
@@ -278,10 +280,10 @@ SNAPSHOT_RECORDS = Check(
     (
         unique("rows = positions"),
         filled("is_filled"),
-        Expectation("snapshot_is_known", "Its snapshot is a row of snapshots", "complete IS NOT NULL"),
+        Expectation("snapshot_is_known", "Its snapshot is in table snapshots", "complete IS NOT NULL"),
         Expectation(
             "positions_are_gapless",
-            "The records of a complete snapshot are all there",
+            "A complete snapshot has no gap in its records",
             "NOT COALESCE(complete, FALSE) OR positions = end_position",
         ),
     ),
@@ -295,8 +297,8 @@ QUARANTINE = (
         "FROM {quarantine} GROUP BY cluster_id",
         (
             Expectation(
-                "bytes_are_few",
-                "Bytes of the cluster that no copy supplied, torn tails of live copies left out",
+                "lost_bytes_within_limit",
+                "Bytes of the cluster that no copy supplied, except torn tails of live copies",
                 measure="lost_bytes",
             ),
         ),
@@ -308,12 +310,12 @@ LOG_RANGES = check(
     KNOWN_STATUS,
     Expectation(
         "committed_ranges_do_not_overlap",
-        "No offset is committed twice, in two epochs",
+        "No offset is committed in two epochs",
         "commit_status <> 'committed' OR committed_before IS NULL OR committed_before <= first_offset",
     ),
     Expectation(
         "truncation_names_its_epoch",
-        "An epoch is named for what was truncated, and only for that",
+        "Truncated ranges, and only those, name the epoch that truncated them",
         "(commit_status = 'truncated') = (truncated_by_epoch IS NOT NULL)",
     ),
     table=tables.LOG_RANGES,
@@ -325,10 +327,10 @@ LOG_RANGES = check(
 
 REPLICA_RANGES = check(
     RANGE,
-    Expectation("capture_is_known", "A capture of the replica is a row of captures", "is_held"),
+    Expectation("capture_is_known", "A capture of the replica is in table captures", "is_held"),
     Expectation(
         "times_are_ordered",
-        "It was not captured last before it was captured first",
+        "The first capture is not later than the last",
         "first_captured_at <= last_captured_at",
     ),
     table=tables.REPLICA_RANGES,
@@ -344,24 +346,24 @@ REPLICA_RANGES = check(
 EPOCHS = check(
     Expectation(
         "leader_is_a_voter",
-        "The leader is among the voters that its LEADER_CHANGE names",
+        "The leader is one of the voters in its LEADER_CHANGE",
         "leader_id IS NULL OR voters IS NULL OR ARRAY_CONTAINS(voters, leader_id)",
         severity=WARNING,  # a removed voter may lead on until its removal commits
     ),
     Expectation(
         "granting_voters_are_a_majority",
-        "Its grants come from more than half of those voters",
+        "More than half of those voters granted their vote",
         "voters IS NULL OR granting_voters IS NULL "
         "OR SIZE(ARRAY_INTERSECT(granting_voters, voters)) > SIZE(voters) / 2",
     ),
     Expectation(
-        "starts_do_not_fall",
-        "No epoch starts below an earlier one",
+        "start_offsets_do_not_decrease",
+        "No epoch starts at a lower offset than an earlier one",
         "start_before IS NULL OR start_offset IS NULL OR start_before <= start_offset",
         severity=WARNING,  # where batches of an earlier epoch were truncated it may
     ),
     Expectation(
-        "leaderless_time_is_no_debt",
+        "leaderless_time_not_negative",
         "The time without a leader is not negative",
         "leaderless_ms IS NULL OR leaderless_ms >= 0",
     ),
@@ -375,38 +377,38 @@ EPOCHS = check(
 VOTER_SETS = check(
     Expectation(
         "source_is_known",
-        "It comes from a record, a snapshot, the static set or the bootstrap checkpoint",
+        "The source is a record, a snapshot, the static voter set or the bootstrap checkpoint",
         "source IN ('record', 'snapshot', 'static', 'bootstrap')",
     ),
     Expectation(
         "record_is_known",
-        "A set of the log has its VotersRecord in records",
+        "The VotersRecord of a set from the log is in table records",
         "NOT is_new OR source <> 'record' OR is_held",
     ),
     Expectation(
         "status_is_known",
-        "Sets of records and snapshots have a commit status, others have none",
+        "Sets from records and snapshots, and only those, have a commit status",
         f"COALESCE(commit_status IN {STATUSES}, FALSE) = (source IN ('record', 'snapshot'))",
     ),
     Expectation(
         "majority_is_more_than_half",
-        "The majority is the smallest number above half of the voters",
+        "The majority is the smallest number greater than half of the voters",
         "majority = FLOOR(SIZE(voter_ids) / 2) + 1",
     ),
     Expectation(
         "voters_are_distinct",
-        "The ids are those of the voters, each once",
+        "voter_ids lists the id of each voter once",
         "SIZE(ARRAY_DISTINCT(voter_ids)) = SIZE(voters) "
         "AND FORALL(voters, v -> ARRAY_CONTAINS(voter_ids, v.voter_id))",
     ),
     Expectation(
-        "force_ends_after_it_begins",
-        "It was not in force until before it came into force",
+        "in_force_range_is_ordered",
+        "The set did not go out of force before it came into force",
         "COALESCE(in_force_from_offset <= in_force_to_offset, TRUE)",
     ),
     Expectation(
         "voters_are_captured",
-        "Every voter of the set in force last has been captured at least once",
+        "Every voter of the newest set in force has been captured at least once",
         "in_force_to_offset IS NOT NULL OR COALESCE(commit_status, '') = 'truncated' "
         "OR SIZE(ARRAY_EXCEPT(voter_ids, COALESCE(captured_ids, ARRAY()))) = 0",
         severity=WARNING,
@@ -426,10 +428,10 @@ VOTER_SETS = check(
 VOTER_CHANGES = check(
     Expectation(
         "kind_is_known",
-        "A voter was bootstrapped, added, removed or updated",
+        "The kind is bootstrapped, added, removed or updated",
         "kind IN ('bootstrapped', 'added', 'removed', 'updated')",
     ),
-    Expectation("set_is_known", "The set that made the change is a row of voter_sets", "is_held"),
+    Expectation("set_is_known", "The voter set that made the change is in table voter_sets", "is_held"),
     table=tables.VOTER_CHANGES,
     columns=FOUND,
     joins=one_of(
@@ -442,13 +444,13 @@ VOTER_CHANGES = check(
 
 HIGH_WATERMARKS = check(
     Expectation(
-        "one_bound_a_proof",
-        "A proof gives a lower bound, an upper bound, or what a leader believed",
+        "one_bound_per_proof",
+        "A proof gives exactly one of a lower bound, an upper bound and a bound that a leader believed",
         "SIZE(FILTER(ARRAY(lower_bound, upper_bound, believed_bound), b -> b IS NOT NULL)) = 1",
     ),
     Expectation(
         "bounds_do_not_cross",
-        "No upper bound lies below a lower bound proven by then",
+        "No upper bound is less than a lower bound proven by that time",
         "upper_bound IS NULL OR lower_before IS NULL OR lower_before <= upper_bound",
     ),
     table=tables.HIGH_WATERMARKS,
@@ -460,13 +462,13 @@ HIGH_WATERMARKS = check(
 
 RUNS = check(
     Expectation(
-        "time_does_not_run_back",
-        "It did not end before it began",
+        "end_not_before_start",
+        "The run did not end before it started",
         "finished_at IS NULL OR finished_at >= started_at",
     ),
     Expectation(
-        "newest_run_failed_for_no_cluster",
-        "The newest run failed for no cluster",
+        "newest_run_has_no_failed_clusters",
+        "No cluster failed in the newest run",
         "started_at < newest OR COALESCE(CARDINALITY(failed_clusters), 0) = 0",
         severity=WARNING,
     ),

@@ -20,7 +20,7 @@ from tests.jobs.lakes import opened, report
 from transforms.lake.arrow_rows import to_frame
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import DERIVATIONS, FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
-from transforms.quality.expectation_history import unseen
+from transforms.quality.expectation_history import unvalidated
 from transforms.quality.findings import finding_rows, observation_rows
 
 # The clusters of dynamic-membership and of the three uncommitted-* scenarios.
@@ -88,7 +88,7 @@ def test_a_new_error_fails_it_and_a_broken_cluster_harms_no_other(
     # So does the page, and the next validation will try again; no run brought the outputs that lie.
     (shown,) = fleet(ask_fleet(judged.path, [MAD_CLOCK]), now=0)
     assert "could not be derived" in shown.reasons[0].words
-    assert set(unseen(judged.path, "next").unjudged) == {MAD_CLOCK, LIED_ABOUT}
+    assert set(unvalidated(judged.path, "next").underived) == {MAD_CLOCK, LIED_ABOUT}
 
     (found,) = rows_with(judged.path, FINDINGS, cluster_id=[LIED_ABOUT], severity=["error"])
     assert (found["rule"], found["state"]) == (6, "open")

@@ -1,4 +1,4 @@
-"""What a validation looks at, and which failures are news; by tables that hold what was asked of them."""
+"""What a validation covers, and which failures are new; by small tables with the columns that are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from transforms.quality.expectation_history import news, standing, unseen
+from transforms.quality.expectation_history import new_failures, open_failures, unvalidated
 
 Row = dict[str, Any]
 TEXT, TIME = pa.string(), pa.timestamp("us", "UTC")
@@ -46,11 +46,11 @@ def a_run(run_id: str, began: float, ended: float | None, job: str = "run") -> R
     return {"run_id": run_id, "job": job, "started_at": at(began), "finished_at": finished}
 
 
-def brought(run_id: str, *clusters: str) -> list[Row]:
+def written_by(run_id: str, *clusters: str) -> list[Row]:
     return [{"cluster_id": cluster, "run_id": run_id} for cluster in clusters]
 
 
-def answer(run_id: str, cluster: str, hour: float, success: bool = True, **other: Any) -> Row:
+def result(run_id: str, cluster: str, hour: float, success: bool = True, **other: Any) -> Row:
     return {
         "cluster_id": cluster,
         "suite": "captures",
@@ -62,32 +62,32 @@ def answer(run_id: str, cluster: str, hour: float, success: bool = True, **other
     }
 
 
-def test_before_the_first_validation_everything_is_unseen(tmp_path: Path) -> None:
+def test_before_the_first_validation_nothing_is_validated(tmp_path: Path) -> None:
     runs = [a_run("first", 1, 2), a_run("second", 3, 4, "ingest")]
-    captures = [*brought("first", "a", "b"), *brought("second", "b")]
-    what = unseen(lake_of(tmp_path, runs=runs, captures=captures), "now")
+    captures = [*written_by("first", "a", "b"), *written_by("second", "b")]
+    what = unvalidated(lake_of(tmp_path, runs=runs, captures=captures), "now")
     assert (what.clusters, what.run_ids) == (["a", "b"], {"first", "second"})
-    assert what.unjudged == ["a", "b"]
+    assert what.underived == ["a", "b"]
 
 
-def test_unjudged_is_what_was_not_derived_since_it_came(tmp_path: Path) -> None:
-    """Read by ingest alone, or its derivation failed; a run derives before it commits what it read."""
+def test_underived_clusters_have_rows_newer_than_their_derivation(tmp_path: Path) -> None:
+    """They were only ingested, or the derivation failed; a run derives before it commits what it read."""
     runs = [a_run("read", 1, 2), a_run("ingest", 3, 4, "ingest"), a_run("derive", 5, 6, "derive")]
     derivations = [
-        *brought("read", "judged", "ingested"),
-        *brought("derive", "derived"),
+        *written_by("read", "judged", "ingested"),
+        *written_by("derive", "derived"),
         {"cluster_id": "failed", "run_id": "derive", "failure": "OverflowError"},
     ]
     captures = [
-        *brought("read", "judged", "ingested", "derived", "failed"),
-        *brought("ingest", "ingested", "derived"),
+        *written_by("read", "judged", "ingested", "derived", "failed"),
+        *written_by("ingest", "ingested", "derived"),
     ]
     lake = lake_of(tmp_path, runs=runs, captures=captures, derivations=derivations)
-    assert unseen(lake, "now").unjudged == ["failed", "ingested"]
+    assert unvalidated(lake, "now").underived == ["failed", "ingested"]
 
 
-def test_after_one_only_what_came_since(tmp_path: Path) -> None:
-    """Runs follow each other by their ends: `waited` began before the validation, and waited for it."""
+def test_after_a_validation_only_newer_rows_are_unvalidated(tmp_path: Path) -> None:
+    """Runs are ordered by their ends: `waited` started before the validation and waited for it."""
     runs = [
         a_run("first", 1, 2),
         a_run("validation", 4, 5, "validate"),
@@ -95,63 +95,73 @@ def test_after_one_only_what_came_since(tmp_path: Path) -> None:
         a_run("outputs", 7, 8),
         a_run("now", 9, None),
     ]
-    captures = [*brought("first", "a", "b", "c", "d"), *brought("waited", "b"), *brought("now", "c")]
-    asked = [answer("validation", cluster, 4) for cluster in "abcd"]
+    captures = [*written_by("first", "a", "b", "c", "d"), *written_by("waited", "b"), *written_by("now", "c")]
+    results = [result("validation", cluster, 4) for cluster in "abcd"]
     lake = lake_of(
         tmp_path,
         runs=runs,
         captures=captures,
-        expectation_results=asked,
-        observations=brought("outputs", "d"),
+        expectation_results=results,
+        observations=written_by("outputs", "d"),
     )
-    what = unseen(lake, "now")
+    what = unvalidated(lake, "now")
     assert (what.clusters, what.run_ids) == (["b", "c", "d"], {"waited", "now", "outputs"})
 
 
-def test_a_run_that_validates_has_seen_what_it_brought(tmp_path: Path) -> None:
+def test_a_run_that_validates_covers_its_own_rows(tmp_path: Path) -> None:
     lake = lake_of(
         tmp_path,
         runs=[a_run("both", 1, 2)],
-        captures=brought("both", "a"),
-        expectation_results=[answer("both", "a", 1)],
+        captures=written_by("both", "a"),
+        expectation_results=[result("both", "a", 1)],
     )
-    assert unseen(lake, "now").clusters == []
+    assert unvalidated(lake, "now").clusters == []
 
 
-def test_the_freshness_of_a_cluster_is_no_validation_of_it(tmp_path: Path) -> None:
-    """Freshness is asked of clusters that nothing else is asked of."""
-    fresh = answer("aged", "a", 3, expectation="newest_capture_is_fresh")
+def test_evaluating_freshness_is_no_validation_of_a_cluster(tmp_path: Path) -> None:
+    """Freshness is evaluated for all clusters, also those without new rows."""
+    fresh = result("aged", "a", 3, expectation="newest_capture_is_fresh")
     lake = lake_of(
         tmp_path,
         runs=[a_run("first", 1, 2), a_run("aged", 3, 4, "validate")],
-        captures=brought("first", "a"),
+        captures=written_by("first", "a"),
         expectation_results=[fresh],
     )
-    assert unseen(lake, "now").clusters == ["a"]
+    assert unvalidated(lake, "now").clusters == ["a"]
 
 
-def test_a_failure_stands_until_it_is_asked_again_and_held(tmp_path: Path) -> None:
-    asked = [
-        answer("1", "a", 1, success=False),
-        answer("1", "b", 1, success=False),
-        answer("1", "c", 1),
-        answer("2", "b", 2),
-        answer("2", "c", 2, success=False),
-        answer("3", "d", 3, success=False),
-        answer("3", "d", 3, success=True, suite="batches"),
+def test_a_failure_is_open_until_a_later_result_succeeds(tmp_path: Path) -> None:
+    results = [
+        result("1", "a", 1, success=False),
+        result("1", "b", 1, success=False),
+        result("1", "c", 1),
+        result("2", "b", 2),
+        result("2", "c", 2, success=False),
+        result("3", "d", 3, success=False),
+        result("3", "d", 3, success=True, suite="batches"),
     ]
-    lake = lake_of(tmp_path, expectation_results=asked)
-    assert {(r["cluster_id"], r["run_id"]) for r in standing(lake)} == {("a", "1"), ("c", "2"), ("d", "3")}
-    assert standing(tmp_path / "elsewhere") == []
+    lake = lake_of(tmp_path, expectation_results=results)
+    assert {(r["cluster_id"], r["run_id"]) for r in open_failures(lake)} == {
+        ("a", "1"),
+        ("c", "2"),
+        ("d", "3"),
+    }
+    assert open_failures(tmp_path / "elsewhere") == []
 
 
-def test_a_failure_is_news_once(tmp_path: Path) -> None:
-    asked = [
-        answer("1", "a", 1, success=False),
-        answer("1", "b", 1),
-        answer("2", "a", 2, success=False),
-        answer("2", "b", 2, success=False),
-        answer("2", "c", 2, success=False),
+def test_a_failure_is_new_once(tmp_path: Path) -> None:
+    results = [
+        result("1", "a", 1, success=False),
+        result("1", "b", 1),
+        result("2", "a", 2, success=False),
+        result("2", "b", 2, success=False),
+        result("2", "c", 2, success=False),
     ]
-    lake = lake_of(tmp_path, expectation_results=asked)
-    assert [r["cluster_id"] for r in news(lake, "2", standing(lake))] == ["b", "c"]
+    lake = lake_of(tmp_path, expectation_results=results)
+    assert [r["cluster_id"] for r in new_failures(lake, "2", open_failures(lake))] == ["b", "c"]
+
+
+def test_an_expectation_that_is_no_longer_declared_has_no_open_failure(tmp_path: Path) -> None:
+    results = [result("1", "a", 1, success=False, expectation=name) for name in ("key_is_unique", "renamed")]
+    lake = lake_of(tmp_path, expectation_results=results)
+    assert [row["expectation"] for row in open_failures(lake)] == ["key_is_unique"]

@@ -1,4 +1,4 @@
-"""Expectations of the data: each fails on an input that breaks it, and on no other."""
+"""Expectations: each fails on input that violates it, and on no other."""
 
 from __future__ import annotations
 
@@ -14,16 +14,10 @@ from pyspark.sql.types import StructField, StructType
 from tests.transforms.quality.sound_cluster import Rows, a_row, at, changed, doubled, sound_cluster, stretch
 from transforms.lake import tables
 from transforms.lake.arrow_rows import to_frame
+from transforms.quality.expectation_scope import Scope, scoped
+from transforms.quality.expectation_settings import UnknownExpectationError, configured
 from transforms.quality.expectation_suites import COMMON, WHOLE_LAKE, Suite, suites
-from transforms.quality.expectations import (
-    Scope,
-    UnknownExpectationError,
-    configured,
-    overtaken,
-    results,
-    scoped,
-    verdicts,
-)
+from transforms.quality.expectations import failing_clusters, results, superseded
 
 NOW = at(24)
 SUITES = {suite.table.name: suite for suite in configured(suites())}
@@ -32,14 +26,14 @@ NAMES = [f"{suite}.{e.name}" for suite in SUITES for e in SUITES[suite].expectat
 BROKEN: dict[str, Callable[[Rows], None]] = {
     "captures.log_is_gapless": changed("captures", runs=[stretch(1, 0, 1), stretch(2, 2, 4)]),
     "captures.ends_match_the_log": changed("captures", log_end_offset=5),
-    "captures.time_is_stated": changed("captures", captured_at_source="file_time"),
-    "captures.time_is_past": changed("captures", captured_at=at(25)),
+    "captures.captured_at_is_recorded": changed("captures", captured_at_source="file_time"),
+    "captures.captured_at_not_in_future": changed("captures", captured_at=at(25)),
     "captures.side_files_are_readable": changed(
         "captures", file_faults=[{"file": "quorum-state", "reason": "x"}]
     ),
     "captures.newest_capture_is_fresh": changed("captures", captured_at=at(-3)),
     "segments.capture_is_known": changed("segments", capture_id="other"),
-    "segments.no_more_read_than_there_is": changed("segments", bytes_read=161),
+    "segments.bytes_read_within_size": changed("segments", bytes_read=161),
     "batches.capture_is_known": changed("replica_ranges", 1, end_offset=3),
     "batches.replica_is_gapless": changed("replica_ranges", 1, first_offset=1),
     "batches.offsets_match_the_count": changed("batches", 1, last_offset=2),
@@ -51,12 +45,12 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     "snapshot_records.snapshot_is_known": lambda rows: rows["snapshots"].clear(),
     "snapshot_records.positions_are_gapless": changed("snapshot_records", 1, position=2),
     "quarantine.capture_is_known": changed("quarantine", capture_id="other"),
-    "quarantine.bytes_are_few": changed("quarantine", reason="bad_crc"),
+    "quarantine.lost_bytes_within_limit": changed("quarantine", reason="bad_crc"),
     "log_ranges.range_is_not_empty": changed("log_ranges", 2, end_offset=2),
     "log_ranges.status_is_known": changed("log_ranges", 0, commit_status="lost"),
     "log_ranges.committed_ranges_do_not_overlap": changed("log_ranges", 1, first_offset=1),
     "log_ranges.truncation_names_its_epoch": changed("log_ranges", 2, truncated_by_epoch=None),
-    "replica_ranges.required_columns_are_filled": lambda rows: rows["replica_ranges"].append(
+    "replica_ranges.required_columns_not_null": lambda rows: rows["replica_ranges"].append(
         rows["replica_ranges"][1] | stretch(3, 4, 5) | {"leader_epoch": None}
     ),
     "replica_ranges.range_is_not_empty": lambda rows: rows["replica_ranges"].append(
@@ -68,21 +62,21 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     "replica_ranges.times_are_ordered": changed("replica_ranges", first_captured_at=at(3)),
     "epochs.leader_is_a_voter": changed("epochs", leader_id=2),
     "epochs.granting_voters_are_a_majority": changed("epochs", voters=[1, 2]),
-    "epochs.starts_do_not_fall": changed("epochs", start_offset=3),
-    "epochs.leaderless_time_is_no_debt": changed("epochs", 1, leaderless_ms=-1),
+    "epochs.start_offsets_do_not_decrease": changed("epochs", start_offset=3),
+    "epochs.leaderless_time_not_negative": changed("epochs", 1, leaderless_ms=-1),
     "voter_sets.source_is_known": changed("voter_sets", source="rumour"),
     "voter_sets.record_is_known": changed("records", type="LeaderChange"),
     "voter_sets.status_is_known": changed("voter_sets", 1, commit_status=None),
     "voter_sets.majority_is_more_than_half": changed("voter_sets", majority=2),
     "voter_sets.voters_are_distinct": changed("voter_sets", voter_ids=[3]),
-    "voter_sets.force_ends_after_it_begins": changed("voter_sets", in_force_from_offset=1),
+    "voter_sets.in_force_range_is_ordered": changed("voter_sets", in_force_from_offset=1),
     "voter_sets.voters_are_captured": lambda rows: rows["captures"][0].update(node_id=2),
     "voter_changes.kind_is_known": changed("voter_changes", kind="promoted"),
     "voter_changes.set_is_known": changed("voter_changes", offset=1),
-    "high_watermarks.one_bound_a_proof": changed("high_watermarks", believed_bound=3),
+    "high_watermarks.one_bound_per_proof": changed("high_watermarks", believed_bound=3),
     "high_watermarks.bounds_do_not_cross": changed("high_watermarks", lower_bound=5),
 }
-# Expectations that the same fault must break as well.
+# Other expectations that the same fault violates.
 ALSO = {
     "batches.capture_is_known": set(),
     "batches.offsets_match_the_count": set(),
@@ -93,7 +87,7 @@ ALSO = {
     "snapshot_records.snapshot_is_known": set(),
     "voter_sets.voters_are_captured": {"replica_ranges.capture_is_known"},
 }
-# A required column that nothing else looks at, where the last one is not such, and the row to empty it in.
+# A required column that no other expectation evaluates, if the last one is evaluated by another.
 UNUSED = {
     "quarantine": "position",
     "snapshots": "kind",
@@ -103,29 +97,29 @@ UNUSED = {
 
 
 def emptied(table: tables.Table) -> Callable[[Rows], None]:
-    """Breaks a cluster by a null in a required column."""
+    """A null in a required column."""
     last = [c.name for c in table.columns if not c.nullable][-1]
     return changed(table.name, 0, **{UNUSED.get(table.name, last): None})
 
 
 def broken() -> dict[str, Callable[[Rows], None]]:
-    """A way to break every expectation."""
+    """A fault for every expectation."""
     every = dict(BROKEN)
     for suite in SUITES.values():
         if "cluster_id" in suite.table.names:
             every[f"{suite.table.name}.key_is_unique"] = doubled(suite.table.name)
-            every.setdefault(f"{suite.table.name}.required_columns_are_filled", emptied(suite.table))
+            every.setdefault(f"{suite.table.name}.required_columns_not_null", emptied(suite.table))
     return every
 
 
 def broken_run() -> list[dict[str, Any]]:
-    """Rows of runs that fail all that is expected of them."""
+    """Rows of runs that fail every expectation."""
     run = a_row(tables.RUNS, run_id="r", started_at=at(1), finished_at=at(0), failed_clusters=[("c", "x")])
     return [run, dict(run), run | {"started_at": None}]
 
 
 def frames_of(spark: Any, rows: Rows) -> dict[str, Any]:
-    """The rows as frames, nulls allowed everywhere."""
+    """The rows as frames, all columns nullable."""
     frames = {}
     for table in tables.TABLES:
         schema = StructType([StructField(f.name, f.dataType) for f in table.schema.fields])
@@ -134,7 +128,7 @@ def frames_of(spark: Any, rows: Rows) -> dict[str, Any]:
 
 
 def test_every_expectation_fails_where_it_is_broken_and_nowhere_else(spark: Any) -> None:
-    """One cluster for each expectation, named after it and broken by one fault, beside a sound one."""
+    """One cluster for each expectation, named after it and with one fault, and a sound one."""
     every: Rows = {"runs": broken_run()}
     for name, fault in {"sound": dict.copy, **broken()}.items():
         rows = sound_cluster(name)
@@ -155,7 +149,7 @@ def test_every_expectation_fails_where_it_is_broken_and_nowhere_else(spark: Any)
     assert set(NAMES) == of_runs | set(broken())
 
 
-# Suites that differ: those of most tables expect the same two things.
+# Distinct suites: most tables have only the two common expectations.
 DISTINCT = {tuple(e.name for e in suite.expectations): suite for suite in SUITES.values()}
 
 
@@ -166,14 +160,14 @@ def test_great_expectations_fails_each_number_above_what_is_allowed(suite: Suite
     for expectation in chosen:
         above = allowed | {expectation.name: expectation.allowed + 0.5}
         frame = pd.DataFrame([{"cluster_id": "fine", **allowed}, {"cluster_id": "above", **above}])
-        failed = verdicts(suite.table.name, chosen, frame)
+        failed = failing_clusters(suite.table.name, chosen, frame)
         assert failed == {name: {"above"} if name == expectation.name else set() for name in allowed}
 
 
-def test_nothing_to_measure_is_no_failure() -> None:
+def test_no_measured_value_is_no_failure() -> None:
     frame = pd.DataFrame([{"cluster_id": "c", "newest_capture_is_fresh": None}])
     chosen = [e for e in SUITES["captures"].expectations if e.measure]
-    assert verdicts("captures", chosen, frame) == {"newest_capture_is_fresh": set()}
+    assert failing_clusters("captures", chosen, frame) == {"newest_capture_is_fresh": set()}
 
 
 def test_thresholds_of_one_lake() -> None:
@@ -184,24 +178,27 @@ def test_thresholds_of_one_lake() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "message"),
     [
         ({"capture": {}}, "no suite capture"),
         ({"captures": {"is_fresh": {}}}, "no expectation is_fresh"),
-        ({"captures": {"time_is_past": {"limit": 1}}}, "limit is neither allowed nor severity"),
-        ({"captures": {"time_is_past": {"severity": "critical"}}}, "error or warning, not critical"),
-        ({"captures": {"time_is_past": {"allowed": "2"}}}, "allowed is a number, not '2'"),
+        ({"captures": {"captured_at_not_in_future": {"limit": 1}}}, "unknown setting limit"),
+        (
+            {"captures": {"captured_at_not_in_future": {"severity": "critical"}}},
+            "error or warning, not critical",
+        ),
+        ({"captures": {"captured_at_not_in_future": {"allowed": "2"}}}, "allowed is a number, not '2'"),
     ],
 )
-def test_a_wrong_threshold_is_refused(overrides: Any, said: str) -> None:
-    with pytest.raises(UnknownExpectationError, match=said):
+def test_a_wrong_threshold_is_refused(overrides: Any, message: str) -> None:
+    with pytest.raises(UnknownExpectationError, match=message):
         configured(suites(), overrides)
 
 
-def test_only_what_a_run_wrote_is_looked_at(spark: Any) -> None:
-    """Faults below the first new row are left alone; one at the border with the old rows is seen.
+def test_only_the_rows_of_a_run_are_evaluated(spark: Any) -> None:
+    """Faults below the first new row are not found; one at the border with the old rows is.
 
-    Below it lies the record of the voter set, too, which must not be missed for that.
+    The record of the voter set lies below it too, and must not be reported as missing.
     """
     old, new = sound_cluster("old"), sound_cluster("new")
     for rows in (old, new):
@@ -236,7 +233,7 @@ def failing(suites: list[str], frames: Any, every: Any, clusters: list[str]) -> 
     }
 
 
-def test_where_nothing_is_new_only_ages_are_asked_for(spark: Any) -> None:
+def test_without_new_rows_only_ages_are_evaluated(spark: Any) -> None:
     rows = sound_cluster("c")
     doubled("captures")(rows)
     frames = frames_of(spark, rows | {"runs": broken_run()})
@@ -249,15 +246,15 @@ def test_where_nothing_is_new_only_ages_are_asked_for(spark: Any) -> None:
     assert {r["suite"] for r in found} == {"captures", "runs"}
 
 
-def test_old_answers_are_overtaken_by_newer_ones(spark: Any) -> None:
-    """The newest of each expectation stays, however old it is, and so does what is not old."""
+def test_old_results_are_superseded_by_newer_ones(spark: Any) -> None:
+    """The newest result of each expectation is kept, however old, and so are all recent ones."""
     given = [("1", "a", 1), ("2", "a", 2), ("3", "a", 9), ("1", "b", 1), ("4", "c", 10), ("5", "c", 11)]
     rows = [
         a_row(tables.EXPECTATION_RESULTS, run_id=run, cluster_id=cluster, suite="s", loaded_at=at(hour))
         for run, cluster, hour in given
     ]
     frame = to_frame(spark, rows, tables.EXPECTATION_RESULTS.schema)
-    old = {(row["run_id"], row["cluster_id"]) for row in overtaken(frame, at(8)).toLocalIterator()}
+    old = {(row["run_id"], row["cluster_id"]) for row in superseded(frame, at(8)).toLocalIterator()}
     assert old == {("1", "a"), ("2", "a")}
 
 

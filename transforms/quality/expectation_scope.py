@@ -1,0 +1,87 @@
+"""The rows that a validation covers: all of a lake, or the clusters and rows that certain runs wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transforms.lake import delta_rs
+from transforms.lake.arrow_rows import to_frame, to_rows
+from transforms.lake.lake import Lake, in_clusters
+from transforms.lake.tables import BATCHES, HISTORIES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, TABLES
+
+# By table name.
+Frames = Mapping[str, DataFrame]
+# Besides the histories, too large for every run to read whole.
+LARGE_TABLES = (BATCHES, RECORDS, SNAPSHOT_RECORDS)
+# Tables smaller than this are read by delta-rs, not by Spark.
+SMALL_TABLE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is validated: clusters (None: all) and, of large tables, the rows of runs (None: all rows)."""
+
+    clusters: Sequence[str] | None = None
+    new_rows_of: Collection[str] | None = None
+
+
+WHOLE_SCOPE = Scope()
+
+
+def lake_frames(lake: Lake) -> dict[str, DataFrame]:
+    """Every table of the lake."""
+    small = {t for t in TABLES if lake.exists(t) and delta_rs.size_bytes(lake.path, t) < SMALL_TABLE_BYTES}
+    return {t.name: lake.read_at_hand(t) if t in small else lake.read(t) for t in TABLES}
+
+
+def scoped(every: Frames, scope: Scope) -> dict[str, DataFrame]:
+    """The tables limited to the scope, and new_... for the large ones.
+
+    `scopes` has, by cluster, the offset scope_from where its new rows begin.
+    """
+    frames = dict(every)
+    if scope.clusters is not None:
+        limit = in_clusters(scope.clusters)
+        frames = {name: f.where(limit) if "cluster_id" in f.columns else f for name, f in frames.items()}
+    if scope.new_rows_of is not None:
+        return frames | _rows_of_runs(frames, scope.new_rows_of)
+    begin = F.lit(0).cast("bigint").alias("scope_from")
+    scopes = frames["captures"].select("cluster_id", begin).distinct()
+    new_rows = {f"new_{t.name}": frames[t.name].select("*", begin) for t in LARGE_TABLES}
+    return frames | {"scopes": scopes} | new_rows
+
+
+def _rows_of_runs(frames: Frames, run_ids: Collection[str]) -> dict[str, DataFrame]:
+    """The rows of large tables that these runs wrote, and those at higher offsets of the same clusters.
+
+    A record is written with its batch, so the batches show where the new records begin.
+    """
+    new = F.col("run_id").isin(sorted(run_ids))
+    begin = F.min("base_offset").alias("scope_from")
+    first = frames["batches"].where(new).groupBy("cluster_id").agg(begin)
+    rows = to_rows(first)
+    # As a literal too, so that files below it are skipped.
+    lowest = min((row["scope_from"] for row in rows), default=0)
+    since = F.broadcast(to_frame(first.sparkSession, rows, first.schema))
+    fresh = F.broadcast(frames["snapshots"].where(new).select(*SNAPSHOTS.key))
+    # The batch just below is included: the first new one must start at its end.
+    batches = frames["batches"].where(F.col("last_offset") >= lowest - 1).join(since, "cluster_id")
+    records = frames["records"].where(F.col("batch_base_offset") >= lowest).join(since, "cluster_id")
+    snapshot_records = frames["snapshot_records"].join(fresh, list(SNAPSHOTS.key), "left_semi")
+    return {
+        "scopes": since,
+        "new_batches": batches.where("last_offset >= scope_from - 1"),
+        "new_records": records.where("batch_base_offset >= scope_from"),
+        "new_snapshot_records": snapshot_records,
+        **{table.name: _versions_since(frames[table.name], since, lowest) for table in HISTORIES},
+    }
+
+
+def _versions_since(history: DataFrame, since: DataFrame, lowest: int) -> DataFrame:
+    """The versions that are valid from an offset of new records: only they can repeat a key."""
+    begun = history.where(F.col("valid_from_offset") >= lowest).join(since, "cluster_id")
+    return begun.where("valid_from_offset >= scope_from").select(history.columns)
