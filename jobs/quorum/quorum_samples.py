@@ -1,4 +1,4 @@
-"""The metrics of each cluster's quorum, by the newest capture of each replica and the derived tables."""
+"""The metrics of each cluster's quorum, from the newest capture of each replica and the derived tables."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def lag_records(row: Row, longest: Row) -> int:
 
 
 def lag_ms(row: Row, longest: Row) -> float:
-    """By append times of the leaders' clock, up to the replica's own capture; 0 with the whole log."""
+    """Lag in ms by append times (leader's clock), up to the replica's own capture; 0 with the whole log."""
     if not lag_records(row, longest) or not row["runs"] or not longest["runs"]:
         return 0
     until = min(longest["runs"][-1]["last_appended_at"], row["captured_at"])
@@ -118,7 +118,7 @@ def lag_ms(row: Row, longest: Row) -> float:
 
 
 def _state(cluster: ClusterRows, row: Row) -> str:
-    """By quorum-state; where it names no leader: voted with a vote, else unattached."""
+    """The raft state by quorum-state; without a leader it is voted if there is a vote, else unattached."""
     state = row["quorum_state"]
     leader_id = state["leader_id"]
     if leader_id == row["node_id"]:
@@ -130,7 +130,7 @@ def _state(cluster: ClusterRows, row: Row) -> str:
 
 
 def _newest_set(cluster: ClusterRows) -> Row | None:
-    """The set in force last: of those that nothing took the place of, the newest that was not truncated."""
+    """The newest set in force: neither replaced nor truncated."""
     lasting = [
         row
         for row in cluster.of(VOTER_SETS)

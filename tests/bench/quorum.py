@@ -1,7 +1,7 @@
 """What judging costs: five replicas with a million batches each, and a thousand small clusters.
 
-Time must grow with the work and no faster, and memory not at all: Python gets runs and control records, never
-batches.
+Time must grow with the work and no faster, and memory not at all: batches are read a range of offsets at a
+time.
 """
 
 from __future__ import annotations

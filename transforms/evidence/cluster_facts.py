@@ -40,9 +40,9 @@ ENVELOPE = ("offset", "leader_epoch", "batch_base_offset", "batch_crc", "appende
 SNAPSHOT_KEY = ("end_offset", "leader_epoch", "content_digest")
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
 METADATA_VERSION = "metadata.version"
-# The clusters of a group, and their rows of table batches: what one scan brings is held at once. A larger
-# cluster is a group of its own.
-GROUP_CLUSTERS, GROUP_BATCHES = 32, 500_000
+# Limits of a group: clusters, whose facts are held at once, and rows of table batches, read in pieces.
+# A cluster above the limit is a group of its own.
+GROUP_CLUSTERS, GROUP_BATCHES = 32, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A cluster's row of facts (transforms.evidence.cluster_facts) as values that kraft_core.evidence reads."""
+"""A cluster's row of facts (transforms.evidence.cluster_facts) as values of kraft_core.evidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
-    """The facts of one cluster from its row (see transforms.evidence.cluster_facts)."""
+    """The facts of one cluster; `row` as transforms.evidence.cluster_facts.cluster_row gives it."""
     controls = control_records(row["control_records"])
     elections = {(r.leader_epoch, r.offset) for r in controls if r.type == "LeaderChange"}
     return ClusterFacts(
@@ -60,7 +60,7 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]]) -> Capture:
 
 
 def is_tail_damaged(row: Mapping[str, Any]) -> bool:
-    """Whether bytes other than a torn tail follow the last batch that could be read."""
+    """Whether bytes other than a torn tail follow the last readable batch."""
     end = row["runs"][-1]["end_offset"] if row["runs"] else 0
     return any(
         d["reason"] != "torn_tail" and d["lost_to_offset"] is None and (d["lost_from_offset"] or -1) >= end
@@ -69,7 +69,7 @@ def is_tail_damaged(row: Mapping[str, Any]) -> bool:
 
 
 def run(row: Mapping[str, Any], begins_epoch: bool) -> EpochRange:
-    """A run; what its first batches say of the epoch counts only if it begins with the LEADER_CHANGE."""
+    """An epoch range; its first batches are those of the epoch only if it begins with the LEADER_CHANGE."""
     return EpochRange(
         leader_epoch=row["leader_epoch"],
         first_offset=row["first_offset"],
@@ -84,7 +84,7 @@ def run(row: Mapping[str, Any], begins_epoch: bool) -> EpochRange:
 
 
 def control_records(rows: Iterable[Mapping[str, Any]]) -> list[CapturedControlRecord]:
-    """Control records; a batch of them ends after the last one it holds."""
+    """Control records; the end of a control batch is that of its last record."""
     rows = list(rows)
     ends: dict[tuple[int, int, int], int] = {}
     for row in rows:
@@ -111,24 +111,24 @@ def control_record(row: Mapping[str, Any], batch_end_offset: int) -> CapturedCon
 
 
 def message_value(row: Mapping[str, Any], facts: tuple[Field, ...]) -> Row:
-    """A struct column as the codec's value: Kafka's names, fields its version lacks left out."""
+    """A struct column as the codec's value: Kafka's names, without fields that the version lacks."""
     value: Row = {}
     for fact in facts:
-        held = row[fact.column]
-        if held is None:
+        field = row[fact.column]
+        if field is None:
             continue
         if fact.type == "struct":
-            held = (
-                [message_value(v, fact.fields) for v in held]
+            field = (
+                [message_value(item, fact.fields) for item in field]
                 if fact.array
-                else message_value(held, fact.fields)
+                else message_value(field, fact.fields)
             )
-        value[fact.name] = held
+        value[fact.name] = field
     return value
 
 
 def snapshots(row: Mapping[str, Any]) -> Iterator[SnapshotFacts]:
-    """Checkpoints with who held them, the metadata.version they record and the end of the batch they cut."""
+    """Checkpoints with their holders, their metadata.version and the end of the batch they cut."""
     holders: dict[tuple[int, int, str], list[Mapping[str, Any]]] = {}
     for capture_row in row["captures"]:
         for held in capture_row["snapshots"]:
@@ -172,7 +172,7 @@ def snapshot(
 
 
 def voter_value(voter: Mapping[str, Any]) -> Row:
-    """A voter of a voters column as VotersRecord has it."""
+    """A voter of a voters column as a VotersRecord has it."""
     return {
         "voterId": voter["voter_id"],
         "voterDirectoryId": voter["directory_id"],
@@ -185,7 +185,7 @@ def voter_value(voter: Mapping[str, Any]) -> Row:
 
 
 def known_ms(time: Any) -> int:
-    """Milliseconds of a time that is never null."""
+    """Milliseconds since the epoch of a required time. Raises ValueError for null."""
     ms = milliseconds(time)
     if ms is None:
         raise ValueError("a time is missing")

@@ -1,11 +1,10 @@
-"""What is expected of the tables, a suite a table: conditions in SQL that each row of a relation fulfils.
+"""Expectations of the tables, a suite a table: conditions in SQL on the rows of a relation.
 
-An expectation's condition serves twice: the rows that fail it are counted by cluster, and they can be listed
-(see expectations). Where a `measure` is named instead, its largest value is compared with what is
-allowed. Relations name tables in braces; {now} is the reference clock. new_batches, new_records and
-new_snapshot_records are the big tables as far as they are new: their rows from offset `scope_from` of the
-cluster on, 0 where all are looked at. {scopes} has it too, of each cluster that has new rows. The histories
-are there from that offset on.
+The rows that fail a condition are counted by cluster, and can be listed (see expectations). An expectation
+with a `measure` instead compares its largest value with the allowed one. Relations name tables in braces;
+{now} is the reference time. new_batches, new_records and new_snapshot_records are the new rows of the large
+tables: those from offset `scope_from` of the cluster on, 0 if all rows are validated. {scopes} has scope_from
+for each cluster with new rows. The histories are limited to versions from that offset on.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from transforms.lake.tables import Table
 
 ERROR = "error"
 WARNING = "warning"
-# Whatever belongs to no cluster.
+# Stands for the cluster of rows that belong to none.
 WHOLE_LAKE = "*"
 STATUSES = "('committed', 'truncated', 'uncommitted', 'undecided')"
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """`holds` is a condition on a row and `allowed` the rows that may fail; or `measure` is a number of a row
-    and `allowed` the largest that it may be.
+    """`holds` is a condition on a row, and `allowed` the number of rows that may fail it; or `measure` is a
+    number of each row, and `allowed` its largest valid value.
     """
 
     name: str
@@ -39,9 +38,9 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Expectations of the rows of one relation; without one, what is expected of every table (COMMON).
+    """Expectations of the rows of one relation; without a relation, those of every table (COMMON).
 
-    every_cluster: judged for every cluster of the lake, also where nothing was touched: time passes for all.
+    every_cluster: evaluated for every cluster of the lake, also without new rows: all captures age.
     """
 
     rows: str | None
@@ -51,7 +50,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """All that is expected of a table."""
+    """The expectations of a table."""
 
     table: Table
     checks: tuple[Check, ...]
@@ -62,13 +61,13 @@ class Suite:
 
 
 def suites() -> tuple[Suite, ...]:
-    """A suite for every table but the one that holds the results."""
-    asked = [table for table in tables.TABLES if table.name != tables.EXPECTATION_RESULTS.name]
-    return tuple(Suite(table, SPECIAL.get(table.name, (COMMON,))) for table in asked)
+    """A suite for every table except the one with the results."""
+    validated = [table for table in tables.TABLES if table.name != tables.EXPECTATION_RESULTS.name]
+    return tuple(Suite(table, SPECIAL.get(table.name, (COMMON,))) for table in validated)
 
 
 def check(*expectations: Expectation, table: Table, columns: Iterable[str] = (), joins: str = "") -> Check:
-    """Expectations of a table's rows, with `columns` more that `joins` supply."""
+    """Expectations of a table's rows, with further `columns` from `joins`."""
     owner = [] if "cluster_id" in table.names else [f"'{WHOLE_LAKE}' AS cluster_id"]
     more = "".join(f", {column}" for column in (*owner, *columns))
     return Check(f"SELECT t.*{more} FROM {{{table.name}}} t {joins}", expectations)
@@ -82,7 +81,7 @@ def filled(holds: str) -> Expectation:
     return Expectation("required_columns_not_null", "No required column is null", holds)
 
 
-# One row a key of any table: `copies` of it, and whether the required columns are filled.
+# One row a key of any table: `copies`, its number of rows, and whether all their required columns are filled.
 COMMON = Check(None, (unique("copies = 1"), filled("is_filled")))
 
 
@@ -96,12 +95,12 @@ def all_filled(alias: str, table: Table) -> str:
     return " AND ".join(f"{dot}`{c.name}` IS NOT NULL" for c in table.columns if not c.nullable)
 
 
-def one_of(holder: str, on: str, columns: str) -> str:
-    """A left join with the distinct `columns` of a table: what it finds is called holder."""
-    return f"LEFT JOIN (SELECT DISTINCT {columns} FROM {{{holder}}}) holder ON {on}"
+def left_join(table: str, on: str, columns: str) -> str:
+    """A left join with the distinct `columns` of a table, as `holder`."""
+    return f"LEFT JOIN (SELECT DISTINCT {columns} FROM {{{table}}}) holder ON {on}"
 
 
-OF_CAPTURE = one_of(
+OF_CAPTURE = left_join(
     "captures",
     "holder.cluster_id = t.cluster_id AND holder.capture_id = t.capture_id",
     "cluster_id, capture_id",
@@ -335,7 +334,7 @@ REPLICA_RANGES = check(
     ),
     table=tables.REPLICA_RANGES,
     columns=FOUND,
-    joins=one_of(
+    joins=left_join(
         "captures",
         "holder.cluster_id = t.cluster_id AND holder.node_id = t.node_id "
         "AND holder.directory_id = t.directory_id",
@@ -348,7 +347,7 @@ EPOCHS = check(
         "leader_is_a_voter",
         "The leader is one of the voters in its LEADER_CHANGE",
         "leader_id IS NULL OR voters IS NULL OR ARRAY_CONTAINS(voters, leader_id)",
-        severity=WARNING,  # a removed voter may lead on until its removal commits
+        severity=WARNING,  # a removed voter may lead until its removal commits
     ),
     Expectation(
         "granting_voters_are_a_majority",
@@ -360,7 +359,7 @@ EPOCHS = check(
         "start_offsets_do_not_decrease",
         "No epoch starts at a lower offset than an earlier one",
         "start_before IS NULL OR start_offset IS NULL OR start_before <= start_offset",
-        severity=WARNING,  # where batches of an earlier epoch were truncated it may
+        severity=WARNING,  # it may, if batches of an earlier epoch were truncated
     ),
     Expectation(
         "leaderless_time_not_negative",
@@ -434,7 +433,7 @@ VOTER_CHANGES = check(
     Expectation("set_is_known", "The voter set that made the change is in table voter_sets", "is_held"),
     table=tables.VOTER_CHANGES,
     columns=FOUND,
-    joins=one_of(
+    joins=left_join(
         "voter_sets",
         "holder.cluster_id = t.cluster_id AND holder.`offset` = t.`offset` "
         "AND holder.leader_epoch = t.leader_epoch",

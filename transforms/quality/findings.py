@@ -1,4 +1,4 @@
-"""Findings, by kraft_core.findings: from a row of a cluster's facts to rows of tables."""
+"""Findings, by kraft_core.findings: a cluster's facts in, rows of tables findings and observations out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OBSERVED_TIMES = ("observed_from", "observed_to", "last_fetch_at", "last_caught_
 
 
 def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
-    """What the rules need beside the evidence, from a row of transforms.evidence.cluster_facts."""
+    """What the rules need besides the evidence, from a cluster_row of transforms.evidence.cluster_facts."""
     return RuleFacts(
         batch_conflicts=tuple(batch_conflicts(row["batch_conflicts"])),
         order_faults=tuple(
@@ -32,13 +32,13 @@ def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
             for fault in capture["order_faults"] or ()
         ),
         unreadable=tuple(unreadable(lost) for lost in quarantined),
-        snapshot_deviations=tuple(SnapshotDeviation(**told) for told in row["snapshot_deviations"]),
-        observations=tuple(observation(row["cluster_id"], seen) for seen in row["observations"]),
+        snapshot_deviations=tuple(SnapshotDeviation(**deviation) for deviation in row["snapshot_deviations"]),
+        observations=tuple(observation(row["cluster_id"], observed) for observed in row["observations"]),
     )
 
 
 def batch_conflicts(rows: Iterable[Mapping[str, Any]]) -> list[BatchConflict]:
-    """Conflicts from a row a distinct batch."""
+    """Conflicts, from one row for each distinct batch."""
     copies: dict[tuple[int, int], list[BatchCopy]] = {}
     for r in rows:
         holders = tuple(sorted(replicas(r["held_by"])))
@@ -66,7 +66,7 @@ def replicas(rows: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
 
 
 def finding_rows(findings: Iterable[Finding], acknowledgements: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Rows of table findings, but cluster_id: what is resolved stays so, acknowledged or not."""
+    """Rows of table findings without cluster_id; a resolved finding stays so, acknowledged or not."""
     ordered = sorted(acknowledgements, key=lambda a: (a["acknowledged_at"], a["reason"]))
     reasons = {a["finding_id"]: a["reason"] for a in ordered}
     return [finding_row(finding, reasons.get(finding.finding_id)) for finding in findings]
@@ -85,13 +85,13 @@ def finding_row(finding: Finding, reason: str | None) -> Row:
 
 
 def observation_rows(cluster_id: str, observation_id: str, observations: Iterable[Observation]) -> list[Row]:
-    """Rows of table observations of one output."""
+    """Rows of table observations of one describe output."""
     return [
-        {name: getattr(seen, name) for name in Observation.__slots__}
-        | {name: moment(getattr(seen, name)) for name in OBSERVED_TIMES}
-        | {name: [replica(*holder) for holder in getattr(seen, name)] for name in ("voters", "observers")}
+        {name: getattr(observed, name) for name in Observation.__slots__}
+        | {name: moment(getattr(observed, name)) for name in OBSERVED_TIMES}
+        | {name: [replica(*holder) for holder in getattr(observed, name)] for name in ("voters", "observers")}
         | {"cluster_id": cluster_id, "observation_id": observation_id}
-        for seen in observations
+        for observed in observations
     ]
 
 

@@ -1,4 +1,4 @@
-"""A small sound cluster as rows of the lake's tables, to be broken one row at a time."""
+"""A small cluster that meets every expectation, as rows of the lake's tables; and faults to put into it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def at(hours: float) -> datetime:
 
 
 def a_row(table: Table, **values: Any) -> Row:
-    """A row with these values; required columns otherwise hold an empty value of their type, others null."""
+    """A row with these values; other required columns have an empty value of their type, the rest null."""
     required = {c.name: EMPTY[c.type.upper()] for c in table.columns if not c.nullable}
     assert set(values) <= set(table.names)
     return dict.fromkeys(table.names) | required | values
 
 
-def stretch(leader_epoch: int, first_offset: int, end_offset: int) -> Row:
+def epoch_range(leader_epoch: int, first_offset: int, end_offset: int) -> Row:
     """A struct of captures.runs."""
     return {"leader_epoch": leader_epoch, "first_offset": first_offset, "end_offset": end_offset}
 
@@ -59,7 +59,7 @@ def sound_cluster(cluster_id: str) -> Rows:
                 "captured_at_source": "capture.json",
                 "log_start_offset": 0,
                 "log_end_offset": 4,
-                "runs": [stretch(1, 0, 2), stretch(2, 2, 4)],
+                "runs": [epoch_range(1, 0, 2), epoch_range(2, 2, 4)],
                 "snapshots": [snapshot],
                 "damage": [],
                 "file_faults": [],
@@ -91,8 +91,8 @@ def sound_cluster(cluster_id: str) -> Rows:
             },
         ],
         "replica_ranges": [
-            {**replica, **stretch(1, 0, 2), "first_captured_at": at(1), "last_captured_at": at(2)},
-            {**replica, **stretch(2, 2, 4), "first_captured_at": at(1), "last_captured_at": at(2)},
+            {**replica, **epoch_range(1, 0, 2), "first_captured_at": at(1), "last_captured_at": at(2)},
+            {**replica, **epoch_range(2, 2, 4), "first_captured_at": at(1), "last_captured_at": at(2)},
         ],
         "epochs": [
             {"leader_epoch": 1, "leader_id": 1, "start_offset": 0, "voters": [1], "granting_voters": [1]},
@@ -119,7 +119,7 @@ def sound_cluster(cluster_id: str) -> Rows:
 
 
 def changed(table: str, index: int = 0, **values: Any) -> Callable[[Rows], None]:
-    """Breaks a cluster by other values in one row."""
+    """A fault: other values in one row."""
 
     def change(rows: Rows) -> None:
         assert set(values) <= set(rows[table][index])
@@ -129,7 +129,7 @@ def changed(table: str, index: int = 0, **values: Any) -> Callable[[Rows], None]
 
 
 def doubled(table: str) -> Callable[[Rows], None]:
-    """Breaks a cluster by a row that is there twice."""
+    """A fault: a duplicate row."""
 
     def double(rows: Rows) -> None:
         rows[table].append(dict(rows[table][-1]))

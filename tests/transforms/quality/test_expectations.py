@@ -11,7 +11,15 @@ import pandas as pd
 import pytest
 from pyspark.sql.types import StructField, StructType
 
-from tests.transforms.quality.sound_cluster import Rows, a_row, at, changed, doubled, sound_cluster, stretch
+from tests.transforms.quality.sound_cluster import (
+    Rows,
+    a_row,
+    at,
+    changed,
+    doubled,
+    epoch_range,
+    sound_cluster,
+)
 from transforms.lake import tables
 from transforms.lake.arrow_rows import to_frame
 from transforms.quality.expectation_scope import Scope, scoped
@@ -24,7 +32,7 @@ SUITES = {suite.table.name: suite for suite in configured(suites())}
 NAMES = [f"{suite}.{e.name}" for suite in SUITES for e in SUITES[suite].expectations]
 
 BROKEN: dict[str, Callable[[Rows], None]] = {
-    "captures.log_is_gapless": changed("captures", runs=[stretch(1, 0, 1), stretch(2, 2, 4)]),
+    "captures.log_is_gapless": changed("captures", runs=[epoch_range(1, 0, 1), epoch_range(2, 2, 4)]),
     "captures.ends_match_the_log": changed("captures", log_end_offset=5),
     "captures.captured_at_is_recorded": changed("captures", captured_at_source="file_time"),
     "captures.captured_at_not_in_future": changed("captures", captured_at=at(25)),
@@ -51,10 +59,10 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     "log_ranges.committed_ranges_do_not_overlap": changed("log_ranges", 1, first_offset=1),
     "log_ranges.truncation_names_its_epoch": changed("log_ranges", 2, truncated_by_epoch=None),
     "replica_ranges.required_columns_not_null": lambda rows: rows["replica_ranges"].append(
-        rows["replica_ranges"][1] | stretch(3, 4, 5) | {"leader_epoch": None}
+        rows["replica_ranges"][1] | epoch_range(3, 4, 5) | {"leader_epoch": None}
     ),
     "replica_ranges.range_is_not_empty": lambda rows: rows["replica_ranges"].append(
-        rows["replica_ranges"][1] | stretch(3, 4, 4)
+        rows["replica_ranges"][1] | epoch_range(3, 4, 4)
     ),
     "replica_ranges.capture_is_known": lambda rows: rows["replica_ranges"].append(
         rows["replica_ranges"][1] | {"node_id": 2}
