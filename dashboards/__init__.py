@@ -1,1 +1,1 @@
-"""What people look at: SQL views and functions over the lake, and pages."""
+"""SQL views and functions over the lake, and the HTML report."""

@@ -1,69 +1,78 @@
--- Questions about the cluster's metadata over time, answered from the histories. One statement a view; the comment
--- above each says what it answers. The *_now and *_committed views and the functions *_as_of and *_at of every
--- history are made by open_lake.
+-- Views of the cluster's metadata over time, from the histories. The comment above each view is the question that it
+-- answers. dashboards/history_views.py defines the views *_now and *_committed and the functions *_as_of and *_at.
+--
+-- Spark runs these views, and for the report DataFusion runs admin_events, under_min_isr and what they are made of
+-- (dashboards/embedded_sql.py). Those keep to what both engines read: CASE, not IF; cardinality, not size; || for text.
 
--- How did each partition change, version by version, with what stood before? Truncated changes are not in it.
+-- How did each partition change? Each version with the one before it. Truncated changes are left out.
 CREATE OR REPLACE VIEW partition_changes AS
 SELECT *,
        LAG(struct(leader, isr, replicas, adding_replicas, removing_replicas, eligible_leader_replicas))
          OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS `before`
 FROM partitions;
 
--- When did leadership move, from which broker to which, and had the broker before caused it (fenced, in controlled
--- shutdown, unregistered)? caused_by_broker is null for elections that no broker's leaving caused. Unclean: Kafka says
--- RECOVERING, or (before release 3.2) the leader was neither in the ISR nor in the ELR nor just being added.
+-- When did leadership move, from which broker to which, and did the former leader cause it (fenced, in controlled
+-- shutdown, unregistered)? caused_by_broker is null if no broker left. Unclean: Kafka recorded RECOVERING, or (before
+-- release 3.2) the leader was neither in the ISR nor in the ELR nor an adding replica.
 CREATE OR REPLACE VIEW leader_changes AS
 SELECT c.cluster_id, c.topic_id, c.topic_name, c.partition_id, c.valid_from_offset AS `offset`,
-       c.valid_from_at AS changed_at, c.`before`.leader AS leader_before, c.leader, c.leader_epoch,
-       CASE WHEN c.`before`.leader = -1 THEN 'leader found'
+       c.valid_from_at AS changed_at, former.leader AS leader_before, c.leader, c.leader_epoch,
+       CASE WHEN former.leader = -1 THEN 'leader found'
             WHEN b.broker_id IS NULL THEN 'unregistered'
             WHEN b.fenced THEN 'fenced'
             WHEN b.in_controlled_shutdown THEN 'controlled shutdown'
-            WHEN c.leader = c.replicas[0] THEN 'preferred leader'
+            WHEN array_position(c.replicas, c.leader) = 1 THEN 'preferred leader'
             ELSE 'elected' END AS cause,
-       CASE WHEN c.`before`.leader <> -1 AND (b.broker_id IS NULL OR b.fenced OR b.in_controlled_shutdown)
-            THEN c.`before`.leader END AS caused_by_broker,
+       CASE WHEN former.leader <> -1 AND (b.broker_id IS NULL OR b.fenced OR b.in_controlled_shutdown)
+            THEN former.leader END AS caused_by_broker,
        c.leader <> -1 AND (c.leader_recovery_state = 'RECOVERING'
-         OR NOT array_contains(array_union(c.`before`.isr, c.`before`.eligible_leader_replicas), c.leader)
-            AND NOT array_contains(c.`before`.adding_replicas, c.leader)) AS is_unclean,
+         OR NOT array_contains(array_union(former.isr, former.eligible_leader_replicas), c.leader)
+            AND NOT array_contains(former.adding_replicas, c.leader)) AS is_unclean,
        c.commit_status
-FROM partition_changes c
+FROM partitions former
+JOIN partitions c
+  ON former.cluster_id = c.cluster_id AND former.topic_id = c.topic_id AND former.partition_id = c.partition_id
+ AND former.valid_to_offset = c.valid_from_offset AND former.leader <> c.leader
 LEFT JOIN brokers b
-  ON b.cluster_id = c.cluster_id AND b.broker_id = c.`before`.leader
- AND b.valid_from_at <= c.valid_from_at AND (b.valid_to_at IS NULL OR b.valid_to_at > c.valid_from_at)
-WHERE c.`before`.leader <> c.leader;
+  ON b.cluster_id = c.cluster_id AND b.broker_id = former.leader
+ AND b.valid_from_at <= c.valid_from_at AND (b.valid_to_at IS NULL OR b.valid_to_at > c.valid_from_at);
 
--- Which elections may have lost records: leaders from outside of the ISR and of the ELR?
+-- Which elections may have lost records? Those of leaders from outside the ISR and the ELR.
 CREATE OR REPLACE VIEW unclean_elections AS
 SELECT * FROM leader_changes WHERE is_unclean;
 
--- Which reassignments were there (KIP-455), of which replicas, when begun and when done? done_offset null: it runs.
+-- Which reassignments were there (KIP-455), and how long did they take? done_offset null: in progress.
 CREATE OR REPLACE VIEW reassignments AS
-WITH marked AS (
-  SELECT *, size(adding_replicas) + size(removing_replicas) > 0 AS moving FROM partition_changes
+WITH moving AS (
+  SELECT *, LAG(valid_to_offset) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset)
+              AS last_to
+  FROM partitions WHERE array_max(adding_replicas) IS NOT NULL OR array_max(removing_replicas) IS NOT NULL
 ), runs AS (
-  SELECT *, SUM(IF(moving AND NOT COALESCE(size(`before`.adding_replicas) + size(`before`.removing_replicas) > 0,
-                                           false), 1, 0))
+  SELECT *, SUM(CASE WHEN last_to = valid_from_offset THEN 0 ELSE 1 END)
               OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS run
-  FROM marked
+  FROM moving
 )
-SELECT cluster_id, topic_id, MAX(topic_name) AS topic_name, partition_id,
-       MIN(valid_from_offset) AS begun_offset, MIN(valid_from_at) AS begun_at,
-       NULLIF(MAX(COALESCE(valid_to_offset, 9223372036854775807)), 9223372036854775807) AS done_offset,
-       IF(COUNT_IF(valid_to_offset IS NULL) > 0, NULL, MAX(valid_to_at)) AS done_at,
-       MIN_BY(`before`.replicas, valid_from_offset) AS replicas_before,
-       array_distinct(flatten(collect_list(adding_replicas))) AS added_replicas,
-       array_distinct(flatten(collect_list(removing_replicas))) AS removed_replicas,
-       MAX_BY(ended_by, valid_from_offset) AS ended_by, MAX(commit_status) AS commit_status
-FROM runs WHERE moving
-GROUP BY cluster_id, topic_id, partition_id, run;
+SELECT r.cluster_id, r.topic_id, MAX(r.topic_name) AS topic_name, r.partition_id,
+       MIN(r.valid_from_offset) AS begun_offset, MIN(r.valid_from_at) AS begun_at,
+       CASE WHEN COUNT(*) = COUNT(r.valid_to_offset) THEN MAX(r.valid_to_offset) END AS done_offset,
+       CASE WHEN COUNT(*) = COUNT(r.valid_to_offset) THEN MAX(r.valid_to_at) END AS done_at,
+       MIN(named_struct('at', r.valid_from_offset, 'held', former.replicas))['held'] AS replicas_before,
+       array_sort(array_distinct(flatten(array_agg(r.adding_replicas)))) AS added_replicas,
+       array_sort(array_distinct(flatten(array_agg(r.removing_replicas)))) AS removed_replicas,
+       MAX(named_struct('at', r.valid_from_offset, 'held', r.ended_by))['held'] AS ended_by,
+       MAX(r.commit_status) AS commit_status
+FROM runs r
+LEFT JOIN partitions former
+  ON former.cluster_id = r.cluster_id AND former.topic_id = r.topic_id AND former.partition_id = r.partition_id
+ AND former.valid_to_offset = r.valid_from_offset
+GROUP BY r.cluster_id, r.topic_id, r.partition_id, r.run;
 
--- Which min.insync.replicas was in force for a topic, from where to where? The topic's own, else the cluster's
--- default in the metadata log, else 1 (a broker's own server.properties is not in the log).
+-- Which min.insync.replicas was in effect for a topic, and when? The topic's own, else the cluster's default in the
+-- metadata log, else 1 (a broker's server.properties is not in the log).
 CREATE OR REPLACE VIEW min_isr_periods AS
 WITH settings AS (
-  SELECT cluster_id, resource_type, resource_name, CAST(value AS INT) AS min_isr, valid_from_offset, valid_to_offset,
-         valid_from_at, valid_to_at
+  SELECT cluster_id, resource_type, resource_name, TRY_CAST(value AS INT) AS min_isr,
+         valid_from_offset, valid_to_offset, valid_from_at, valid_to_at
   FROM configs
   WHERE name = 'min.insync.replicas' AND (resource_type = 'TOPIC' OR resource_type = 'BROKER' AND resource_name = '')
 ), turns AS (
@@ -92,54 +101,57 @@ LEFT JOIN settings shared
  AND shared.valid_from_offset <= p.`offset`
  AND (shared.valid_to_offset IS NULL OR shared.valid_to_offset > p.`offset`);
 
--- Which partitions were under min ISR, from when to when, for how long? to_offset null: they still are.
+-- Which partitions were under min ISR, when and for how long? to_offset null: they still are.
 CREATE OR REPLACE VIEW under_min_isr AS
 WITH pieces AS (
   SELECT p.cluster_id, p.topic_id, p.topic_name, p.partition_id, p.isr, p.commit_status,
-         LEAST(m.min_isr, size(p.replicas)) AS min_isr,
+         LEAST(m.min_isr, CAST(cardinality(p.replicas) AS INT)) AS min_isr,
          GREATEST(p.valid_from_offset, m.from_offset) AS from_offset, GREATEST(p.valid_from_at, m.from_at) AS from_at,
          LEAST(p.valid_to_offset, m.to_offset) AS to_offset, LEAST(p.valid_to_at, m.to_at) AS to_at
   FROM partitions p JOIN min_isr_periods m
     ON m.cluster_id = p.cluster_id AND m.topic_id = p.topic_id
    AND m.from_offset < COALESCE(p.valid_to_offset, 9223372036854775807)
    AND p.valid_from_offset < COALESCE(m.to_offset, 9223372036854775807)
+  WHERE cardinality(p.isr) < cardinality(p.replicas)
 ), below AS (
   SELECT *, LAG(to_offset) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY from_offset) AS last_to
-  FROM pieces WHERE size(isr) < min_isr
+  FROM pieces WHERE cardinality(isr) < min_isr
 ), runs AS (
-  SELECT *, SUM(IF(last_to <=> from_offset, 0, 1))
+  SELECT *, SUM(CASE WHEN last_to = from_offset THEN 0 ELSE 1 END)
               OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY from_offset) AS run
   FROM below
-), told AS (
+), joined AS (
   SELECT cluster_id, topic_id, MAX(topic_name) AS topic_name, partition_id, MIN(from_offset) AS from_offset,
-         IF(COUNT_IF(to_offset IS NULL) > 0, NULL, MAX(to_offset)) AS to_offset, MIN(from_at) AS from_at,
-         IF(COUNT_IF(to_offset IS NULL) > 0, NULL, MAX(to_at)) AS to_at, MIN(size(isr)) AS least_isr,
-         MAX_BY(isr, from_offset) AS isr, MAX_BY(min_isr, from_offset) AS min_isr,
+         CASE WHEN COUNT(*) = COUNT(to_offset) THEN MAX(to_offset) END AS to_offset, MIN(from_at) AS from_at,
+         CASE WHEN COUNT(*) = COUNT(to_offset) THEN MAX(to_at) END AS to_at,
+         MIN(CAST(cardinality(isr) AS INT)) AS least_isr,
+         MAX(named_struct('at', from_offset, 'held', isr))['held'] AS isr,
+         MAX(named_struct('at', from_offset, 'held', min_isr))['held'] AS min_isr,
          MAX(commit_status) AS commit_status
   FROM runs GROUP BY cluster_id, topic_id, partition_id, run
 )
-SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS under_ms FROM told;
+SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS under_ms FROM joined;
 
--- When was which broker fenced, and for how long? to_offset null: it still is.
+-- Which brokers were fenced, when and for how long? to_offset null: the broker still is.
 CREATE OR REPLACE VIEW fenced_times AS
 WITH marked AS (
   SELECT *, LAG(valid_to_offset) OVER (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset) AS last_to
   FROM brokers WHERE fenced
 ), runs AS (
-  SELECT *, SUM(IF(last_to <=> valid_from_offset, 0, 1))
+  SELECT *, SUM(CASE WHEN last_to = valid_from_offset THEN 0 ELSE 1 END)
               OVER (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset) AS run
   FROM marked
-), told AS (
+), joined AS (
   SELECT cluster_id, broker_id, MIN(valid_from_offset) AS from_offset,
-         IF(COUNT_IF(valid_to_offset IS NULL) > 0, NULL, MAX(valid_to_offset)) AS to_offset,
-         MIN(valid_from_at) AS from_at, IF(COUNT_IF(valid_to_offset IS NULL) > 0, NULL, MAX(valid_to_at)) AS to_at,
+         CASE WHEN COUNT(*) = COUNT(valid_to_offset) THEN MAX(valid_to_offset) END AS to_offset,
+         MIN(valid_from_at) AS from_at, CASE WHEN COUNT(*) = COUNT(valid_to_offset) THEN MAX(valid_to_at) END AS to_at,
          MIN_BY(record_type, valid_from_offset) AS fenced_by, MAX_BY(ended_by, valid_from_offset) AS ended_by,
          MAX(commit_status) AS commit_status
   FROM runs GROUP BY cluster_id, broker_id, run
 )
-SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS fenced_ms FROM told;
+SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS fenced_ms FROM joined;
 
--- Which configurations changed, from what to what? after null: deleted (or a secret: then redacted says so).
+-- Which configs changed, from what to what? after null: deleted, or, if redacted, a secret.
 CREATE OR REPLACE VIEW config_changes AS
 WITH versions AS (
   SELECT *,
@@ -149,7 +161,7 @@ WITH versions AS (
   WINDOW same AS (PARTITION BY cluster_id, resource_type, resource_name, name ORDER BY valid_from_offset)
 )
 SELECT cluster_id, valid_from_offset AS `offset`, valid_from_at AS changed_at, resource_type, resource_name, name,
-       IF(last_to <=> valid_from_offset, last_value, NULL) AS `before`, value AS `after`, redacted, record_type,
+       CASE WHEN last_to = valid_from_offset THEN last_value END AS `before`, value AS `after`, redacted, record_type,
        commit_status
 FROM versions
 UNION ALL
@@ -158,7 +170,7 @@ SELECT cluster_id, valid_to_offset, valid_to_at, resource_type, resource_name, n
 FROM versions
 WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset;
 
--- Which topics were created again under a name that another id had?
+-- Which topics were created again under the name of a deleted one?
 CREATE OR REPLACE VIEW recreated_topics AS
 SELECT * FROM (
   SELECT cluster_id, name, topic_id, valid_from_offset AS `offset`, valid_from_at AS created_at,
@@ -169,7 +181,7 @@ SELECT * FROM (
 )
 WHERE topic_id_before <> topic_id;
 
--- Which feature levels changed, metadata.version and kraft.version among them? level null: withdrawn.
+-- Which feature levels changed, metadata.version and kraft.version among them? level null: removed.
 CREATE OR REPLACE VIEW feature_changes AS
 WITH versions AS (
   SELECT *, LAG(level) OVER same AS last_level, LAG(valid_to_offset) OVER same AS last_to,
@@ -178,20 +190,23 @@ WITH versions AS (
   WINDOW same AS (PARTITION BY cluster_id, name ORDER BY valid_from_offset)
 )
 SELECT cluster_id, valid_from_offset AS `offset`, valid_from_at AS changed_at, name,
-       IF(last_to <=> valid_from_offset, last_level, NULL) AS level_before, level, commit_status
+       CASE WHEN last_to = valid_from_offset THEN last_level END AS level_before, level, commit_status,
+       record_offset
 FROM versions
 UNION ALL
-SELECT cluster_id, valid_to_offset, valid_to_at, name, level, NULL, end_commit_status
+SELECT cluster_id, valid_to_offset, valid_to_at, name, level AS level_before, NULL AS level, end_commit_status,
+       valid_to_offset AS record_offset
 FROM versions
 WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset
 UNION ALL
-SELECT r.cluster_id, r.`offset`, r.appended_at, 'kraft.version', NULL, r.kraft_version.kraft_version, s.commit_status
+SELECT r.cluster_id, r.`offset`, r.appended_at, 'kraft.version', NULL, r.kraft_version.kraft_version, s.commit_status,
+       r.`offset` AS record_offset
 FROM records r JOIN replays s
   ON s.cluster_id = r.cluster_id AND s.leader_epoch = r.leader_epoch AND s.content_digest IS NULL
  AND r.`offset` >= s.first_offset AND r.`offset` < s.end_offset
 WHERE r.type = 'KRaftVersion';
 
--- Which metadata records were lost: truncated by a later leader?
+-- Which metadata records were lost, truncated by a later leader?
 CREATE OR REPLACE VIEW lost_records AS
 SELECT r.cluster_id, r.`offset`, r.leader_epoch, r.type, r.appended_at, l.truncated_by_epoch, l.evidence
 FROM records r JOIN log_ranges l
@@ -199,100 +214,117 @@ FROM records r JOIN log_ranges l
  AND r.`offset` >= l.first_offset AND r.`offset` < l.end_offset
 WHERE l.commit_status = 'truncated' AND NOT r.is_control AND r.type <> 'NO_OP_RECORD';
 
--- What was done to the cluster, in the words of KIP-4, with before and after? Who did it is not in the log.
+-- Which administrative operations were there (KIP-4), with the values before and after? Who requested them is not in
+-- the log. What was first read from a snapshot is left out: its time is not known.
 CREATE OR REPLACE VIEW admin_events AS
-WITH lives AS (
-  SELECT t.cluster_id, t.topic_id, t.name, t.valid_from_offset, t.valid_from_at, t.commit_status,
-         COUNT(p.partition_id) AS partition_count, MAX(size(p.replicas)) AS replication_factor
-  FROM topics t LEFT JOIN partitions p
-    ON p.cluster_id = t.cluster_id AND p.topic_id = t.topic_id AND p.valid_from_at = t.valid_from_at
-   AND p.record_type = 'PARTITION_RECORD'
-  GROUP BY ALL
-), added AS (
-  SELECT p.cluster_id, p.topic_name, p.valid_from_at, p.commit_status, MIN(p.valid_from_offset) AS `offset`,
-         MIN(p.partition_id) AS first_partition, MAX(p.partition_id) AS last_partition
-  FROM partitions p JOIN topics t
-    ON t.cluster_id = p.cluster_id AND t.topic_id = p.topic_id AND p.valid_from_at > t.valid_from_at
-   AND p.valid_from_offset >= t.valid_from_offset
-   AND (t.valid_to_offset IS NULL OR p.valid_from_offset < t.valid_to_offset)
-  WHERE p.record_type = 'PARTITION_RECORD' AND p.record_offset IS NOT NULL
-  GROUP BY p.cluster_id, p.topic_name, p.valid_from_at, p.commit_status
-), quota_versions AS (
-  SELECT *, LAG(value) OVER same AS last_value, LAG(valid_to_offset) OVER same AS last_to,
+WITH partition_batches AS (
+  SELECT cluster_id, topic_id, valid_from_at, COUNT(*) AS partition_count,
+         MAX(cardinality(replicas)) AS replication_factor, MIN(valid_from_offset) AS `offset`,
+         MIN(partition_id) AS first_partition, MAX(partition_id) AS last_partition, MAX(commit_status) AS commit_status
+  FROM partitions WHERE record_type = 'PARTITION_RECORD' AND record_offset IS NOT NULL
+  GROUP BY cluster_id, topic_id, valid_from_at
+), config_texts AS (
+  SELECT *, CASE WHEN redacted THEN '(secret)' ELSE value END AS shown FROM configs
+), config_versions AS (
+  SELECT *, LAG(shown) OVER same AS last_shown, LAG(valid_to_offset) OVER same AS last_to,
          LEAD(valid_from_offset) OVER same AS next_from
-  FROM client_quotas WINDOW same AS (PARTITION BY cluster_id, entity_name, key ORDER BY valid_from_offset)
+  FROM config_texts
+  WINDOW same AS (PARTITION BY cluster_id, resource_type, resource_name, name ORDER BY valid_from_offset)
+), quota_texts AS (
+  SELECT *, CASE WHEN value = floor(value) THEN CAST(CAST(value AS DECIMAL(38, 1)) AS STRING)
+                 ELSE CAST(value AS STRING) END AS shown
+  FROM client_quotas
+), quota_versions AS (
+  SELECT *, LAG(shown) OVER same AS last_shown, LAG(valid_to_offset) OVER same AS last_to,
+         LEAD(valid_from_offset) OVER same AS next_from
+  FROM quota_texts WINDOW same AS (PARTITION BY cluster_id, entity_name, key ORDER BY valid_from_offset)
 ), scram_versions AS (
   SELECT *, LAG(valid_to_offset) OVER same AS last_to, LEAD(valid_from_offset) OVER same AS next_from
   FROM scram_users WINDOW same AS (PARTITION BY cluster_id, mechanism, name ORDER BY valid_from_offset)
+), token_texts AS (
+  SELECT *, replace(CAST(from_unixtime(CAST(floor(expiration_timestamp / 1000) AS BIGINT)) AS STRING), 'T', ' ')
+            || '.' || lpad(CAST(expiration_timestamp % 1000 AS STRING), 3, '0') AS expires
+  FROM delegation_tokens
 ), token_versions AS (
-  SELECT *, LAG(expiration_timestamp) OVER same AS last_expiration, LAG(valid_to_offset) OVER same AS last_to,
+  SELECT *, LAG(expires) OVER same AS last_expires, LAG(valid_to_offset) OVER same AS last_to,
          LEAD(valid_from_offset) OVER same AS next_from
-  FROM delegation_tokens WINDOW same AS (PARTITION BY cluster_id, token_digest ORDER BY valid_from_offset)
+  FROM token_texts WINDOW same AS (PARTITION BY cluster_id, token_digest ORDER BY valid_from_offset)
 )
-SELECT cluster_id, valid_from_offset AS `offset`, valid_from_at AS changed_at, 'create topic' AS operation,
-       'TOPIC' AS resource_type, name AS resource, CAST(NULL AS STRING) AS `before`,
-       concat(partition_count, ' partitions, replication factor ', replication_factor) AS `after`, commit_status
-FROM lives
+SELECT t.cluster_id, t.valid_from_offset AS `offset`, t.valid_from_at AS changed_at, 'create topic' AS operation,
+       'TOPIC' AS resource_type, t.name AS resource, CAST(NULL AS STRING) AS `before`,
+       p.partition_count || ' partitions, replication factor ' || p.replication_factor AS `after`, t.commit_status
+FROM topics t
+LEFT JOIN partition_batches p
+  ON p.cluster_id = t.cluster_id AND p.topic_id = t.topic_id AND p.valid_from_at = t.valid_from_at
+WHERE t.record_offset IS NOT NULL
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'delete topic', 'TOPIC', name, topic_id, NULL, end_commit_status
 FROM topics WHERE ended_by = 'REMOVE_TOPIC_RECORD'
 UNION ALL
-SELECT cluster_id, `offset`, valid_from_at, 'add partitions', 'TOPIC', topic_name,
-       concat(first_partition, ' partitions'), concat(last_partition + 1, ' partitions'), commit_status
-FROM added
+SELECT p.cluster_id, p.`offset`, p.valid_from_at, 'add partitions', 'TOPIC', t.name,
+       p.first_partition || ' partitions', (p.last_partition + 1) || ' partitions', p.commit_status
+FROM partition_batches p
+JOIN topics t
+  ON t.cluster_id = p.cluster_id AND t.topic_id = p.topic_id AND p.valid_from_at > t.valid_from_at
+ AND p.`offset` >= t.valid_from_offset AND (t.valid_to_offset IS NULL OR p.`offset` < t.valid_to_offset)
 UNION ALL
-SELECT cluster_id, begun_offset, begun_at, 'reassign partition', 'PARTITION', concat(topic_name, '-', partition_id),
-       to_json(replicas_before), concat('adding ', to_json(added_replicas), ', removing ', to_json(removed_replicas)),
+SELECT cluster_id, begun_offset, begun_at, 'reassign partition', 'PARTITION', topic_name || '-' || partition_id,
+       '[' || array_join(replicas_before, ',') || ']',
+       'adding [' || array_join(added_replicas, ',') || '], removing [' || array_join(removed_replicas, ',') || ']',
        commit_status
-FROM reassignments
+FROM reassignments WHERE replicas_before IS NOT NULL
 UNION ALL
-SELECT cluster_id, `offset`, changed_at, IF(is_unclean, 'elect unclean leader', 'elect leader'), 'PARTITION',
-       concat(topic_name, '-', partition_id), CAST(leader_before AS STRING), CAST(leader AS STRING), commit_status
+SELECT cluster_id, `offset`, changed_at, CASE WHEN is_unclean THEN 'elect unclean leader' ELSE 'elect leader' END,
+       'PARTITION', topic_name || '-' || partition_id, CAST(leader_before AS STRING), CAST(leader AS STRING),
+       commit_status
 FROM leader_changes
 WHERE is_unclean OR cause IN ('preferred leader', 'elected')
 UNION ALL
-SELECT cluster_id, `offset`, changed_at, 'alter config', resource_type, concat(resource_name, ' ', name), `before`,
-       `after`, commit_status
-FROM config_changes WHERE record_type = 'CONFIG_RECORD'
+SELECT cluster_id, valid_from_offset, valid_from_at, 'alter config', resource_type, resource_name || ' ' || name,
+       CASE WHEN last_to = valid_from_offset THEN last_shown END, shown, commit_status
+FROM config_versions WHERE record_type = 'CONFIG_RECORD' AND record_offset IS NOT NULL
+UNION ALL
+SELECT cluster_id, valid_to_offset, valid_to_at, 'alter config', resource_type, resource_name || ' ' || name, shown,
+       NULL, end_commit_status
+FROM config_versions WHERE ended_by = 'CONFIG_RECORD' AND NOT next_from <=> valid_to_offset
 UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at, 'create ACL', resource_type, resource_name, NULL,
        concat_ws(' ', permission_type, principal, operation, pattern_type, 'from', host), commit_status
-FROM acls
+FROM acls WHERE record_offset IS NOT NULL
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'delete ACL', resource_type, resource_name,
        concat_ws(' ', permission_type, principal, operation, pattern_type, 'from', host), NULL, end_commit_status
 FROM acls WHERE valid_to_offset IS NOT NULL
 UNION ALL
-SELECT cluster_id, valid_from_offset, valid_from_at, 'alter client quota', 'QUOTA', concat(entity_name, ' ', key),
-       IF(last_to <=> valid_from_offset, CAST(last_value AS STRING), NULL), CAST(value AS STRING), commit_status
-FROM quota_versions
+SELECT cluster_id, valid_from_offset, valid_from_at, 'alter client quota', 'QUOTA', entity_name || ' ' || key,
+       CASE WHEN last_to = valid_from_offset THEN last_shown END, shown, commit_status
+FROM quota_versions WHERE record_offset IS NOT NULL
 UNION ALL
-SELECT cluster_id, valid_to_offset, valid_to_at, 'alter client quota', 'QUOTA', concat(entity_name, ' ', key),
-       CAST(value AS STRING), NULL, end_commit_status
+SELECT cluster_id, valid_to_offset, valid_to_at, 'alter client quota', 'QUOTA', entity_name || ' ' || key, shown, NULL,
+       end_commit_status
 FROM quota_versions WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset
 UNION ALL
-SELECT cluster_id, valid_from_offset, valid_from_at, 'alter SCRAM credential', 'USER', concat(name, ' ', mechanism),
-       IF(last_to <=> valid_from_offset, 'set', NULL), 'set', commit_status
-FROM scram_versions
+SELECT cluster_id, valid_from_offset, valid_from_at, 'alter SCRAM credential', 'USER', name || ' ' || mechanism,
+       CASE WHEN last_to = valid_from_offset THEN 'set' END, 'set', commit_status
+FROM scram_versions WHERE record_offset IS NOT NULL
 UNION ALL
-SELECT cluster_id, valid_to_offset, valid_to_at, 'delete SCRAM credential', 'USER', concat(name, ' ', mechanism), 'set',
+SELECT cluster_id, valid_to_offset, valid_to_at, 'delete SCRAM credential', 'USER', name || ' ' || mechanism, 'set',
        NULL, end_commit_status
 FROM scram_versions WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset
 UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at,
-       IF(last_to <=> valid_from_offset, 'renew delegation token', 'create delegation token'), 'TOKEN', owner,
-       IF(last_to <=> valid_from_offset, CAST(timestamp_millis(last_expiration) AS STRING), NULL),
-       CAST(timestamp_millis(expiration_timestamp) AS STRING), commit_status
-FROM token_versions
+       CASE WHEN last_to = valid_from_offset THEN 'renew delegation token' ELSE 'create delegation token' END, 'TOKEN',
+       owner, CASE WHEN last_to = valid_from_offset THEN last_expires END, expires, commit_status
+FROM token_versions WHERE record_offset IS NOT NULL
 UNION ALL
-SELECT cluster_id, valid_to_offset, valid_to_at, 'expire delegation token', 'TOKEN', owner,
-       CAST(timestamp_millis(expiration_timestamp) AS STRING), NULL, end_commit_status
+SELECT cluster_id, valid_to_offset, valid_to_at, 'expire delegation token', 'TOKEN', owner, expires, NULL,
+       end_commit_status
 FROM token_versions WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset
 UNION ALL
 SELECT cluster_id, `offset`, changed_at, 'update feature', 'FEATURE', name, CAST(level_before AS STRING),
        CAST(level AS STRING), commit_status
-FROM feature_changes
+FROM feature_changes WHERE record_offset IS NOT NULL
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'unregister broker', 'BROKER', CAST(broker_id AS STRING),
-       concat('epoch ', broker_epoch), NULL, end_commit_status
+       'epoch ' || broker_epoch, NULL, end_commit_status
 FROM brokers WHERE ended_by = 'UNREGISTER_BROKER_RECORD'

@@ -1,8 +1,8 @@
-"""A lake registered in a catalog that outlives the session: external tables, views and functions.
+"""A lake registered in a persistent catalog: external tables, views and functions.
 
-The view `registration` says which lake the database shows, and by which definitions: where both are as they
-should be, nothing is done. It is written first without definitions and last with them, so that what was
-killed in between is done again.
+The view `registration` holds the path of the registered lake and a digest of the definitions; if both are
+current, nothing is done. It is written first without the digest and last with it, so that an interrupted
+registration is repeated.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from pathlib import Path
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from dashboards.catalog import create_tables, define, every_definition
+from dashboards.catalog import create_tables, define
 from dashboards.databases import CatalogError, Database
+from dashboards.definitions import every_definition
 from transforms.lake.lake import Lake, escape
 from transforms.lake.tables import TABLES
 
 REGISTRATION = "registration"
-# Spark's own catalog: kept by a Hive metastore, or in memory.
+# Spark's own catalog: in a Hive metastore, or in memory.
 SPARKS_OWN = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredLake:
-    """What a database shows: a lake's folder, by which definitions (a digest; empty while they are made)."""
+    """The lake that a database shows: its folder, a digest of the definitions (empty while registering)."""
 
     lake: str
     definitions: str
 
 
 def check_lasts(catalog: str, implementation: str | None) -> None:
-    """Raises CatalogError for Spark's own catalog where it is one in memory."""
+    """Raises CatalogError if the catalog is Spark's own and in memory."""
     if catalog == SPARKS_OWN and implementation != "hive":
         raise CatalogError(
             f"the catalog {catalog} lives in memory: name its metastore under [spark] in kraftlake.toml "
@@ -44,13 +45,13 @@ def check_lasts(catalog: str, implementation: str | None) -> None:
 
 
 def check_database(lake: Lake, database: Database) -> RegisteredLake | None:
-    """What the database shows now; None where it is not there, or empty.
+    """The lake registered in the database; None if the database does not exist or is empty.
 
-    Raises CatalogError where it holds what is not Kraftlake's, or shows another lake that is still there.
+    Raises CatalogError if it holds tables that are not Kraftlake's, or another lake that still exists.
     """
     check_lasts(database.catalog, lake.spark.conf.get("spark.sql.catalogImplementation"))
-    check_is_there(lake.spark, database.catalog)
-    shown = registered(lake.spark, database)
+    _check_is_there(lake.spark, database.catalog)
+    shown = _registered(lake.spark, database)
     if shown is not None and shown.lake != str(lake.path) and (Path(shown.lake) / "lake.json").is_file():
         raise CatalogError(
             f"{database} shows the lake {shown.lake}: name another --database, "
@@ -59,8 +60,8 @@ def check_database(lake: Lake, database: Database) -> RegisteredLake | None:
     return shown
 
 
-def check_is_there(spark: SparkSession, catalog: str) -> None:
-    """Raises CatalogError for one that Spark cannot load: it would take the name for a database's."""
+def _check_is_there(spark: SparkSession, catalog: str) -> None:
+    """Raises CatalogError if Spark cannot load the catalog: it would take the name for a database's."""
     try:
         with current_kept(spark):
             spark.catalog.setCurrentCatalog(catalog)
@@ -68,8 +69,8 @@ def check_is_there(spark: SparkSession, catalog: str) -> None:
         raise CatalogError(str(error.java_exception.getMessage()).split(" SQLSTATE:")[0]) from None
 
 
-def registered(spark: SparkSession, database: Database) -> RegisteredLake | None:
-    """What the database shows. Raises CatalogError where it holds what is not Kraftlake's."""
+def _registered(spark: SparkSession, database: Database) -> RegisteredLake | None:
+    """The lake registered in the database. Raises CatalogError if its tables are not Kraftlake's."""
     if not spark.catalog.databaseExists(str(database)):
         return None
     if spark.catalog.tableExists(f"{database}.{REGISTRATION}"):
@@ -81,12 +82,12 @@ def registered(spark: SparkSession, database: Database) -> RegisteredLake | None
 
 
 def publish(lake: Lake, database: Database) -> bool:
-    """Register the lake in the database, unless it is there as it should be. Returns whether it was not.
+    """Register the lake in the database unless it is registered and current. Returns whether it was not.
 
     Tables that no run has written yet are created empty. Raises CatalogError.
     """
     shown = check_database(lake, database)
-    wanted = RegisteredLake(str(lake.path), definitions_digest())
+    wanted = RegisteredLake(str(lake.path), _definitions_digest())
     if shown == wanted:
         return False
     before = wanted.lake if shown is None else shown.lake
@@ -94,15 +95,15 @@ def publish(lake: Lake, database: Database) -> bool:
     lake.spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     with current_kept(lake.spark):
         lake.spark.sql(f"USE {database}")
-        register(lake.spark, RegisteredLake(before, ""))
+        _register(lake.spark, RegisteredLake(before, ""))
         define(lake, moved=before != wanted.lake)
-        register(lake.spark, wanted)
+        _register(lake.spark, wanted)
     return True
 
 
 @contextmanager
 def current_kept(spark: SparkSession) -> Iterator[None]:
-    """Let the current database be again afterwards what it was."""
+    """Restore the current database afterwards."""
     catalog, database = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
     try:
         yield
@@ -110,15 +111,15 @@ def current_kept(spark: SparkSession) -> Iterator[None]:
         spark.sql(f"USE {Database(catalog, database)}")
 
 
-def register(spark: SparkSession, shown: RegisteredLake) -> None:
-    """Note what the current database shows."""
+def _register(spark: SparkSession, shown: RegisteredLake) -> None:
+    """Record which lake the current database shows."""
     spark.sql(
-        f"CREATE OR REPLACE VIEW {REGISTRATION} COMMENT 'Which lake this database shows' AS "
+        f"CREATE OR REPLACE VIEW {REGISTRATION} COMMENT 'The lake that this database shows' AS "
         f"SELECT '{escape(shown.lake)}' AS lake, '{shown.definitions}' AS definitions"
     )
 
 
-def definitions_digest() -> str:
-    """Of all that is registered: what another version of Kraftlake defines differently has another one."""
+def _definitions_digest() -> str:
+    """A digest of all definitions: it changes with the version of Kraftlake that changes one."""
     tables = (f"{t.name}: {', '.join(c.ddl for c in t.columns)}" for t in TABLES)
     return hashlib.sha256("\n".join((*tables, *every_definition())).encode()).hexdigest()

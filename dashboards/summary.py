@@ -1,4 +1,4 @@
-"""What a run found, for people: a short text a cluster."""
+"""The summary that a run prints: a short text per cluster."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from transforms.lake.tables import (
 )
 
 Row = dict[str, Any]
-# More clusters than this are counted, not told one by one.
-TOLD_CLUSTERS = 10
-TOLD_SETS = 12
-TOLD_ERRORS = 5
+# More clusters than this are counted, not listed.
+MOST_CLUSTERS = 10
+MOST_SETS = 12
+MOST_ERRORS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Lines to print, and how many quarantined stretches are more than the torn tail of a live copy."""
+    """Lines to print, and how many rows of quarantine are more than the torn tail of a live copy."""
 
     lines: list[str]
     lost_rows: int
 
 
 def summary(lake: Path, clusters: Sequence[str]) -> Summary:
-    """What the tables say of the clusters now."""
-    told = list(clusters)[:TOLD_CLUSTERS]
-    found = Found(lake, clusters, told)
-    lines = [line for cluster in told for line in found.cluster_lines(cluster)]
-    if len(clusters) > len(told):
-        lines.append(f"and {len(clusters) - len(told)} more clusters: see kraftlake sql")
+    """The summary of the clusters as the lake's tables have them now."""
+    listed = list(clusters)[:MOST_CLUSTERS]
+    found = Found(lake, clusters, listed)
+    lines = [line for cluster in listed for line in found.cluster_lines(cluster)]
+    if len(clusters) > len(listed):
+        lines.append(f"and {len(clusters) - len(listed)} more clusters: see kraftlake clusters")
     return Summary(lines, found.lost_rows)
 
 
-# What is told of each cluster: the columns of its tables.
-TOLD = {
+# The columns that the summary of a cluster needs.
+COLUMNS = {
     CAPTURES: ("node_id", "directory_id"),
     VOTER_SETS: (
         "offset",
@@ -67,12 +67,12 @@ TOLD = {
 
 
 class Found:
-    """Rows of the told clusters by table, and what was lost of all of them."""
+    """Rows of the listed clusters by table, and how many rows of quarantine all clusters have."""
 
-    def __init__(self, lake: Path, clusters: Sequence[str], told: Sequence[str]) -> None:
+    def __init__(self, lake: Path, clusters: Sequence[str], listed: Sequence[str]) -> None:
         self._rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
-        for table, columns in TOLD.items():
-            for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=told):
+        for table, columns in COLUMNS.items():
+            for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=listed):
                 self._rows[table.name, row["cluster_id"]].append(row)
         lost = rows_with(lake, QUARANTINE, ["reason"], cluster_id=clusters)
         self.lost_rows = sum(row["reason"] != "torn_tail" for row in lost)
@@ -81,7 +81,7 @@ class Found:
         return self._rows[table.name, cluster]
 
     def cluster_lines(self, cluster: str) -> list[str]:
-        """What there is to say of one cluster."""
+        """The summary of one cluster."""
         captures = self.of(CAPTURES, cluster)
         replicas = {(c["node_id"], c["directory_id"]) for c in captures}
         nodes = ", ".join(map(str, sorted({node for node, _ in replicas})))
@@ -96,9 +96,9 @@ class Found:
     def _voter_lines(self, cluster: str) -> list[str]:
         sets = sorted(self.of(VOTER_SETS, cluster), key=lambda s: (s["offset"], s["leader_epoch"]))
         lines = [f"  voters: {len(sets)} sets"]
-        if len(sets) > TOLD_SETS:
-            lines.append(f"    ... {len(sets) - TOLD_SETS} earlier")
-        return lines + [voter_line(s) for s in sets[-TOLD_SETS:]]
+        if len(sets) > MOST_SETS:
+            lines.append(f"    ... {len(sets) - MOST_SETS} earlier")
+        return lines + [_voter_line(s) for s in sets[-MOST_SETS:]]
 
     def _epoch_lines(self, cluster: str) -> list[str]:
         epochs = sorted(self.of(EPOCHS, cluster), key=lambda e: e["leader_epoch"])
@@ -117,7 +117,7 @@ class Found:
             (r["end_offset"] for r in self.of(LOG_RANGES, cluster) if r["commit_status"] == "committed"),
             default=None,
         )
-        bound = f"at most {newest['upper_bound']} at {when(newest['as_of'])}" if newest else "no upper bound"
+        bound = f"at most {newest['upper_bound']} at {_when(newest['as_of'])}" if newest else "no upper bound"
         return [
             f"  high watermark: {'no lower bound' if lower is None else f'at least {lower}'}, {bound}; "
             f"committed {'nothing proven' if committed is None else f'up to {committed}'}"
@@ -135,34 +135,34 @@ class Found:
         ]
 
     def _finding_lines(self, cluster: str) -> list[str]:
-        """The errors that are open, one a line, and how many findings there are of each kind."""
+        """How many findings there are of each kind, and the open errors."""
         findings = self.of(FINDINGS, cluster)
         if not findings:
             return []
         counts = Counter((f["state"], f["severity"]) for f in findings)
-        told = ", ".join(
+        kinds = ", ".join(
             f"{number} {state} {severity}{'s' if number > 1 else ''}"
             for (state, severity), number in sorted(counts.items())
         )
         errors = [f for f in findings if (f["state"], f["severity"]) == ("open", "error")]
         errors.sort(key=lambda f: (f["rule"], f["finding_id"]))
         return [
-            f"  findings: {told}; see kraftlake findings list",
-            *(f"    {f['finding_id']}  rule {f['rule']}: {f['sentence']}" for f in errors[:TOLD_ERRORS]),
-            *([f"    ... {len(errors) - TOLD_ERRORS} more errors"] if len(errors) > TOLD_ERRORS else []),
+            f"  findings: {kinds}; see kraftlake findings list",
+            *(f"    {f['finding_id']}  rule {f['rule']}: {f['sentence']}" for f in errors[:MOST_ERRORS]),
+            *([f"    ... {len(errors) - MOST_ERRORS} more errors"] if len(errors) > MOST_ERRORS else []),
         ]
 
 
-def voter_line(row: Row) -> str:
-    """One voter set in a line."""
+def _voter_line(row: Row) -> str:
+    """One voter set as a line."""
     status = row["commit_status"] or row["source"]
     if row["truncated_by_epoch"] is not None:
         status += f" by epoch {row['truncated_by_epoch']}"
     ids = ",".join(map(str, row["voter_ids"]))
-    since = f"  since {when(row['in_force_from'])}" if row["in_force_from"] else ""
+    since = f"  since {_when(row['in_force_from'])}" if row["in_force_from"] else ""
     return f"    {row['offset']:>10}/e{row['leader_epoch']:<4} [{ids}]  {status}{since}"
 
 
-def when(time: datetime) -> str:
+def _when(time: datetime) -> str:
     """A time to the second, UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,14 +1,14 @@
--- The first views over the lake, registered by open_lake in database kraft. One statement a view; the comment
--- above each says what it answers.
+-- Views of the quorum: voters, leaders, the high watermark, replicas. The comment above each view is the question
+-- that it answers.
 
--- Who could vote when, and was that set committed? One row a voter set, oldest first.
+-- Who could vote when, and was that set committed? One row per voter set, oldest first.
 CREATE OR REPLACE VIEW voter_history AS
 SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, majority, commit_status,
        truncated_by_epoch, in_force_from, in_force_to, in_force_from_offset, in_force_to_offset, evidence
 FROM voter_sets
 ORDER BY cluster_id, `offset`, leader_epoch;
 
--- Which voter set was in force in the log last, by cluster?
+-- Which voter set is in force in each cluster, by the newest capture?
 CREATE OR REPLACE VIEW current_voters AS
 SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, voters, majority, commit_status, in_force_from
 FROM voter_sets
@@ -31,7 +31,7 @@ SELECT cluster_id, leader_epoch, leader_id, start_offset, elected_at,
 FROM epochs
 ORDER BY cluster_id, leader_epoch;
 
--- What do the captures prove about the high watermark, best bounds only?
+-- What do the captures prove about the high watermark? The best bounds of each cluster.
 CREATE OR REPLACE VIEW watermark_bounds AS
 SELECT cluster_id,
        MAX(lower_bound) AS lower_bound, MAX_BY(evidence, lower_bound) AS lower_evidence,
@@ -42,14 +42,14 @@ SELECT cluster_id,
 FROM high_watermarks
 GROUP BY cluster_id;
 
--- The committed end of each cluster's log: everything below it can never be lost.
+-- Up to where is each cluster's log committed? Everything below the end can never be lost.
 CREATE OR REPLACE VIEW committed_ends AS
 SELECT cluster_id, MAX(end_offset) AS committed_end_offset
 FROM log_ranges
 WHERE commit_status = 'committed'
 GROUP BY cluster_id;
 
--- Every record with the commit status of its offset.
+-- Is a record committed? Every record with the commit status of its offset.
 CREATE OR REPLACE VIEW record_status AS
 SELECT r.*, l.commit_status, l.truncated_by_epoch
 FROM records r
@@ -57,42 +57,42 @@ LEFT JOIN log_ranges l
   ON l.cluster_id = r.cluster_id AND l.leader_epoch = r.leader_epoch
  AND r.`offset` >= l.first_offset AND r.`offset` < l.end_offset;
 
--- Between which bounds did the high watermark lie at any time? One row for each stretch of time between two
--- proofs; from_at is null before the first, to_at after the last. null: nothing bounds it on that side.
+-- Between which bounds did the high watermark lie at a given time? One row per interval between two proofs; from_at is
+-- null before the first, to_at after the last. A null bound: nothing is proven on that side.
 CREATE OR REPLACE VIEW high_watermark_timeline AS
-WITH moments AS (
+WITH times AS (
   SELECT cluster_id, as_of,
          MAX(CASE WHEN lower_bound IS NOT NULL THEN struct(lower_bound AS bound, evidence, source) END) AS low,
          MIN(CASE WHEN upper_bound IS NOT NULL THEN struct(upper_bound AS bound, evidence, source) END) AS high
   FROM high_watermarks
   GROUP BY cluster_id, as_of
 ),
-stretches AS (
+intervals AS (
   SELECT cluster_id, as_of AS from_at, MIN(as_of) OVER later AS to_at,
          MAX(low) OVER earlier AS low,
          MIN(high) OVER later AS high
-  FROM moments
+  FROM times
   WINDOW earlier AS (PARTITION BY cluster_id ORDER BY as_of ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
          later AS (PARTITION BY cluster_id ORDER BY as_of ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
   UNION ALL
-  SELECT cluster_id, null, MIN(as_of), null, MIN(high) FROM moments GROUP BY cluster_id
+  SELECT cluster_id, null, MIN(as_of), null, MIN(high) FROM times GROUP BY cluster_id
 )
 SELECT cluster_id, from_at, to_at, low.bound AS lower_bound, high.bound AS upper_bound,
        low.evidence AS lower_evidence, low.source AS lower_source,
        high.evidence AS upper_evidence, high.source AS upper_source
-FROM stretches
+FROM intervals
 ORDER BY cluster_id, from_at NULLS FIRST;
 
--- Who could vote at a moment? One row a set: WHERE :moment >= from_at AND (to_at IS NULL OR :moment < to_at).
--- Sets of a truncated stretch were in force too, until it was truncated; from_at null: since before the log.
+-- Who could vote at a given time? One row per set: WHERE :time >= from_at AND (to_at IS NULL OR :time < to_at).
+-- A truncated set was in force, too, until its truncation. from_at null: since before the log.
 CREATE OR REPLACE VIEW voter_sets_in_force AS
 SELECT cluster_id, in_force_from AS from_at, in_force_to AS to_at, `offset`, leader_epoch, source, voter_ids,
        majority, commit_status, truncated_by_epoch
 FROM voter_sets
 ORDER BY cluster_id, from_at NULLS FIRST, `offset`;
 
--- Which controllers keep losing and winning the lead, or come and go as voters? One row for each controller
--- that was elected three times, or added or removed three times, within one hour.
+-- Which controllers flap? One row per controller that was elected three times, or added or removed three times, within
+-- one hour.
 CREATE OR REPLACE VIEW flapping_controllers AS
 WITH turns AS (
   SELECT cluster_id, leader_id AS node_id, elected_at AS turned_at, 'elected' AS kind
@@ -114,8 +114,8 @@ GROUP BY cluster_id, node_id, kind
 HAVING MAX(turns) >= 3
 ORDER BY cluster_id, turns_in_an_hour DESC;
 
--- How far behind was each replica when it was captured last? lag_records counts from the longest log that a
--- capture of the cluster held by then; it says nothing of what was not captured.
+-- How far behind was each replica at its last capture? lag_records counts from the longest log that a capture of the
+-- cluster held by then; a longer log that was not captured is not known.
 CREATE OR REPLACE VIEW replica_lag AS
 WITH known AS (
   SELECT *, MAX(log_end_offset) OVER (PARTITION BY cluster_id ORDER BY captured_at
@@ -132,7 +132,7 @@ LEFT JOIN current_voters v ON v.cluster_id = k.cluster_id
 WHERE k.nth = 1
 ORDER BY k.cluster_id, lag_records DESC, k.node_id;
 
--- What did each expectation come to when it was asked last?
+-- Which expectations hold? The newest result of each.
 CREATE OR REPLACE VIEW expectations_now AS
 SELECT cluster_id, suite, expectation, sentence, severity, success, observed, allowed, failing_rows, run_id,
        loaded_at AS asked_at
@@ -142,8 +142,8 @@ FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id, suite, expectation
 WHERE nth = 1
 ORDER BY success, severity, cluster_id, suite, expectation;
 
--- Which clusters are there, what are they called, when were they captured last, and who leads? Where failure is
--- not null the newest captures could not be derived: what is told of the cluster is older.
+-- Which clusters does the lake hold, when were they captured last, and who leads? Where failure is not null, deriving
+-- from the newest captures failed: the cluster's tables are older.
 CREATE OR REPLACE VIEW clusters AS
 SELECT c.cluster_id, n.name, n.environment, n.owner, c.captures, c.last_captured_at,
        e.leader_epoch, e.leader_id, v.voter_ids, d.failure

@@ -46,7 +46,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page and print one JSON line. Raises Failure."""
     began = time.monotonic()
-    must_be_lake(args.lake)
+    must_be_lake(args.lake, up_to_date=True)
     written = write_page(args.lake, args.out, args.cluster, args.now)
     print(json.dumps({"job": "report", **written, "seconds": round(time.monotonic() - began, 1)}))
     return ExitCode.FINE
@@ -66,5 +66,5 @@ def write_page(lake: Path, out: Path, clusters: Sequence[str], now: int | None) 
         "page": str(out),
         "page_bytes": written.size_bytes,
         "clusters": written.clusters,
-        "clusters_detailed": len(written.told),
+        "clusters_detailed": len(written.detailed),
     }

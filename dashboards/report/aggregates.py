@@ -1,4 +1,4 @@
-"""Many rows to few: what a picture or a table of the page holds, whatever a cluster has been through.
+"""Aggregates that keep the charts and tables of the page small, however long a cluster's history is.
 
 Rows are dicts of one cluster, times in ms since the epoch.
 """
@@ -10,10 +10,11 @@ from itertools import groupby
 from typing import Any
 
 Row = dict[str, Any]
-# Above so many epochs, proofs or captures of a replica a picture is drawn from bins of time.
+# With more epochs, proofs, captures of a replica or steps than this, a chart shows bins of time.
 MOST_EPOCHS = 240
 MOST_PROOFS = 240
 MOST_CAPTURES = 80
+MOST_STEPS = 240
 
 
 def newest(rows: Sequence[Row], key: Callable[[Row], Any], most: int) -> list[Row]:
@@ -21,15 +22,15 @@ def newest(rows: Sequence[Row], key: Callable[[Row], Any], most: int) -> list[Ro
     return sorted(rows, key=key, reverse=True)[:most]
 
 
-def bin_of(at: int, start: int, end: int, bins: int) -> int:
-    """Which of so many equal bins of [start, end] a time lies in."""
+def _bin_of(at: int, start: int, end: int, bins: int) -> int:
+    """The number of the bin that holds a time, of equal bins over [start, end]."""
     return min((at - start) * bins // max(end - start, 1), bins - 1)
 
 
 def leading(epochs: Iterable[Row]) -> list[Row]:
-    """Who led when: an epoch a row, or where there are many, the epochs of one leader in one bin of time.
+    """Who led when: a row per epoch or, with many epochs, per leader and bin of time.
 
-    An epoch ends where the time without a leader before the next one begins; the last one has no end.
+    An epoch ends where the leaderless time before the next one begins; the last epoch has no end.
     """
     known = [e for e in epochs if e["elected_at"] is not None and e["leader_id"] is not None]
     known.sort(key=lambda e: e["leader_epoch"])
@@ -41,13 +42,13 @@ def leading(epochs: Iterable[Row]) -> list[Row]:
     members: dict[tuple[int, int], list[tuple[Row, int | None]]] = {}
     for epoch, end in zip(known, [*ends, None], strict=True):
         at = epoch["elected_at"]
-        place = epoch["leader_epoch"] if len(known) <= MOST_EPOCHS else bin_of(at, first, last, MOST_EPOCHS)
+        place = epoch["leader_epoch"] if len(known) <= MOST_EPOCHS else _bin_of(at, first, last, MOST_EPOCHS)
         until = None if end is None else max(end, at)
         members.setdefault((place, epoch["leader_id"]), []).append((epoch, until))
-    return [led_together(place, leader, spans) for (place, leader), spans in members.items()]
+    return [_led_together(place, leader, spans) for (place, leader), spans in members.items()]
 
 
-def led_together(place: int, leader: int, spans: Sequence[tuple[Row, int | None]]) -> Row:
+def _led_together(place: int, leader: int, spans: Sequence[tuple[Row, int | None]]) -> Row:
     """Epochs of one leader as one row."""
     epochs = [epoch for epoch, _ in spans]
     ends = [end for _, end in spans]
@@ -67,7 +68,7 @@ def led_together(place: int, leader: int, spans: Sequence[tuple[Row, int | None]
 
 
 def leaders(epochs: Iterable[Row]) -> list[Row]:
-    """How often each led, and how long there was none before; most epochs first."""
+    """How often each node led, and the leaderless time before its epochs; most epochs first."""
     led: dict[int | None, list[Row]] = {}
     for epoch in epochs:
         led.setdefault(epoch["leader_id"], []).append(epoch)
@@ -86,10 +87,10 @@ def leaders(epochs: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda r: (-r["epochs"], r["leader_id"] is None, r["leader_id"] or 0))
 
 
-def telling(proofs: Iterable[Row]) -> list[Row]:
-    """Proofs of the high watermark that say more than the others.
+def tight_bounds(proofs: Iterable[Row]) -> list[Row]:
+    """The proofs of the high watermark that no other proof implies.
 
-    A lower bound above all earlier ones, an upper bound below all later ones; of very many, the strongest of
+    A lower bound above all earlier ones, an upper bound below all later ones; of very many, the tightest of
     each bin of time.
     """
     rows = [p for p in proofs if p["believed_bound"] is None]
@@ -106,16 +107,16 @@ def telling(proofs: Iterable[Row]) -> list[Row]:
         if least is None or proof["upper_bound"] < least:
             least = proof["upper_bound"]
             found.append(proof)
-    return strongest(found) if len(found) > MOST_PROOFS else found
+    return _tightest(found) if len(found) > MOST_PROOFS else found
 
 
-def strongest(proofs: Sequence[Row]) -> list[Row]:
-    """Of each bin of time the highest lower bound and the lowest upper bound."""
+def _tightest(proofs: Sequence[Row]) -> list[Row]:
+    """The highest lower bound and the lowest upper bound of each bin of time."""
     first, last = min(p["as_of"] for p in proofs), max(p["as_of"] for p in proofs)
     best: dict[tuple[int, bool], Row] = {}
     for proof in proofs:
         is_lower = proof["lower_bound"] is not None
-        place = bin_of(proof["as_of"], first, last, MOST_PROOFS // 2), is_lower
+        place = _bin_of(proof["as_of"], first, last, MOST_PROOFS // 2), is_lower
         held = best.setdefault(place, proof)
         if is_lower and proof["lower_bound"] > held["lower_bound"]:
             best[place] = proof
@@ -124,8 +125,8 @@ def strongest(proofs: Sequence[Row]) -> list[Row]:
     return list(best.values())
 
 
-def thinned(captures: Iterable[Row]) -> list[Row]:
-    """Captures with how many there are of their replica; of very many, the newest of each bin of time."""
+def sampled_captures(captures: Iterable[Row]) -> list[Row]:
+    """Captures with the number of their replica's captures; of very many, the newest of each bin of time."""
 
     def replica(row: Row) -> tuple[int, str]:
         return row["node_id"], row["directory_id"]
@@ -137,14 +138,14 @@ def thinned(captures: Iterable[Row]) -> list[Row]:
         kept: dict[int, Row] = {}
         for index, row in enumerate(rows):
             many = len(rows) > MOST_CAPTURES
-            place = bin_of(row["captured_at"], first, last, MOST_CAPTURES) if many else index
+            place = _bin_of(row["captured_at"], first, last, MOST_CAPTURES) if many else index
             kept[place] = row | {"captures": len(rows)}
         found += kept.values()
     return found
 
 
 def snapshot_rows(snapshots: Iterable[Row], captures: Iterable[Row]) -> list[Row]:
-    """Snapshots by end and epoch, with the nodes that held one."""
+    """Snapshots by end offset and epoch, with the nodes that held one."""
     held: dict[str, set[int]] = {}
     for capture in captures:
         for snapshot in capture["snapshots"] or ():
@@ -167,9 +168,41 @@ def snapshot_rows(snapshots: Iterable[Row], captures: Iterable[Row]) -> list[Row
     ]
 
 
-def asked_last(expectations: Iterable[Row]) -> list[Row]:
-    """Of each expectation what it came to in the newest run that asked."""
+def newest_results(expectations: Iterable[Row]) -> list[Row]:
+    """The newest result of each expectation."""
     last: dict[tuple[str, str], Row] = {}
     for row in sorted(expectations, key=lambda r: (r["loaded_at"], r["run_id"])):
         last[row["suite"], row["expectation"]] = row
     return list(last.values())
+
+
+def partitions_together(found: Iterable[Row]) -> list[Row]:
+    """A row, with its partitions, for the spans of a topic that differ only in the partition."""
+    alike: dict[tuple[Any, ...], Row] = {}
+    for span in found:
+        key = tuple(
+            str(span[name]) for name in ("topic_name", "from_at", "to_at", "isr", "min_isr", "commit_status")
+        )
+        row = alike.setdefault(key, span | {"partitions": []})
+        row["partitions"].append(span["partition_id"])
+    return list(alike.values())
+
+
+def under_min_isr_steps(found: Iterable[Row]) -> list[Row]:
+    """How many partitions were under min ISR from each change on, and the `most` until the next row."""
+    edges: dict[int, int] = {}
+    for span in found:
+        for at, step in ((span["from_at"], 1), (span["to_at"], -1)):
+            if at is not None:
+                edges[at] = edges.get(at, 0) + step
+    if not edges:
+        return []
+    first, last = min(edges), max(edges)
+    rows: dict[int, Row] = {}
+    now = 0
+    for at in sorted(edges):
+        now += edges[at]
+        place = at if len(edges) <= MOST_STEPS else _bin_of(at, first, last, MOST_STEPS)
+        row = rows.setdefault(place, {"at": at, "most": now})
+        row |= {"partitions": now, "most": max(now, row["most"])}
+    return list(rows.values())

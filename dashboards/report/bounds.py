@@ -1,6 +1,6 @@
-"""What the captures prove about the high watermark against time, and where each log ended, from rows.
+"""What the captures prove about the high watermark over time, and where each log ended, from rows.
 
-A lower bound holds from its moment on, an upper bound up to its moment; between two moments both stay.
+A lower bound holds from its time on, an upper bound up to its time; between two proofs both are constant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BoundProof:
-    """A bound that says more than those known before (lower) or after (upper) it."""
+    """A bound above all earlier ones (lower) or below all later ones (upper)."""
 
     at: int
     bound: int
@@ -28,7 +28,7 @@ class BoundProof:
 
 @dataclass(frozen=True, slots=True)
 class BoundStep:
-    """Between two moments the high watermark was at least `lower` and at most `upper`; None: not bounded."""
+    """Between two times the high watermark was at least `lower` and at most `upper`; None: not bounded."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class LogEnd:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The picture: steps in the order of time, proofs, and the log ends by replica."""
+    """The chart: steps and proofs in order of time, and the log ends by replica."""
 
     steps: tuple[BoundStep, ...]
     proofs: tuple[BoundProof, ...]
@@ -67,7 +67,7 @@ class Bounds:
 
 
 def bounds_of(rows: dict[str, list[Row]], start: int, end: int) -> Bounds | None:
-    """The bounds over [start, end] in ms; None where nothing is known."""
+    """The bounds over [start, end] in ms; None without proofs and log ends."""
     proofs = sorted(
         (
             BoundProof(
@@ -97,7 +97,7 @@ def bounds_of(rows: dict[str, list[Row]], start: int, end: int) -> Bounds | None
 
 
 def steps_of(proofs: Sequence[BoundProof], start: int, end: int) -> list[BoundStep]:
-    """Both bounds between each two moments of proof, from start to end."""
+    """Both bounds between successive proofs, from start to end."""
     moments = sorted({start, end, *(min(max(p.at, start), end) for p in proofs)})
     lowers = sorted((p.at, p.bound) for p in proofs if p.is_lower)
     uppers = sorted(((p.at, p.bound) for p in proofs if not p.is_lower), reverse=True)

@@ -1,8 +1,8 @@
-"""What the charts share: SVG that is as wide as its place, an axis of time, marks that can be asked.
+"""Parts of all charts: SVG as wide as its container, a time axis, marks with descriptions.
 
-Places along the time are percent of the width and text keeps its size, so one drawing serves a wide screen, a
-phone and paper. A mark carries its words as <title>: a browser shows them, a screen reader says them, and
-page.js shows them on hover, touch and arrow keys.
+Positions on the time axis are percent of the width and text keeps its size, so one drawing serves a wide
+screen, a phone and paper. The description of a mark is its <title>: browsers show it, screen readers read it,
+and page.js shows it on hover, touch and arrow keys.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ LEAST_WIDTH = 0.25
 
 
 def pct(x: float) -> str:
-    """A place or width in percent."""
+    """A position or width in percent."""
     return f"{x:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 def mark(words: str, *shapes: Markup, kind: str) -> Markup:
-    """Shapes that can be asked for their words."""
+    """Shapes with a description."""
     return el("g", el("title", words), *shapes, class_=f"m {kind}")
 
 
 def at(x: float, y: float, *shapes: Markup) -> Markup:
-    """Shapes in pixels around a place on the time axis."""
+    """Shapes in pixels around a position on the time axis."""
     return el("svg", *shapes, x=pct(x), y=f"{y:g}", class_="at")
 
 
 def span(scale: TimeScale, start: int, end: int, y: float, height: float, **attributes: object) -> Markup:
-    """A rectangle from start to end, wide enough to be seen."""
+    """A rectangle from start to end, wide enough to be visible."""
     left, right = scale.x(start), scale.x(end)
     width = max(right - left, LEAST_WIDTH)
     return el("rect", x=pct(left), y=f"{y:g}", width=pct(width), height=f"{height:g}", **attributes)
@@ -49,7 +49,7 @@ def label(x: float, y: float, text: str, kind: str) -> Markup:
 
 
 def time_grid(scale: TimeScale, height: float) -> list[Markup]:
-    """Lines and labels of the axis below `height`, and the folds."""
+    """Grid lines, the labels of the axis below `height`, and the folds."""
     parts: list[Markup] = []
     for fold in scale.folds:
         length = duration(fold.end - fold.start)
@@ -73,9 +73,9 @@ def time_grid(scale: TimeScale, height: float) -> list[Markup]:
 
 
 def figure(
-    title: str, told: str, legend: Iterable[tuple[Markup, str]], height: float, parts: Iterable[Markup]
+    title: str, caption: str, legend: Iterable[tuple[Markup, str]], height: float, parts: Iterable[Markup]
 ) -> Markup:
-    """A chart with what it says in a sentence and its legend; the title is its name for a screen reader."""
+    """A chart with its caption and legend; screen readers read the title."""
     drawing = el(
         "svg",
         *parts,
@@ -84,11 +84,11 @@ def figure(
         width="100%",
         role="group",
         aria_roledescription="chart",
-        aria_label=f"{title}. {told} Arrow keys go through its marks; the table below holds the same.",
+        aria_label=f"{title}. {caption} Arrow keys move through its marks; the table below has the data.",
         tabindex=0,
     )
     keys = el("ul", [el("li", swatch, words) for swatch, words in legend], class_="legend")
-    return el("figure", el("figcaption", told), keys, drawing)
+    return el("figure", el("figcaption", caption), keys, drawing)
 
 
 def swatch(*shapes: Markup) -> Markup:

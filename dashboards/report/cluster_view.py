@@ -1,4 +1,4 @@
-"""One cluster's part of the page: sections from its rows, every picture followed by its table."""
+"""The page's part on one cluster: its sections, every chart followed by its table."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Section = Callable[[View], "Markup | None"]
 
 
 def cluster_view(state: ClusterState, rows: Rows, now: int, anchor: str, is_open: bool) -> Markup:
-    """The whole part, folded under its headline."""
+    """The whole part, collapsed under its headline unless `is_open`."""
     view = View(state, rows, lanes_of(rows), now, anchor)
     bodies = [(name, title, section(view)) for name, title, section in SECTIONS]
     shown = [(name, title, body) for name, title, body in bodies if body is not None]
     links = [el("li", el("a", title, href=f"#{anchor}-{name}")) for name, title, _ in shown]
     return el(
         "details",
-        el("summary", headline(state)),
-        key_facts(view),
+        el("summary", _headline(state)),
+        _key_facts(view),
         el("nav", el("ul", links), aria_label=f"Sections of {state.title}"),
         [
             el("section", el("h3", title), body, id=f"{anchor}-{name}")
@@ -38,7 +38,7 @@ def cluster_view(state: ClusterState, rows: Rows, now: int, anchor: str, is_open
     )  # fmt: skip
 
 
-def headline(state: ClusterState) -> Markup:
+def _headline(state: ClusterState) -> Markup:
     return el(
         "h2",
         badge(state),
@@ -50,20 +50,20 @@ def headline(state: ClusterState) -> Markup:
 
 
 def badge(state: ClusterState) -> Markup:
-    """The need for a person as a sign and words."""
+    """The urgency as a sign and words."""
     sign = ("✓", "▲", "●")[state.need]
     return el("span", el("span", sign, aria_hidden="true"), f" {NEED_WORDS[state.need]}",
               class_=f"badge need{int(state.need)}")  # fmt: skip
 
 
-def key_facts(view: View) -> Markup:
-    """What one wants to know first, and what is not as it should be."""
+def _key_facts(view: View) -> Markup:
+    """The key facts, and the reasons for attention."""
     s = view.state
     facts = [
-        ("Voters", voters(s), voters_note(s)),
-        ("Leader", leader(s), f"epoch {number(s.leader_epoch)}, the last of {count(s.epochs, 'epoch')}"),
-        ("Committed up to", number(s.committed_end_offset), f"newest log end {number(s.log_end_offset)}"),
-        ("High watermark", watermark(s), "as far as the captures prove it"),
+        ("Voters", voters(s), _voters_note(s)),
+        ("Leader", leader(s), f"epoch {number(s.leader_epoch)}; {count(s.epochs, 'epoch')} known"),
+        ("Committed up to", number(s.committed_end_offset), f"highest log end {number(s.log_end_offset)}"),
+        ("High watermark", watermark(s), "bounds that the captures prove"),
         ("Last capture", ago(s.last_captured_at, view.now), time_of(s.last_captured_at)),
         ("Captures", number(s.captures), f"of {count(s.replicas, 'replica')}"),
     ]
@@ -85,10 +85,10 @@ def voters(s: ClusterState) -> str:
     return listed(s.voter_ids) if s.voter_ids else "unknown"
 
 
-def voters_note(s: ClusterState) -> str:
+def _voters_note(s: ClusterState) -> str:
     if not s.voter_ids:
-        return "no voter set in sight"
-    return f"{s.majority} make a majority; {s.voters_status or s.voters_source}"
+        return "no voter set in the captures"
+    return f"majority {s.majority}; {s.voters_status or s.voters_source}"
 
 
 def leader(s: ClusterState) -> str:
@@ -101,7 +101,7 @@ def watermark(s: ClusterState) -> str:
     return f"{lower} … {upper}"
 
 
-# Name in links, heading, and what makes it; a section that has nothing to tell is left out.
+# Anchor, heading, and the function that makes the section; one without rows is left out.
 SECTIONS: tuple[tuple[str, str, Section], ...] = (
     ("findings", "Findings", findings),
     ("expectations", "Expectations", expectations),

@@ -1,4 +1,4 @@
-"""Watermark bounds and log ends as SVG: the high watermark lay in the band."""
+"""Watermark bounds and log ends as SVG: a band that contains the high watermark."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
 
 TOP, HEIGHT = 14, 230
-# A replica's points: shape and colour both tell it apart; after these they begin again.
+# Each replica has a shape and a colour; with more replicas than shapes they repeat.
 SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-4 -4h8v8h-8z", "M0 -5l5 9h-10z", "M0 -5l5 5l-5 5l-5 -5z",
           "M0 5l5 -9h-10z", "M-5 -2h3v-3h4v3h3v4h-3v3h-4v-3h-3z")  # fmt: skip
 
-# Replicas are captured together and end alike: their points stand side by side, so many pixels apart.
+# Replicas are captured together and end alike: their points stand side by side, this many pixels apart.
 BESIDE = 5
-# With more captures than this the points are small, and there is no room beside.
+# With more captures than this the points are small and lie on each other.
 DENSE = 24
 
 
 class Scale:
-    """Offsets to pixels; a little room above and below."""
+    """Maps offsets to pixels, with a margin above and below."""
 
     def __init__(self, lowest: int, highest: int) -> None:
         room = max((highest - lowest) * 0.06, 1)
@@ -48,36 +48,35 @@ def draw_bounds(bounds: Bounds, time: TimeScale) -> Markup:
     for offset in scale.ticks():
         parts.append(line(0, scale.y(offset), 100, scale.y(offset), "grid"))
         parts.append(label(0, scale.y(offset) - 3, number(offset), "tick"))
-    parts += [draw_step(step, time, scale) for step in bounds.steps if step.lower is not None or step.upper]
-    parts += [riser for pair in pairwise(bounds.steps) for riser in draw_risers(*pair, time, scale)]
+    parts += [_draw_step(step, time, scale) for step in bounds.steps if step.lower is not None or step.upper]
+    parts += [riser for pair in pairwise(bounds.steps) for riser in _draw_risers(*pair, time, scale)]
     for index, (replica, ends) in enumerate(bounds.log_ends.items()):
         aside = BESIDE * (index - (len(bounds.log_ends) - 1) / 2)
-        parts += draw_log_ends(replica, ends, index, aside, time, scale)
+        parts += _draw_log_ends(replica, ends, index, aside, time, scale)
     return figure(
-        "Where the high watermark lay, where the logs ended",
-        told(bounds),
-        legend(bounds),
+        "High watermark and log ends",
+        _caption(bounds),
+        _legend(bounds),
         HEIGHT + AXIS_HEIGHT,
         parts,
     )
 
 
-def told(bounds: Bounds) -> str:
-    """What the picture says, in a sentence."""
+def _caption(bounds: Bounds) -> str:
     lowers = [p for p in bounds.proofs if p.is_lower]
     uppers = [p for p in bounds.proofs if not p.is_lower]
     words = []
     if lowers:
         best = max(lowers, key=lambda p: p.bound)
-        words.append(f"From {utc(best.at)} on the high watermark was at least {number(best.bound)}")
+        words.append(f"Since {utc(best.at)} the high watermark is at least {number(best.bound)}")
     if uppers:
         last = max(uppers, key=lambda p: p.at)
-        words.append(f"up to {utc(last.at)} at most {number(last.bound)}")
+        words.append(f"{'until' if words else 'Until'} {utc(last.at)} it was at most {number(last.bound)}")
     return f"{'; '.join(words) or 'The captures prove no bound of the high watermark'}."
 
 
-def draw_step(step: BoundStep, time: TimeScale, scale: Scale) -> Markup:
-    """The band between two moments, its lower and its upper edge; open where there is no bound."""
+def _draw_step(step: BoundStep, time: TimeScale, scale: Scale) -> Markup:
+    """The band between two times with its lower and upper edge; open where there is no bound."""
     left, right = time.x(step.start), time.x(step.end)
     top = TOP if step.upper is None else scale.y(step.upper)
     bottom = HEIGHT if step.lower is None else scale.y(step.lower)
@@ -101,8 +100,8 @@ def draw_step(step: BoundStep, time: TimeScale, scale: Scale) -> Markup:
     return mark(f"{lower}, {upper}, from {utc(step.start)} to {utc(step.end)}", *shapes, kind="step")
 
 
-def draw_risers(before: BoundStep, after: BoundStep, time: TimeScale, scale: Scale) -> list[Markup]:
-    """The upright parts of both edges where a bound changes."""
+def _draw_risers(before: BoundStep, after: BoundStep, time: TimeScale, scale: Scale) -> list[Markup]:
+    """The vertical parts of both edges where a bound changes."""
     x = time.x(after.start)
     found = []
     for one, other, kind in ((before.lower, after.lower, "lower"), (before.upper, after.upper, "upper")):
@@ -111,10 +110,10 @@ def draw_risers(before: BoundStep, after: BoundStep, time: TimeScale, scale: Sca
     return found
 
 
-def draw_log_ends(
+def _draw_log_ends(
     replica: LaneReplica, ends: tuple[LogEnd, ...], index: int, aside: float, time: TimeScale, scale: Scale
 ) -> list[Markup]:
-    """A replica's log ends, `aside` by some pixels, joined by a thin line."""
+    """A replica's log ends, shifted `aside` by some pixels and joined by a thin line."""
     colour = f"replica r{index % len(SHAPES)}"
     place = f"translate({aside:g} 0)" if len(ends) <= DENSE else "scale(.5)"
     shape = el("path", d=SHAPES[index % len(SHAPES)], transform=place)
@@ -134,7 +133,7 @@ def draw_log_ends(
     return thin + points
 
 
-def legend(bounds: Bounds) -> list[tuple[Markup, str]]:
+def _legend(bounds: Bounds) -> list[tuple[Markup, str]]:
     band = swatch(el("rect", width=22, height=14, class_="band"),
                   el("line", x1=0, x2=22, y1=1, y2=1, class_="upper"),
                   el("line", x1=0, x2=22, y1=13, y2=13, class_="lower"))  # fmt: skip

@@ -1,4 +1,4 @@
-"""How many partitions were under their min.insync.replicas against time, as SVG."""
+"""The number of partitions under min ISR over time, as SVG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOP, HEIGHT = 16, 110
 
 
 def draw_isr(rows: Sequence[dict[str, Any]], scale: TimeScale | None, now: int) -> Markup | None:
-    """The figure; None without a step. A row says how many from `at` on, and the most until the next row."""
+    """The figure; None without rows. A row has the number from `at` on, and the most until the next row."""
     steps = sorted((row["at"], row["partitions"], row["most"]) for row in rows)
     if not steps:
         return None
@@ -24,20 +24,20 @@ def draw_isr(rows: Sequence[dict[str, Any]], scale: TimeScale | None, now: int) 
     assert scale is not None
     most = max(peak for _, _, peak in steps)
     parts = time_grid(scale, HEIGHT)
-    parts += [line(0, y_of(most, most), 100, y_of(most, most), "grid"),
-              label(0, y_of(most, most) - 3, count(most, "partition"), "tick")]  # fmt: skip
+    parts += [line(0, _y_of(most, most), 100, _y_of(most, most), "grid"),
+              label(0, _y_of(most, most) - 3, count(most, "partition"), "tick")]  # fmt: skip
     for (at, partitions, peak), (until, *_) in pairwise([*steps, (scale.end, 0, 0)]):
         if not peak or until < at:
             continue
         words = f"{count(partitions, 'partition')} under min ISR from {utc(at)} to {utc(until)}"
         if peak > partitions:
-            words = f"up to {number(peak)}, at last {words}"
-        y = y_of(max(partitions, peak), most)
+            words = f"up to {number(peak)}, finally {words}"
+        y = _y_of(max(partitions, peak), most)
         parts.append(mark(words, span(scale, at, until, y, HEIGHT - y), kind="thin"))
     last = steps[-1]
-    told = f"At most {count(most, 'partition')} at once; {number(last[1])} at the end of what was captured."
-    return figure("Partitions under min ISR", told, (), HEIGHT + AXIS_HEIGHT, parts)
+    caption = f"At most {count(most, 'partition')} at a time; {number(last[1])} at the end of the log."
+    return figure("Partitions under min ISR", caption, (), HEIGHT + AXIS_HEIGHT, parts)
 
 
-def y_of(partitions: int, most: int) -> float:
+def _y_of(partitions: int, most: int) -> float:
     return HEIGHT - (HEIGHT - TOP) * partitions / max(most, 1)

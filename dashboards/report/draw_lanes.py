@@ -1,4 +1,4 @@
-"""The lanes as SVG: voters as bands, leaders as bars, gaps across all lanes, changes on top."""
+"""The lanes as SVG: voters as bands, leaders as bars, leaderless time across all lanes, changes on top."""
 
 from __future__ import annotations
 
@@ -31,31 +31,30 @@ def draw_lanes(lanes: Lanes) -> Markup:
     scale = lanes.scale
     parts: list[Markup] = [label(0, 11, "Membership changes", "row")]
     parts += time_grid(scale, bottom)
-    parts += [draw_gap(gap, scale, bottom) for gap in lanes.gaps]
+    parts += [_draw_gap(gap, scale, bottom) for gap in lanes.gaps]
     for index, lane in enumerate(lanes.lanes):
-        parts += draw_lane(lane, scale, TOP + PITCH * index)
-    parts += [draw_changes(group, x) for x, group in grouped(lanes.changes, scale)]
-    return figure("Who could vote, who led", told(lanes), legend(lanes), bottom + AXIS_HEIGHT, parts)
+        parts += _draw_lane(lane, scale, TOP + PITCH * index)
+    parts += [_draw_changes(group, x) for x, group in _grouped(lanes.changes, scale)]
+    return figure("Voters and leaders", _caption(lanes), _legend(lanes), bottom + AXIS_HEIGHT, parts)
 
 
-def told(lanes: Lanes) -> str:
-    """What the picture says, in a sentence."""
+def _caption(lanes: Lanes) -> str:
     voters = sum(1 for lane in lanes.lanes if lane.was_voter)
     epochs = sum(led.epochs for lane in lanes.lanes for led in lane.led)
     words = f"{count(voters, 'replica')} could vote"
     if observers := len(lanes.lanes) - voters:
-        words += f", {observers} more only observed"
+        words += f", {observers} more were observers"
     lost = sum(1 for c in lanes.changes if c.status == "truncated")
     words += f"; {count(epochs, 'epoch')} with a leader; {count(len(lanes.changes), 'voter set')} in the log"
     if lost:
         words += f", {lost} of them truncated"
     if lanes.gaps:
         longest = max(gap.longest_ms for gap in lanes.gaps)
-        words += f"; without a leader for at most {duration(longest)} at a time"
+        words += f"; leaderless for at most {duration(longest)} at a time"
     return words + "."
 
 
-def draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
+def _draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
     node = f"Node {lane.replica.node_id}"
     role = "" if lane.was_voter else "  observer"
     name = el(
@@ -70,11 +69,11 @@ def draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
     for voting in lane.voting:
         words = f"{node} could vote from {utc(voting.start)} to {utc(voting.end)}"
         if voting.source in ("static", "bootstrap"):
-            words += f" (first by the {voting.source} set)"
+            words += f" (by the {voting.source} set at first)"
         band = span(scale, voting.start, voting.end, y + BAND_Y, BAND, rx=3)
         parts.append(mark(words, band, kind="voting"))
-    parts += [draw_led(led, node, scale, y) for led in lane.led]
-    parts += [draw_doubt(doubt, node, scale, y) for doubt in lane.doubts]
+    parts += [_draw_led(led, node, scale, y) for led in lane.led]
+    parts += [_draw_doubt(doubt, node, scale, y) for doubt in lane.doubts]
     parts += [
         at(scale.x(ms), y + BAND_Y + BAND, el("path", d="M0 0l3 5h-6z", class_="captured"))
         for ms in sorted(set(lane.captured))
@@ -82,7 +81,7 @@ def draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
     return parts
 
 
-def draw_led(led: Led, node: str, scale: TimeScale, y: float) -> Markup:
+def _draw_led(led: Led, node: str, scale: TimeScale, y: float) -> Markup:
     """An epoch's bar, or a bin's: the less of the time it led, the paler."""
     width = scale.x(led.end) - scale.x(led.start)
     if led.epochs == 1:
@@ -109,27 +108,27 @@ def draw_led(led: Led, node: str, scale: TimeScale, y: float) -> Markup:
         kind = "epoch middle" + (" minor" if width < LABELLED_NARROW else "")
         shapes.append(label(scale.x(led.start) + width / 2, y + BAR_Y + 10, f"e{led.first_epoch}", kind))
     if led.is_unlawful:
-        words += "; elected by no majority of the voters (findings)"
+        words += "; not elected by a majority of the voters (see Findings)"
     return mark(words, *shapes, kind="led unlawful" if led.is_unlawful else "led")
 
 
-def draw_doubt(doubt: Doubt, node: str, scale: TimeScale, y: float) -> Markup:
-    """A hatched band: a change that some log held and that is not committed."""
+def _draw_doubt(doubt: Doubt, node: str, scale: TimeScale, y: float) -> Markup:
+    """A hatched band: a membership change that some log held and that is not committed."""
     words = (
         f"{node} {VERBS[doubt.kind]} at offset {doubt.offset} in epoch {doubt.leader_epoch}: "
-        f"{status_words(doubt.status, doubt.truncated_by_epoch)}; in force where it was held, "
+        f"{_status_words(doubt.status, doubt.truncated_by_epoch)}; in effect on the replicas that held it, "
         f"from {utc(doubt.start)} to {utc(doubt.end)}"
     )
     band = span(scale, doubt.start, doubt.end, y + BAND_Y, BAND, rx=3)
     return mark(words, band, kind=f"doubt {doubt.status}")
 
 
-def draw_gap(gap: Gap, scale: TimeScale, bottom: float) -> Markup:
+def _draw_gap(gap: Gap, scale: TimeScale, bottom: float) -> Markup:
     if gap.epochs == 1:
         words = f"No leader for at most {duration(gap.leaderless_ms)} before epoch {gap.before}"
     else:
         words = (
-            f"No leader for at most {duration(gap.leaderless_ms)} in all, "
+            f"No leader for at most {duration(gap.leaderless_ms)} in total, "
             f"{duration(gap.longest_ms)} at a time, around {count(gap.epochs, 'election')} "
             f"from epoch {gap.before} on"
         )
@@ -138,8 +137,8 @@ def draw_gap(gap: Gap, scale: TimeScale, bottom: float) -> Markup:
     return mark(words, shape, kind="gap")
 
 
-def grouped(changes: Iterable[SetChange], scale: TimeScale) -> list[tuple[float, list[SetChange]]]:
-    """Changes that would overlap, together; with the place of the first."""
+def _grouped(changes: Iterable[SetChange], scale: TimeScale) -> list[tuple[float, list[SetChange]]]:
+    """Groups of changes that would overlap, each with the position of its first."""
     groups: list[tuple[float, list[SetChange]]] = []
     for change in sorted(changes, key=lambda c: c.at):
         x = scale.x(change.at)
@@ -150,8 +149,8 @@ def grouped(changes: Iterable[SetChange], scale: TimeScale) -> list[tuple[float,
     return groups
 
 
-def draw_changes(changes: list[SetChange], x: float) -> Markup:
-    """A round mark with the sign of the change, or how many there are."""
+def _draw_changes(changes: list[SetChange], x: float) -> Markup:
+    """A round mark with the sign of the change, or the number of changes."""
     statuses = [c.status for c in changes]
     status = next(s for s in WORST if s in statuses)
     kinds = {kind for c in changes for kind, *_ in c.parts}
@@ -159,42 +158,42 @@ def draw_changes(changes: list[SetChange], x: float) -> Markup:
     shapes = [el("circle", r=8), el("text", sign, y=4, class_="middle")]
     if status == "truncated":
         shapes.append(el("path", d="M5 -11l6 6M11 -11l-6 6", class_="strike"))
-    words = "; ".join(change_words(c) for c in changes)
+    words = "; ".join(_change_words(c) for c in changes)
     return mark(words, at(x, CHANGES_Y, *shapes), kind=f"change {status or 'committed'}")
 
 
-def change_words(change: SetChange) -> str:
+def _change_words(change: SetChange) -> str:
     """+ node 4 at 355/e1, truncated by epoch 3."""
     whom = listed(f"{VERBS[kind]} node {voter}" for kind, voter, *_ in change.parts)
-    status = status_words(change.status, change.truncated_by_epoch)
+    status = _status_words(change.status, change.truncated_by_epoch)
     return f"{whom} at offset {change.offset} in epoch {change.leader_epoch}, {status}, {utc(change.at)}"
 
 
-def status_words(status: str | None, truncated_by_epoch: int | None) -> str:
+def _status_words(status: str | None, truncated_by_epoch: int | None) -> str:
     if status == "truncated" and truncated_by_epoch is not None:
         return f"truncated by epoch {truncated_by_epoch}"
     return status or "not in the log"
 
 
-def box(kind: str, height: int = 14, y: int = 0) -> Markup:
+def _box(kind: str, height: int = 14, y: int = 0) -> Markup:
     return el("g", el("rect", x=0, y=y, width=22, height=height, rx=2), class_=kind)
 
 
-def legend(lanes: Lanes) -> list[tuple[Markup, str]]:
-    """What the picture shows, and only that."""
+def _legend(lanes: Lanes) -> list[tuple[Markup, str]]:
+    """A key for each kind of mark in the chart."""
     keys = [
-        (swatch(box("voting")), "could vote"),
-        (swatch(box("voting"), box("led", 8, 3)), "led, with its epoch"),
+        (swatch(_box("voting")), "could vote"),
+        (swatch(_box("voting"), _box("led", 8, 3)), "led, with its epoch"),
     ]
     statuses = {doubt.status for lane in lanes.lanes for doubt in lane.doubts}
-    keys += [(swatch(box(f"doubt {s}")), f"change {DOUBTS[s]}") for s in DOUBTS if s in statuses]
+    keys += [(swatch(_box(f"doubt {s}")), f"{s} change") for s in DOUBTS if s in statuses]
     if any(led.is_unlawful for lane in lanes.lanes for led in lane.led):
-        keys.append((swatch(box("led unlawful", 8, 3)), "led unlawfully"))
+        keys.append((swatch(_box("led unlawful", 8, 3)), "led without a majority"))
     if lanes.gaps:
-        keys.append((swatch(box("gap")), "no leader, at most"))
+        keys.append((swatch(_box("gap")), "no leader, at most"))
     if any(lane.captured for lane in lanes.lanes):
         keys.append((swatch(el("path", d="M11 3l4 8h-8z", class_="captured")), "captured"))
     return keys
 
 
-DOUBTS = {"truncated": "truncated", "uncommitted": "not committed", "undecided": "not provable"}
+DOUBTS = ("truncated", "uncommitted", "undecided")

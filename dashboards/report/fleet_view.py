@@ -1,4 +1,4 @@
-"""The fleet: what needs a person, cluster by cluster, as tiles and as a table."""
+"""The fleet: the clusters by urgency, as tiles and as a table."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.tables import status_badge
 
 COLUMNS = ("State", "Cluster", "Voters", "Leader", "High watermark", "Errors", "Last capture", "Last change")
-# Below this many clusters one sees the table whole, and a search field is only in the way.
+# A shorter table needs no search field.
 SEARCHABLE = 8
 
 
 def fleet_view(states: Sequence[ClusterState], anchors: Mapping[str, str], now: int, shown: int) -> Markup:
-    """The section. `anchors` are the ids of the clusters that are told below; `shown` rows are listed."""
-    rows = [row(state, anchors.get(state.cluster_id), now) for state in states[:shown]]
+    """The section. `anchors`: the ids of the clusters with a part of their own; `shown`: most rows."""
+    rows = [_row(state, anchors.get(state.cluster_id), now) for state in states[:shown]]
     left_out = len(states) - len(rows)
     headings = [el("th", title, scope="col") for title in COLUMNS]
     return el(
         "section",
         el("h2", "Fleet", id="fleet-h"),
         verdict(states),
-        tiles(states, anchors) if len(states) > 1 else None,
-        search() if len(states) >= SEARCHABLE else None,
+        _tiles(states, anchors) if len(states) > 1 else None,
+        _search() if len(states) >= SEARCHABLE else None,
         el(
             "table",
-            el("caption", "Clusters, those first that need a person", class_="vh"),
+            el("caption", "Clusters, most urgent first", class_="vh"),
             el("thead", el("tr", headings)),
             el("tbody", rows),
             class_="fleet",
         ),
-        el("p", f"{count(left_out, 'more cluster')}, none of them needs more: kraftlake sql has them all.",
+        el("p", f"{count(left_out, 'more cluster')}, none more urgent: kraftlake clusters lists them all.",
            class_="more") if left_out else None,
         id="fleet",
         aria_labelledby="fleet-h",
@@ -42,23 +42,23 @@ def fleet_view(states: Sequence[ClusterState], anchors: Mapping[str, str], now: 
 
 
 def verdict(states: Sequence[ClusterState]) -> Markup:
-    """The sentence that one reads if one reads only one."""
+    """The state of the fleet in one sentence."""
     needing = {need: sum(1 for s in states if s.need == need) for need in Need}
-    if needing[Need.PERSON]:
-        verb = "needs" if needing[Need.PERSON] == 1 else "need"
-        words = f"{needing[Need.PERSON]} of {count(len(states), 'cluster')} {verb} a person"
+    if needing[Need.ACTION]:
+        verb = "needs" if needing[Need.ACTION] == 1 else "need"
+        words = f"{needing[Need.ACTION]} of {count(len(states), 'cluster')} {verb} action"
     elif needing[Need.LOOK]:
-        verb = "deserves" if needing[Need.LOOK] == 1 else "deserve"
-        words = f"No cluster needs a person; {needing[Need.LOOK]} of {len(states):,} {verb} a look"
+        verb = "is" if needing[Need.LOOK] == 1 else "are"
+        words = f"No cluster needs action; {needing[Need.LOOK]} of {len(states):,} {verb} worth a look"
     else:
-        words = {1: "The cluster is well", 2: "Both clusters are well"}.get(
-            len(states), f"All {len(states):,} clusters are well"
+        words = {1: "The cluster is healthy", 2: "Both clusters are healthy"}.get(
+            len(states), f"All {len(states):,} clusters are healthy"
         )
     return el("p", f"{words}.", class_="verdict")
 
 
-def tiles(states: Sequence[ClusterState], anchors: Mapping[str, str]) -> Markup:
-    """A tile a cluster, in the order of the table; with how many of each kind."""
+def _tiles(states: Sequence[ClusterState], anchors: Mapping[str, str]) -> Markup:
+    """A tile per cluster, grouped by urgency, in the order of the table."""
     groups = []
     for need in sorted(Need, reverse=True):
         members = [s for s in states if s.need == need]
@@ -73,7 +73,7 @@ def tiles(states: Sequence[ClusterState], anchors: Mapping[str, str]) -> Markup:
             )
             for s in members[:MOST_TILES]
         ]
-        some = f", {MOST_TILES} of them here" if len(members) > MOST_TILES else ""
+        some = f", {MOST_TILES} of them shown" if len(members) > MOST_TILES else ""
         words = f"{NEED_WORDS[need]}: {len(members):,}{some}"
         groups.append(
             el("div", el("p", words), el("div", squares, class_="squares"), class_=f"need{int(need)}")
@@ -84,7 +84,7 @@ def tiles(states: Sequence[ClusterState], anchors: Mapping[str, str]) -> Markup:
 MOST_TILES = 400
 
 
-def search() -> Markup:
+def _search() -> Markup:
     return el(
         "p",
         el("label", "Find a cluster ", el("input", type="search", id="find", autocomplete="off")),
@@ -93,7 +93,7 @@ def search() -> Markup:
     )
 
 
-def row(state: ClusterState, anchor: str | None, now: int) -> Markup:
+def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
     title = el("a", state.title, href=f"#{anchor}") if anchor else el("span", state.title)
     why = [el("li", reason.words) for reason in state.reasons]
     name = [
@@ -111,7 +111,7 @@ def row(state: ClusterState, anchor: str | None, now: int) -> Markup:
         [watermark(state), el("small", f"committed to {number(state.committed_end_offset)}")],
         [found, el("small", count(state.warnings, "warning"))],
         [ago(state.last_captured_at, now), el("small", time_of(state.last_captured_at))],
-        last_change(state),
+        _last_change(state),
     )
     return el(
         "tr",
@@ -120,7 +120,7 @@ def row(state: ClusterState, anchor: str | None, now: int) -> Markup:
     )
 
 
-def last_change(state: ClusterState) -> list[Markup]:
+def _last_change(state: ClusterState) -> list[Markup]:
     change = state.change
     if change is None:
         return [el("span", "–", class_="none")]

@@ -1,4 +1,4 @@
-"""Numbers and times as people read them. Times are milliseconds since the epoch, shown in UTC."""
+"""Numbers, times and lists as text. Times are milliseconds since the epoch, shown in UTC."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def duration(ms: int) -> str:
 
 
 def ago(ms: int, now: int) -> str:
-    """How long before now: 8 h 3 min ago; a time to come is called so."""
+    """The time before now: 8 h 3 min ago; for a later time: in 8 h 3 min."""
     if ms > now:
         return f"in {duration(ms - now)}"
     return f"{duration(now - ms)} ago"
 
 
 def number(value: int | None) -> str:
-    """With thousands apart; a dash for none."""
+    """With thousands separators; a dash for none."""
     return "–" if value is None else f"{value:,}"
 
 
@@ -83,7 +83,7 @@ def listed(words: Iterable[object]) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers, those in a row as a range: 0–2, 5."""
+    """Ascending numbers, successive ones as a range: 0–2, 5."""
     parts: list[list[int]] = []
     for n in numbers:
         if parts and parts[-1][1] == n - 1:
@@ -94,5 +94,5 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def short(directory_id: str) -> str:
-    """The beginning of a directory id, enough to tell replicas of one node apart."""
+    """The beginning of a directory id, enough to distinguish the replicas of a node."""
     return directory_id[:6]

@@ -1,7 +1,7 @@
-"""What the page asks of the histories of the metadata: partitions under min ISR, what administrators did.
+"""What the page asks of the cluster's metadata over time: the views under_min_isr and admin_events.
 
-Read by delta-rs as the other tables are; a history of a million versions is narrowed by Arrow before any of
-it becomes Python's. Times leave here as milliseconds since the epoch.
+The engine inside delta-rs answers, so that the page and `kraftlake sql` share one definition and the page
+needs no Spark session.
 """
 
 from __future__ import annotations
@@ -11,84 +11,100 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
+import pyarrow as pa
 
-from dashboards.report import admin_events, under_min_isr
-from dashboards.report.queries import NEWEST, LakeTables, Row, Rows, plain
-from transforms.lake.tables import CONFIGS, PARTITIONS
+from dashboards import embedded_sql
+from dashboards.report import aggregates
+from dashboards.report.queries import NEWEST, Row, Rows
 
-WHEN = ("valid_from_offset", "valid_to_offset", "valid_from_at", "valid_to_at", "commit_status")
-# So many of the newest versions of a kind are looked at for events: some follow others and are none.
-LOOKED_AT = 4 * NEWEST
-
-
-def thin_spans(tables: LakeTables) -> Rows:
-    """When which partition was under min ISR."""
-    of_all = (ds.field("resource_type") == "TOPIC") | (ds.field("resource_name") == "")
-    names = ("resource_type", "resource_name", "value", *WHEN)
-    settings = tables.rows(CONFIGS, *names, where=of_all & (ds.field("name") == "min.insync.replicas"))
-    most = max([1, *(int(s["value"]) for s in settings if (s["value"] or "").isdigit())])
-    isr = pc.list_value_length(ds.field("isr"))
-    may_be_thin = (isr < most) & (isr < pc.list_value_length(ds.field("replicas")))
-    names = ("topic_id", "topic_name", "partition_id", "isr", "replicas", *WHEN)
-    return under_min_isr.spans(tables.rows(PARTITIONS, *names, where=may_be_thin), settings)
-
-
-def newest_versions(tables: LakeTables, kind: admin_events.EventKind) -> Rows:
-    """The versions of each cluster that began or ended last."""
-    names = (*kind.columns, *WHEN, "record_offset", "ended_by", "end_commit_status")
-    found = tables.columns(kind.table, *names, where=moved() if kind.table is PARTITIONS else None)
-    if found is None:
-        return []
-    rows: dict[tuple[Any, ...], Row] = {}
-    for cluster in found.column("cluster_id").unique():
-        of_one = found.filter(pc.equal(found.column("cluster_id"), cluster))
-        for part in ("valid_from_offset", "valid_to_offset"):
-            timed = of_one.filter(of_one.column(part).is_valid())
-            for row in timed.take(pc.select_k_unstable(timed, LOOKED_AT, [(part, "descending")])).to_pylist():
-                rows[tuple(row[name] for name in kind.table.key)] = plain(row)
-    return list(rows.values())
+# Successive events that do the same to the same resource make one group, and so do those of any partitions.
+ADMIN_EVENTS = """
+WITH keyed AS (
+  SELECT *, concat_ws(' ', operation, resource_type, CASE WHEN resource_type <> 'PARTITION' THEN resource END,
+                      CASE WHEN `after` IS NULL THEN 'unset' END, commit_status) AS subject
+  FROM admin_events WHERE {clusters}
+), marked AS (
+  SELECT *, CASE WHEN subject = LAG(subject) OVER newest THEN 0 ELSE 1 END AS is_first
+  FROM keyed WINDOW newest AS ({newest})
+), numbered AS (
+  SELECT *, SUM(is_first) OVER newest AS group_number, ROW_NUMBER() OVER newest AS event_number
+  FROM marked WINDOW newest AS ({newest})
+), counted AS (
+  SELECT *, COUNT(*) OVER one AS times, MIN(changed_at) OVER one AS since,
+         MIN(event_number) OVER one AS first_number
+  FROM numbered WINDOW one AS (PARTITION BY cluster_id, group_number)
+)
+SELECT * FROM counted WHERE event_number = first_number AND group_number <= {most}
+ORDER BY cluster_id, group_number
+"""
+NEWEST_FIRST = (
+    "PARTITION BY cluster_id ORDER BY `offset` DESC, resource_type, operation, resource, `before`, `after`, "
+    "commit_status"
+)
 
 
-def moved() -> Any:
-    """The condition that a partition is being reassigned."""
-    adding, removing = (pc.list_value_length(ds.field(f"{n}_replicas")) for n in ("adding", "removing"))
-    return (pc.coalesce(adding, pc.scalar(0)) > 0) | (pc.coalesce(removing, pc.scalar(0)) > 0)
+def under_min_isr(lake: Path, clusters: Sequence[str] = ()) -> Rows:
+    """When which partition was under min ISR, of all clusters or of some; times in ms."""
+    return _rows(lake, "under_min_isr", f"SELECT * FROM under_min_isr WHERE {_among(clusters)}")
 
 
-def ask_histories(lake: Path, clusters: Sequence[str], thin: Iterable[Row]) -> dict[str, dict[str, Rows]]:
-    """By cluster what the sections on the metadata hold; `thin` are spans of theirs and maybe of others."""
-    tables = LakeTables(lake, clusters)
-    thin_ones = by_cluster(thin)
-    versions = {kind.table.name: by_cluster(newest_versions(tables, kind)) for kind in admin_events.KINDS}
+def admin_events(lake: Path, clusters: Sequence[str] = ()) -> Rows:
+    """The newest events of each cluster, newest first; times in ms.
+
+    Rows of the view, with how many events each stands for (`times`) and the time of the oldest (`since`).
+    """
+    sql = ADMIN_EVENTS.format(clusters=_among(clusters), newest=NEWEST_FIRST, most=NEWEST)
+    return _rows(lake, "admin_events", sql)
+
+
+def ask_histories(lake: Path, clusters: Sequence[str], spans: Iterable[Row]) -> dict[str, dict[str, Rows]]:
+    """The rows of the sections on metadata by cluster; `spans` are rows of under_min_isr, of any clusters."""
+    spans_of, events_of = _by_cluster(spans), _by_cluster(admin_events(lake, clusters) if clusters else ())
     found = {}
     for cluster in clusters:
-        spans = thin_ones.get(cluster, [])
-        of_one = {name: rows.get(cluster, []) for name, rows in versions.items()}
-        stretches = under_min_isr.together(sorted(spans, key=thinnest))
+        ours = spans_of.get(cluster, [])
+        alike = aggregates.partitions_together(sorted(ours, key=_newest_first))
         found[cluster] = {
-            "under_min_isr": under_min_isr.steps(spans),
-            "thin_partitions": stretches[:NEWEST],
-            "admin_events": admin_events.events(of_one, NEWEST),
-            "thin_counts": [{"stretches": len(stretches)}],
+            "under_min_isr": aggregates.under_min_isr_steps(ours),
+            "under_min_isr_spans": alike[:NEWEST],
+            "admin_events": events_of.get(cluster, []),
+            "under_min_isr_totals": [{"spans": len(alike)}],
         }
     return found
 
 
-def thinnest(span: Row) -> tuple[Any, ...]:
+def under_min_isr_now(spans: Iterable[Row]) -> dict[str, Rows]:
+    """How many partitions of each cluster are still under min ISR, as a kind of row of the fleet."""
+    counts = Counter(span["cluster_id"] for span in spans if span["to_offset"] is None)
+    return {"under_min_isr": [{"cluster_id": c, "partitions": n} for c, n in counts.items()]}
+
+
+def _rows(lake: Path, view: str, sql: str) -> Rows:
+    found = embedded_sql.query(lake, view, sql)
+    return [] if found is None else _with_ms(found).to_pylist()
+
+
+def _with_ms(found: pa.Table) -> pa.Table:
+    """The table with times as milliseconds since the epoch."""
+    for index, field in enumerate(found.schema):
+        if pa.types.is_timestamp(field.type):
+            ms = found.column(index).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+            found = found.set_column(index, field.name, ms)
+    return found
+
+
+def _among(clusters: Sequence[str]) -> str:
+    """The condition that a row is of one of the clusters; any row, where none is named."""
+    return f"cluster_id IN ({', '.join(map(embedded_sql.literal, clusters))})" if clusters else "true"
+
+
+def _newest_first(span: Row) -> tuple[Any, ...]:
     """Those that still are first, then the newest."""
     return span["to_offset"] is not None, -span["from_offset"], span["topic_name"], span["partition_id"]
 
 
-def by_cluster(rows: Iterable[Row]) -> dict[str, Rows]:
+def _by_cluster(rows: Iterable[Row]) -> dict[str, Rows]:
     found: dict[str, Rows] = {}
     for row in rows:
         found.setdefault(row["cluster_id"], []).append(row)
     return found
-
-
-def thin_now(thin: Iterable[Row]) -> dict[str, Rows]:
-    """How many partitions of each cluster are under min ISR still, as a kind of row of the fleet."""
-    counts = Counter(span["cluster_id"] for span in thin if span["to_offset"] is None)
-    return {"under_min_isr": [{"cluster_id": c, "partitions": n} for c, n in counts.items()]}

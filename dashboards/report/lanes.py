@@ -1,7 +1,7 @@
-"""Who could vote and who led, as one lane a replica: values from rows of one cluster.
+"""Voters and leaders over time, a lane per replica, from rows of one cluster.
 
-A replica is (node id, directory id): a node whose disk was replaced has two lanes. Where a set names no
-directory, as static sets do, it is the node's only lane. Times in ms since the epoch.
+A replica is (node id, directory id): a node whose disk was replaced has two lanes. A voter of a set without
+directory ids, as static sets are, is the node's only lane. Times in ms since the epoch.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from kraft_core.messages.uuid_text import ZERO_UUID
 
 Row = dict[str, Any]
 UNKNOWN_DIRECTORY = ZERO_UUID
-# Statuses of a voter set that was in force for every replica: null is static or bootstrap.
+# Commit statuses of the voter sets that every replica had in effect; None: static or bootstrap.
 SETTLED = ("committed", None)
-# The rule that a LEADER_CHANGE names the voters in force and was granted by a majority of them.
+# The rule that a LEADER_CHANGE names the voters in effect and was granted by a majority of them.
 ELECTION_RULE = 23
 
 
@@ -31,7 +31,7 @@ class LaneReplica:
 
 @dataclass(frozen=True, slots=True)
 class Voting:
-    """A replica was a voter, by one or more sets in a row."""
+    """A replica was a voter, by one or more successive sets."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Voting:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A membership change that was in force in some log only, and never or not provenly committed."""
+    """A membership change that is not proven committed, in effect only on the replicas that held it."""
 
     start: int
     end: int
@@ -53,9 +53,9 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Led:
-    """Epochs that a replica led: one, or where there are many, those of a bin of time.
+    """Epochs that a replica led: one or, with many epochs, those of a bin of time.
 
-    `share` is how much of the time the replica led; `is_unlawful`: elected by no majority of the voters.
+    `share`: the part of the time that the replica led; `is_unlawful`: not elected by a majority of voters.
     """
 
     start: int
@@ -69,7 +69,7 @@ class Led:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """No leader, at most `leaderless_ms` of this time; `before` is the epoch that ended it."""
+    """At most `leaderless_ms` of this time had no leader; `before` is the epoch that ended it."""
 
     start: int
     end: int
@@ -85,7 +85,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class SetChange:
-    """Membership changes of one set."""
+    """The membership changes of one voter set."""
 
     at: int
     offset: int
@@ -97,7 +97,7 @@ class SetChange:
 
 @dataclass(slots=True)
 class Lane:
-    """What happened to a replica."""
+    """The history of a replica."""
 
     replica: LaneReplica
     voting: list[Voting] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The picture: lanes by node, gaps, changes by time, and the scale that the cluster's charts share."""
+    """The chart: lanes by node, gaps, changes by time, and the time scale of all charts of the cluster."""
 
     lanes: tuple[Lane, ...]
     gaps: tuple[Gap, ...]
@@ -122,8 +122,8 @@ class Lanes:
 
 
 def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
-    """The lanes of a cluster; None where nothing has a time. What has no end lasts to the newest capture."""
-    sets, changes = rows.get("sets", []), changes_of(rows)
+    """The lanes of a cluster; None if no row has a time. What has no end lasts to the newest capture."""
+    sets, changes = rows.get("sets", []), _changes_of(rows)
     captures, leading = rows.get("captures", []), rows.get("leading", [])
     times = [c["captured_at"] for c in captures] + [c.at for c in changes]
     times += [t for row in leading for t in (row["from_ms"], row["until_ms"]) if t is not None]
@@ -134,17 +134,17 @@ def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
     lanes = Roster(sets, captures)
     for row in captures:
         lanes.of(row["node_id"], row["directory_id"]).captured.append(row["captured_at"])
-    vote(lanes, sets, scale)
-    doubt(lanes, sets, rows.get("changes", []), scale.end)
+    _vote(lanes, sets, scale)
+    _doubt(lanes, sets, rows.get("changes", []), scale.end)
     unlawful = {
         e for f in rows.get("findings", []) if f["rule"] == ELECTION_RULE for e in f["leader_epochs"] or ()
     }
-    lead(lanes, leading, sets, scale.end, unlawful)
-    return Lanes(tuple(lanes.sorted()), tuple(gaps_of(leading)), tuple(changes), scale, scale.end)
+    _lead(lanes, leading, sets, scale.end, unlawful)
+    return Lanes(tuple(lanes.sorted()), tuple(_gaps_of(leading)), tuple(changes), scale, scale.end)
 
 
 class Roster:
-    """Lanes by replica. A set's voter without a directory is the node's one captured or named directory."""
+    """Lanes by replica. A voter without a directory id has the node's directory, if only one is known."""
 
     def __init__(self, sets: Iterable[Row], captures: Iterable[Row]) -> None:
         self._lanes: dict[LaneReplica, Lane] = {}
@@ -164,7 +164,7 @@ class Roster:
         return self._lanes.setdefault(replica, Lane(replica))
 
     def sorted(self) -> list[Lane]:
-        """By node, a node's directories in the order in which they could vote."""
+        """By node; the directories of a node in the order in which they became voters."""
         return sorted(
             self._lanes.values(),
             key=lambda lane: (
@@ -176,8 +176,8 @@ class Roster:
         )
 
 
-def changes_of(rows: dict[str, list[Row]]) -> list[SetChange]:
-    """Membership changes, oldest first, those of one set together."""
+def _changes_of(rows: dict[str, list[Row]]) -> list[SetChange]:
+    """Membership changes by voter set, oldest first."""
     replaced = {(s["offset"], s["leader_epoch"]): s["truncated_by_epoch"] for s in rows.get("sets", [])}
     by_set: dict[tuple[int, int], list[Row]] = {}
     for row in rows.get("changes", []):
@@ -199,8 +199,8 @@ def changes_of(rows: dict[str, list[Row]]) -> list[SetChange]:
     ]
 
 
-def vote(lanes: Roster, sets: Sequence[Row], scale: TimeScale) -> None:
-    """Bands of the settled sets; sets in a row that keep a voter make one band."""
+def _vote(lanes: Roster, sets: Sequence[Row], scale: TimeScale) -> None:
+    """Add a voter's bands by the settled sets; successive sets with the voter make one band."""
     for row in sorted(sets, key=lambda s: (s["offset"], s["leader_epoch"])):
         if row["commit_status"] not in SETTLED:
             continue
@@ -214,8 +214,8 @@ def vote(lanes: Roster, sets: Sequence[Row], scale: TimeScale) -> None:
                 voting.append(Voting(start, end, row["source"]))
 
 
-def doubt(lanes: Roster, sets: Iterable[Row], changes: Iterable[Row], end: int) -> None:
-    """What sets that are not committed changed, for as long as they were in force in some log."""
+def _doubt(lanes: Roster, sets: Iterable[Row], changes: Iterable[Row], end: int) -> None:
+    """Add the changes of sets that are not committed, for as long as some log had them in effect."""
     by_set = {(s["offset"], s["leader_epoch"]): s for s in sets if s["commit_status"] not in SETTLED}
     for change in changes:
         row = by_set.get((change["offset"], change["leader_epoch"]))
@@ -235,16 +235,16 @@ def doubt(lanes: Roster, sets: Iterable[Row], changes: Iterable[Row], end: int) 
         )
 
 
-def lead(
+def _lead(
     lanes: Roster, leading: Iterable[Row], sets: Sequence[Row], end: int, unlawful: Collection[int]
 ) -> None:
-    """Bars of the leaders, on the directory that the set in force gave the leader's id."""
+    """Add the leaders' bars, to the directory that the set in effect has for the leader's id."""
     for row in sorted(leading, key=lambda r: (r["from_ms"], r["first_epoch"])):
         until = end if row["until_ms"] is None else max(row["until_ms"], row["from_ms"])
         length = max(until - row["from_ms"], 1)
         share = 1.0 if row["epochs"] == 1 else min(1.0, (row["led_ms"] or 0) / length)
         is_unlawful = any(row["first_epoch"] <= e <= row["last_epoch"] for e in unlawful)
-        lanes.of(row["leader_id"], directory_at(sets, row["leader_id"], row["from_ms"])).led.append(
+        lanes.of(row["leader_id"], _directory_at(sets, row["leader_id"], row["from_ms"])).led.append(
             Led(
                 row["from_ms"],
                 until,
@@ -257,8 +257,8 @@ def lead(
         )
 
 
-def directory_at(sets: Sequence[Row], node: int, at: int) -> str:
-    """The directory of a node by the newest settled set that had begun by then, else by the next one."""
+def _directory_at(sets: Sequence[Row], node: int, at: int) -> str:
+    """The directory of a node by the newest settled set at that time, else by the next one."""
     named: list[tuple[int, str]] = []
     for row in sorted(sets, key=lambda s: (s["offset"], s["leader_epoch"])):
         if row["commit_status"] in SETTLED:
@@ -273,8 +273,8 @@ def directory_at(sets: Sequence[Row], node: int, at: int) -> str:
     return named[0][1] if named else UNKNOWN_DIRECTORY
 
 
-def gaps_of(leading: Iterable[Row]) -> list[Gap]:
-    """Time without a leader before each epoch; of binned epochs, within the time that they span."""
+def _gaps_of(leading: Iterable[Row]) -> list[Gap]:
+    """The leaderless time before each epoch; of binned epochs, within the time that they span."""
     bins: dict[int, list[Row]] = {}
     for row in leading:
         if row["leaderless_ms"]:

@@ -1,4 +1,4 @@
-"""HTML and SVG as values: text is escaped wherever it enters, so that nothing captured becomes markup."""
+"""HTML and SVG as values: all text is escaped, so that captured text never becomes markup."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ VOID = frozenset(("meta", "input", "br", "wbr", "link"))
 
 
 class Markup(str):
-    """Text that is markup already; only this module and packaged files make it."""
+    """Text that is markup; only this module and packaged files create it."""
 
     __slots__ = ()
 
 
 def el(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element. In names of attributes a last _ is dropped, others are -; None and False leave one out."""
-    words = "".join(attribute(key, value) for key, value in attributes.items())
+    """An element. In attribute names a final _ is dropped, others become -; None and False omit one."""
+    words = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID:
         return Markup(f"<{name}{words}>")
     return Markup(f"<{name}{words}>{join(children)}</{name}>")
 
 
-def attribute(key: str, value: object) -> str:
+def _attribute(key: str, value: object) -> str:
     """One attribute with its leading space, or nothing."""
     if value is None or value is False:
         return ""
@@ -33,7 +33,7 @@ def attribute(key: str, value: object) -> str:
 
 
 def join(children: Iterable[object]) -> Markup:
-    """Children one after the other; text is escaped, None is nothing, lists are flattened."""
+    """Children in order; text is escaped, None is left out, lists are flattened."""
     parts: list[str] = []
     for child in children:
         if child is None:
@@ -48,10 +48,9 @@ def join(children: Iterable[object]) -> Markup:
 
 
 def escape(value: object) -> Markup:
-    """Text as it may stand in content and in quoted attributes.
+    """Text for content and quoted attributes.
 
-    Characters that are not seen but change what is (controls, direction marks, lone surrogates) are
-    written out as \\uXXXX.
+    Invisible characters (controls, direction marks, lone surrogates) are written as \\uXXXX.
     """
     text = str(value)
     if not text.isascii() or not text.isprintable():
@@ -60,7 +59,7 @@ def escape(value: object) -> Markup:
 
 
 def visible(char: str) -> str:
-    """The character, or its number where it would be invisible; line ends stay."""
+    """The character, or \\uXXXX if it is invisible; line ends and tabs stay."""
     if char in "\n\t":
         return char
     if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):

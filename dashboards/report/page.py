@@ -1,4 +1,4 @@
-"""The whole page: one file, no network, nothing that runs but its own script."""
+"""The whole page: one file that fetches nothing and runs only its own script."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from dashboards.report.cluster_view import cluster_view
 from dashboards.report.fleet_view import fleet_view
 from dashboards.report.formatting import count, time_of
 from dashboards.report.markup import Markup, el, join
-from dashboards.report.sections_quality import expectations_told
+from dashboards.report.sections_quality import expectation_results
 from dashboards.report.state import ClusterState
 
 Row = dict[str, Any]
-# A page that is quickly sent and opened: beyond this no more clusters are told one by one.
+# The page stays quick to send and open: beyond this size no more clusters get a part of their own.
 MOST_BYTES = 1_900_000
 MOST_LISTED = 1_500
-# So many clusters are unfolded when the page opens.
-UNFOLDED = 3
+# With up to this many clusters, their parts are open when the page opens.
+MOST_OPEN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The text of the page, and the clusters that it tells one by one."""
+    """The text of the page, and the clusters with a part of their own."""
 
     text: str
-    told: tuple[str, ...]
+    detailed: tuple[str, ...]
 
 
 def page(
@@ -41,40 +41,40 @@ def page(
 ) -> Page:
     """The page over the fleet. `now` in ms.
 
-    `rows` are those of the clusters to tell one by one, if there is room; `of_lake` what was expected of the
-    lake as a whole.
+    `rows` are those of the clusters that get a part of their own, as far as there is room; `of_lake` the
+    expectation results of the lake as a whole.
     """
-    views = tell(states, rows, now)
-    told = tuple(views)
-    linked = {cluster: anchor(n) for n, cluster in enumerate(told)}
+    views = _cluster_views(states, rows, now)
+    detailed = tuple(views)
+    linked = {cluster: _anchor(n) for n, cluster in enumerate(detailed)}
     body = [
-        el("a", "To the clusters", href="#clusters", class_="skip") if views else None,
+        el("a", "Skip to the clusters", href="#clusters", class_="skip") if views else None,
         PATTERNS,
         el("header", el("h1", "Kraftlake"), el("p", f"{lake} · as of ", time_of(now), " · all times UTC")),
         el(
             "main",
             fleet_view(states, linked, now, MOST_LISTED) if states else EMPTY,
-            lake_view(of_lake),
+            _lake_view(of_lake),
             el("div", list(views.values()), id="clusters"),
-            left_out(states, told),
+            _left_out(states, detailed),
         ),
-        el("footer", el("p", "What the captures do not prove is called undecided; nothing is guessed. "
-                        "Every number is a query away: kraftlake sql.")),
+        el("footer", el("p", "What the captures do not prove is undecided; nothing is guessed. "
+                        "kraftlake sql queries every number on this page.")),
         el("div", id="tip", role="status", aria_live="polite", hidden=True),
     ]  # fmt: skip
-    return Page(whole(join(body), lake), told)
+    return Page(_file(join(body), lake), detailed)
 
 
-def tell(
+def _cluster_views(
     states: Sequence[ClusterState], rows: Mapping[str, dict[str, list[Row]]], now: int
 ) -> dict[str, Markup]:
-    """The clusters one by one, in the order of the fleet, as many as there is room for; one at least."""
+    """The parts of the clusters in the order of the fleet, as many as there is room for; at least one."""
     wanted = [s for s in states if s.cluster_id in rows]
-    # Rows of the fleet are at most so long; what is left is for the clusters.
+    # A row of the fleet takes up to 1,000 bytes; the clusters' parts get the rest.
     room = MOST_BYTES - 1_000 * min(len(states), MOST_LISTED)
     views: dict[str, Markup] = {}
     for n, state in enumerate(wanted):
-        view = cluster_view(state, rows[state.cluster_id], now, anchor(n), len(wanted) <= UNFOLDED)
+        view = cluster_view(state, rows[state.cluster_id], now, _anchor(n), len(wanted) <= MOST_OPEN)
         room -= len(view.encode())
         if views and room < 0:
             break
@@ -82,32 +82,33 @@ def tell(
     return views
 
 
-def anchor(n: int) -> str:
-    """The id of the nth cluster that is told."""
+def _anchor(n: int) -> str:
+    """The id of the nth cluster's part."""
     return f"c{n + 1}"
 
 
-def lake_view(expected: Sequence[Row]) -> Markup | None:
-    """What is not as expected of the lake as a whole; nothing if all is."""
-    if all(row["success"] for row in expected):
+def _lake_view(results: Sequence[Row]) -> Markup | None:
+    """The failed expectations of the lake as a whole, if any."""
+    if all(row["success"] for row in results):
         return None
-    return el("section", el("h2", "The lake as a whole"), expectations_told(expected), class_="lake")
+    return el("section", el("h2", "The lake as a whole"), expectation_results(results), class_="lake")
 
 
-def left_out(states: Sequence[ClusterState], told: Sequence[str]) -> Markup | None:
-    """How to see the clusters that are not told one by one."""
-    rest = len(states) - len(told)
+def _left_out(states: Sequence[ClusterState], detailed: Sequence[str]) -> Markup | None:
+    """How to see the clusters that have no part of their own."""
+    rest = len(states) - len(detailed)
     if not rest:
         return None
     words = f"{count(rest, 'more cluster')} in the table above: "
-    return el("p", words, el("code", "kraftlake report --cluster ID"), " tells of them.", class_="more")
+    command = el("code", "kraftlake report --cluster ID")
+    return el("p", words, command, " reports on them in detail.", class_="more")
 
 
-def whole(body: Markup, lake: str) -> str:
-    """The file. Its policy lets only its own style and script be used, and nothing be fetched."""
-    style, script = packaged("page.css"), packaged("page.js")
+def _file(body: Markup, lake: str) -> str:
+    """The file. Its content security policy allows its own style and script and no requests."""
+    style, script = _packaged("page.css"), _packaged("page.js")
     policy = (
-        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; base-uri 'none'"
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'"
     )
     head = el(
         "head",
@@ -121,23 +122,24 @@ def whole(body: Markup, lake: str) -> str:
     return f"<!DOCTYPE html>\n{el('html', head, el('body', body, el('script', script)), lang='en')}\n"
 
 
-def packaged(name: str) -> Markup:
+def _packaged(name: str) -> Markup:
     return Markup(resources.files("dashboards.report").joinpath(name).read_text(encoding="utf-8"))
 
 
-def digest(text: str) -> str:
+def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def hatch(name: str) -> Markup:
-    """A pattern that tells a status without its colour."""
+def _hatch(name: str) -> Markup:
+    """A pattern that shows a status without colour."""
     lines = el("path", d="M-2 2l4 -4M0 8l8 -8M6 10l4 -4", class_=name)
     return el("pattern", lines, id=name, width=8, height=8, patternUnits="userSpaceOnUse")
 
 
-EMPTY = el("p", "The lake holds no capture yet: kraftlake run --captures … reads some.", class_="verdict")
+EMPTY = el("p", "The lake holds no captures yet: load some with kraftlake run --captures.", class_="verdict")
 
 PATTERNS = el(
-    "svg", el("defs", [hatch(f"hatch-{kind}") for kind in ("truncated", "uncommitted", "undecided", "fold")]),
+    "svg",
+    el("defs", [_hatch(f"hatch-{kind}") for kind in ("truncated", "uncommitted", "undecided", "fold")]),
     width=0, height=0, aria_hidden="true", class_="vh",
 )  # fmt: skip

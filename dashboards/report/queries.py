@@ -1,8 +1,7 @@
-"""What the page asks of the lake.
+"""The rows that the page reads from the lake's tables, through delta-rs: all take less than one Spark query.
 
-Tables are read by delta-rs, as the summary of a run does: all of them cost less than one query of Spark's.
-FLEET is about all clusters and answers a row a cluster, TOLD about those that are told one by one. Times
-leave here as milliseconds since the epoch.
+FLEET has a row per cluster, DETAIL the rows of the clusters with a part of their own. Times are converted to
+milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class LakeTables:
         self.chosen = {"cluster_id": clusters} if clusters else {}
 
     def columns(self, table: Table, *names: str, where: Any = None) -> pa.Table | None:
-        """Columns of the rows; None where no run has written the table."""
+        """Columns of the rows; None if no run has written the table."""
         if not exists(self.lake, table):
             return None
         return arrow_with(self.lake, table, ["cluster_id", *names], where=where, **self.chosen)
@@ -76,17 +75,17 @@ def plain(value: Any) -> Any:
     return value
 
 
-# --- the fleet: a row a cluster --------------------------------------------------------------------
+# --- the fleet: a row per cluster ------------------------------------------------------------------
 
 
-def fleet_captures(tables: LakeTables) -> Rows:
+def _fleet_captures(tables: LakeTables) -> Rows:
     found = tables.columns(CAPTURES, "node_id", "directory_id", "captured_at", "log_end_offset")
     if found is None:
         return []
     by_replica = found.group_by(["cluster_id", "node_id", "directory_id"]).aggregate(
         [("captured_at", "count"), ("captured_at", "max"), ("log_end_offset", "max")]
     )
-    return grouped(
+    return _grouped(
         by_replica,
         captures=("captured_at_count", "sum"),
         replicas=("node_id", "count"),
@@ -95,20 +94,20 @@ def fleet_captures(tables: LakeTables) -> Rows:
     )
 
 
-def fleet_voters(tables: LakeTables) -> Rows:
-    """The newest set that is in force in the log, as view current_voters has it."""
+def _fleet_voters(tables: LakeTables) -> Rows:
+    """The newest set in effect, as in view current_voters."""
     in_force = ds.field("in_force_to_offset").is_null() & (
         ds.field("commit_status").is_null() | (ds.field("commit_status") != "truncated")
     )
     names = ("offset", "leader_epoch", "source", "voter_ids", "majority", "commit_status")
-    return last_of(tables.rows(VOTER_SETS, *names, where=in_force), "offset")
+    return _last_of(tables.rows(VOTER_SETS, *names, where=in_force), "offset")
 
 
-def fleet_epochs(tables: LakeTables) -> Rows:
+def _fleet_epochs(tables: LakeTables) -> Rows:
     found = tables.columns(EPOCHS, "leader_epoch", "leader_id", "elected_at")
     if found is None:
         return []
-    return grouped(
+    return _grouped(
         found.sort_by("leader_epoch"),
         epochs=("leader_epoch", "count"),
         leader_epoch=("leader_epoch", "max"),
@@ -117,69 +116,69 @@ def fleet_epochs(tables: LakeTables) -> Rows:
     )
 
 
-def fleet_changes(tables: LakeTables) -> Rows:
+def _fleet_changes(tables: LakeTables) -> Rows:
     names = ("offset", "leader_epoch", "kind", "voter_id", "changed_at", "commit_status")
     timed = ds.field("changed_at").is_valid()
-    return last_of(tables.rows(VOTER_CHANGES, *names, where=timed), "changed_at", "offset", "voter_id")
+    return _last_of(tables.rows(VOTER_CHANGES, *names, where=timed), "changed_at", "offset", "voter_id")
 
 
-def fleet_lower_bounds(tables: LakeTables) -> Rows:
+def _fleet_lower_bounds(tables: LakeTables) -> Rows:
     found = tables.columns(HIGH_WATERMARKS, "lower_bound", where=ds.field("lower_bound").is_valid())
-    return [] if found is None else grouped(found, lower_bound=("lower_bound", "max"))
+    return [] if found is None else _grouped(found, lower_bound=("lower_bound", "max"))
 
 
-def fleet_upper_bounds(tables: LakeTables) -> Rows:
-    """The newest upper bound; of several at that moment the lowest."""
+def _fleet_upper_bounds(tables: LakeTables) -> Rows:
+    """The newest upper bound; of several at that time the lowest."""
     valid = ds.field("upper_bound").is_valid()
     found = tables.columns(HIGH_WATERMARKS, "as_of", "upper_bound", where=valid)
     if found is None:
         return []
     ordered = found.sort_by([("as_of", "ascending"), ("upper_bound", "descending")])
-    return grouped(ordered, upper_bound=("upper_bound", "last"), upper_as_of=("as_of", "last"))
+    return _grouped(ordered, upper_bound=("upper_bound", "last"), upper_as_of=("as_of", "last"))
 
 
-def fleet_committed(tables: LakeTables) -> Rows:
+def _fleet_committed(tables: LakeTables) -> Rows:
     found = tables.columns(LOG_RANGES, "end_offset", where=ds.field("commit_status") == "committed")
-    return [] if found is None else grouped(found, committed_end_offset=("end_offset", "max"))
+    return [] if found is None else _grouped(found, committed_end_offset=("end_offset", "max"))
 
 
-def fleet_quarantine(tables: LakeTables) -> Rows:
+def _fleet_quarantine(tables: LakeTables) -> Rows:
     found = tables.columns(QUARANTINE, "size_bytes", where=ds.field("reason") != "torn_tail")
     if found is None:
         return []
-    return grouped(found, stretches=("size_bytes", "count"), size_bytes=("size_bytes", "sum"))
+    return _grouped(found, ranges=("size_bytes", "count"), size_bytes=("size_bytes", "sum"))
 
 
-def fleet_findings(tables: LakeTables) -> Rows:
-    return severities(tables.rows(FINDINGS, "severity", where=ds.field("state") == "open"))
+def _fleet_findings(tables: LakeTables) -> Rows:
+    return _severities(tables.rows(FINDINGS, "severity", where=ds.field("state") == "open"))
 
 
-def fleet_resolved(tables: LakeTables) -> Rows:
-    """Errors that newer captures show no more."""
+def _fleet_resolved(tables: LakeTables) -> Rows:
+    """Errors that newer captures no longer show."""
     resolved = (ds.field("state") == "resolved") & (ds.field("severity") == "error")
     found = tables.columns(FINDINGS, "last_seen_at", where=resolved)
     if found is None:
         return []
-    return grouped(found, errors=("last_seen_at", "count"), last_seen_at=("last_seen_at", "max"))
+    return _grouped(found, errors=("last_seen_at", "count"), last_seen_at=("last_seen_at", "max"))
 
 
-def fleet_expectations(tables: LakeTables) -> Rows:
-    """Those that did not hold when they were asked last."""
-    return severities(open_failures(tables.lake, **tables.chosen))
+def _fleet_expectations(tables: LakeTables) -> Rows:
+    """Expectations that failed when they were last evaluated."""
+    return _severities(open_failures(tables.lake, **tables.chosen))
 
 
-def fleet_names(tables: LakeTables) -> Rows:
-    """What people call the clusters, and whom to call."""
+def _fleet_names(tables: LakeTables) -> Rows:
+    """Names, environments and owners of the clusters."""
     return tables.rows(CLUSTER_NAMES, "name", "environment", "owner")
 
 
-def fleet_failures(tables: LakeTables) -> Rows:
-    """Clusters of which the newest captures could not be derived."""
+def _fleet_failures(tables: LakeTables) -> Rows:
+    """Clusters for which deriving from the newest captures failed."""
     return tables.rows(DERIVATIONS, "failure", where=ds.field("failure").is_valid())
 
 
-def grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:
-    """A row a cluster: each wanted name by a column and how it is aggregated, in the order of the rows."""
+def _grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:
+    """A row per cluster: each wanted name with its column and aggregation, in the order of the rows."""
     together = found.group_by("cluster_id", use_threads=False).aggregate(
         [(column, how, LAST if how == "last" else None) for column, how in wanted.values()]
     )
@@ -188,19 +187,19 @@ def grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:
     return [{names.get(key, key): plain(value) for key, value in row.items()} for row in rows]
 
 
-# A leader that is not known is told as such, not as the one before.
+# An unknown leader stays unknown; it is not the one before.
 LAST = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
-def last_of(rows: Iterable[Row], *order: str) -> Rows:
-    """The row of each cluster that comes last."""
+def _last_of(rows: Iterable[Row], *order: str) -> Rows:
+    """The last row of each cluster in the given order."""
     last: dict[str, Row] = {}
     for row in sorted(rows, key=lambda r: tuple(r[name] for name in order)):
         last[row["cluster_id"]] = row
     return list(last.values())
 
 
-def severities(rows: Iterable[Row]) -> Rows:
+def _severities(rows: Iterable[Row]) -> Rows:
     """How many errors and warnings a cluster has."""
     counts: dict[str, Row] = {}
     for row in rows:
@@ -212,19 +211,19 @@ def severities(rows: Iterable[Row]) -> Rows:
 
 
 FLEET: dict[str, Callable[[LakeTables], Rows]] = {
-    "captures": fleet_captures,
-    "voters": fleet_voters,
-    "epochs": fleet_epochs,
-    "changes": fleet_changes,
-    "lower_bounds": fleet_lower_bounds,
-    "upper_bounds": fleet_upper_bounds,
-    "committed": fleet_committed,
-    "quarantine": fleet_quarantine,
-    "findings": fleet_findings,
-    "resolved": fleet_resolved,
-    "expectations": fleet_expectations,
-    "names": fleet_names,
-    "failures": fleet_failures,
+    "captures": _fleet_captures,
+    "voters": _fleet_voters,
+    "epochs": _fleet_epochs,
+    "changes": _fleet_changes,
+    "lower_bounds": _fleet_lower_bounds,
+    "upper_bounds": _fleet_upper_bounds,
+    "committed": _fleet_committed,
+    "quarantine": _fleet_quarantine,
+    "findings": _fleet_findings,
+    "resolved": _fleet_resolved,
+    "expectations": _fleet_expectations,
+    "names": _fleet_names,
+    "failures": _fleet_failures,
 }
 
 
@@ -234,10 +233,9 @@ def ask_fleet(lake: Path, clusters: Sequence[str]) -> dict[str, Rows]:
     return {kind: ask(tables) for kind, ask in FLEET.items()}
 
 
-# --- a cluster: what its sections hold ---------------------------------------------------------------
+# --- a cluster: the rows of its sections -------------------------------------------------------------
 
-# The columns that are told of each table.
-TOLD: dict[str, tuple[Table, tuple[str, ...]]] = {
+DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
     "sets": (
         VOTER_SETS,
         ("offset", "leader_epoch", "source", "voters", "majority", "commit_status", "evidence",
@@ -286,23 +284,23 @@ TOLD: dict[str, tuple[Table, tuple[str, ...]]] = {
 
 
 def ask_detail(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]]:
-    """By cluster the rows of each kind, few however many there are in the tables."""
+    """The rows of each kind by cluster, aggregated or cut to a few."""
     tables = LakeTables(lake, clusters)
     found: dict[str, dict[str, Rows]] = {cluster: {} for cluster in clusters}
-    for kind, (table, names) in TOLD.items():
+    for kind, (table, names) in DETAIL.items():
         for row in tables.rows(table, *names):
             found[row["cluster_id"]].setdefault(kind, []).append(row)
     return {cluster: few(rows) for cluster, rows in found.items()}
 
 
 def ask_lake(lake: Path) -> Rows:
-    """What was expected of the lake as a whole, as it was asked last."""
-    table, names = TOLD["expectations"]
-    return aggregates.asked_last(LakeTables(lake, [WHOLE_LAKE]).rows(table, *names))
+    """The newest expectation results of the lake as a whole."""
+    table, names = DETAIL["expectations"]
+    return aggregates.newest_results(LakeTables(lake, [WHOLE_LAKE]).rows(table, *names))
 
 
 def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
-    """The rows of one cluster, aggregated or cut to the newest; how many there were stands in `counts`."""
+    """The rows of one cluster, aggregated or cut to the newest; `counts` has how many there were."""
     epochs, captures = rows.get("epochs", []), rows.get("captures", [])
     by_id = {c["capture_id"]: c for c in captures}
     unsettled = [r for r in rows.get("log_ranges", []) if r["commit_status"] != "committed"]
@@ -311,13 +309,13 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
         for q in rows.get("quarantine", [])
     ]
     return {
-        "sets": aggregates.newest(rows.get("sets", []), by_offset, NEWEST_SETS),
-        "changes": aggregates.newest(rows.get("changes", []), by_offset, NEWEST_SETS),
+        "sets": aggregates.newest(rows.get("sets", []), _by_offset, NEWEST_SETS),
+        "changes": aggregates.newest(rows.get("changes", []), _by_offset, NEWEST_SETS),
         "epochs": aggregates.newest(epochs, lambda e: e["leader_epoch"], NEWEST),
         "leading": aggregates.leading(epochs),
         "leaders": aggregates.leaders(epochs),
-        "proofs": aggregates.telling(rows.get("proofs", [])),
-        "captures": aggregates.thinned(captures),
+        "proofs": aggregates.tight_bounds(rows.get("proofs", [])),
+        "captures": aggregates.sampled_captures(captures),
         "unsettled": aggregates.newest(unsettled, lambda r: (r["first_offset"], r["leader_epoch"]), NEWEST),
         "truncations": aggregates.newest(rows.get("truncations", []), lambda r: r["lost_at"], NEWEST),
         "snapshots": aggregates.newest(
@@ -325,10 +323,10 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
             lambda s: (s["end_offset"], s["leader_epoch"]),
             NEWEST,
         ),
-        "quarantine": sorted(quarantine, key=worst_bytes)[:NEWEST],
-        "findings": sorted(rows.get("findings", []), key=worst_finding)[:NEWEST],
+        "quarantine": sorted(quarantine, key=_worst_bytes)[:NEWEST],
+        "findings": sorted(rows.get("findings", []), key=_worst_finding)[:NEWEST],
         "recovery": rows.get("recovery", []),
-        "expectations": aggregates.asked_last(rows.get("expectations", [])),
+        "expectations": aggregates.newest_results(rows.get("expectations", [])),
         "counts": [
             {
                 "epochs": len(epochs),
@@ -341,15 +339,15 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
     }
 
 
-def by_offset(row: Row) -> tuple[int, int]:
+def _by_offset(row: Row) -> tuple[int, int]:
     return row["offset"], row["leader_epoch"]
 
 
-def worst_bytes(row: Row) -> tuple[Any, ...]:
+def _worst_bytes(row: Row) -> tuple[Any, ...]:
     return row["reason"] == "torn_tail", row["capture_id"], row["file"], row["position"]
 
 
-def worst_finding(row: Row) -> tuple[Any, ...]:
+def _worst_finding(row: Row) -> tuple[Any, ...]:
     """Open ones first, errors first, newest first."""
     state = ("open", "acknowledged", "resolved").index(row["state"])
     return state, row["severity"] != "error", -row["last_seen_at"], row["rule"], row["finding_id"]

@@ -1,4 +1,4 @@
-"""Sections on the replicas' logs: what was lost, where to recover from, what was captured."""
+"""Sections on the replicas' logs: offsets not committed, truncations, recovery, captures, snapshots."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dashboards.report.view import Row, View
 
 
 def unsettled(view: View) -> Markup | None:
-    """Stretches of the log that are not committed."""
+    """Offset ranges that are not committed."""
     rows = view.of("unsettled")
     if not rows:
         return None
-    told = [
+    cells = [
         (
             f"{number(r['first_offset'])} – {number(r['end_offset'] - 1)}",
             f"e{r['leader_epoch']}",
@@ -26,16 +26,16 @@ def unsettled(view: View) -> Markup | None:
     ]
     columns = [Col("Offsets"), Col("Epoch"), Col("Records", True), Col("Status"), Col("As of"),
                Col("Proven by", long=True)]  # fmt: skip
-    more = newest(len(rows), view.count("unsettled"), "stretches")
-    return table("Stretches of the log that are not committed", columns, told, more)
+    more = newest(len(rows), view.count("unsettled"), "ranges")
+    return table("Offset ranges that are not committed", columns, cells, more)
 
 
 def truncations(view: View) -> Markup | None:
-    """What replicas held and then held no more."""
+    """Offsets that a replica held in one capture and no longer held in a later one."""
     rows = view.of("truncations")
     if not rows:
         return None
-    told = [
+    cells = [
         (
             f"node {r['node_id']} ({short(r['directory_id'])})",
             f"{number(r['truncated_to'])} – {number(r['end_offset'] - 1)}",
@@ -48,13 +48,13 @@ def truncations(view: View) -> Markup | None:
         for r in rows
     ]
     columns = [Col("Replica"), Col("Offsets lost"), Col("of epochs"), Col("by epoch"),
-               Col("Membership changes lost", long=True), Col("Still held"), Col("Gone")]  # fmt: skip
+               Col("Membership changes lost", long=True), Col("Last held"), Col("First gone")]  # fmt: skip
     more = newest(len(rows), view.count("truncations"), "truncations")
-    return table("Truncations that captures show", columns, told, more)
+    return table("Truncations between captures", columns, cells, more)
 
 
 def recovery(view: View) -> Markup | None:
-    """From which replica to go on, if it had to be."""
+    """The replica to recover from, should the quorum be lost."""
     rows = view.of("recovery")
     if not rows or not (rows[0]["best"] or rows[0]["others"]):
         return None
@@ -62,38 +62,38 @@ def recovery(view: View) -> Markup | None:
     best, others = advice["best"] or [], advice["others"] or []
     whom = listed(f"node {c['node_id']} ({short(c['directory_id'])})" for c in best)
     words = (
-        f"Safe to go on with {whom}"
+        f"Safe to recover from {whom}"
         if advice["is_safe"]
-        else f"Not safe; the best claim has {whom or 'none'}"
+        else f"Not safe; the best candidate is {whom or 'unknown'}"
     )
     kind = "safe" if advice["is_safe"] else "unsafe"
-    told = [
+    cells = [
         (
             "best" if candidate in best else "other",
             f"node {candidate['node_id']}{', observer' if candidate['is_observer'] else ''}",
             el("code", short(candidate["directory_id"]), title=candidate["directory_id"]),
             number(candidate["last_leader_epoch"]),
             number(candidate["log_end_offset"]),
-            in_force(candidate),
+            _in_force(candidate),
             candidate["loses"] or "nothing",
         )
         for candidate in [*best, *others]
     ]
-    columns = [Col("Claim"), Col("Replica"), Col("Directory"), Col("Last epoch", True), Col("Log end", True),
-               Col("Voters it puts in force"), Col("Loses", long=True)]  # fmt: skip
+    columns = [Col("Candidate"), Col("Replica"), Col("Directory"), Col("Last epoch", True),
+               Col("Log end", True), Col("Voter set in effect"), Col("Loses", long=True)]  # fmt: skip
     return el(
         "div",
         el("p", el("b", words), f": {advice['why']}.", class_=f"advice {kind}"),
         el("p", "As of ", time_of(advice["as_of"]),
-           f"; the highest epoch seen is {number(advice['highest_epoch'])}.", class_="more"),
-        table("Replicas by their claim", columns, told),
+           f"; the highest known epoch is {number(advice['highest_epoch'])}.", class_="more"),
+        table("Candidates for recovery", columns, cells),
     )  # fmt: skip
 
 
-def in_force(candidate: Row) -> list[object]:
-    """The voter set that a replica's log puts in force."""
+def _in_force(candidate: Row) -> list[object]:
+    """The voter set that a replica's log puts in effect."""
     if candidate["voters_in_force"] is None:
-        return ["none in sight"]
+        return ["none in the captures"]
     words: list[object] = [candidate["voters_in_force"]]
     if candidate["voters_status"] not in ("committed", None):
         words += [" ", status_badge(candidate["voters_status"])]
@@ -107,7 +107,7 @@ def captures(view: View) -> Markup | None:
         key = (row["node_id"], row["directory_id"])
         if key not in last or row["captured_at"] > last[key]["captured_at"]:
             last[key] = row
-    told = [
+    cells = [
         (
             f"node {node}",
             el("code", directory),
@@ -122,14 +122,14 @@ def captures(view: View) -> Markup | None:
     ]
     columns = [Col("Node"), Col("Directory"), Col("Captures", True), Col("Newest"), Col("Log", True),
                Col("Last epoch", True), Col("kraft.version", True), Col("Size", True)]  # fmt: skip
-    return table("Newest capture of each replica", columns, told)
+    return table("Newest capture of each replica", columns, cells)
 
 
 def snapshots(view: View) -> Markup | None:
     rows = view.of("snapshots")
     if not rows:
         return None
-    told = [
+    cells = [
         (
             place(r["end_offset"], r["leader_epoch"]),
             time_of(r["written_at"]),
@@ -140,6 +140,6 @@ def snapshots(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("End / epoch"), Col("First written"), Col("Nodes"), Col("Different files", True),
+    columns = [Col("End / epoch"), Col("First written"), Col("Nodes"), Col("Distinct files", True),
                Col("State"), Col("Size", True)]  # fmt: skip
-    return table("Snapshots", columns, told)
+    return table("Snapshots", columns, cells)

@@ -1,4 +1,4 @@
-"""Sections on the cluster's metadata: partitions under min ISR, what administrators did."""
+"""Sections on the cluster's metadata: partitions under min ISR, administrative operations."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dashboards.report.view import Row, View
 
 
 def min_isr(view: View) -> Markup | None:
-    rows = view.of("thin_partitions")
+    rows = view.of("under_min_isr_spans")
     if not rows:
         return None
     scale = view.lanes.scale if view.lanes else None
     picture = draw_isr(view.of("under_min_isr"), scale, view.now)
-    told = [
+    cells = [
         (
             r["topic_name"],
             ranges(sorted(r["partitions"])),
@@ -30,37 +30,46 @@ def min_isr(view: View) -> Markup | None:
     ]
     columns = [Col("Topic"), Col("Partitions"), Col("From"), Col("To"), Col("For", True), Col("ISR"),
                Col("min.insync.replicas", True), Col("Status")]  # fmt: skip
-    more = newest(len(rows), view.of("thin_counts")[0]["stretches"], "stretches")
-    return el("div", picture, table("Partitions under min ISR", columns, told, more))
+    more = newest(len(rows), view.of("under_min_isr_totals")[0]["spans"], "spans")
+    return el("div", picture, table("Partitions under min ISR", columns, cells, more))
 
 
 def admin_events(view: View) -> Markup | None:
-    rows = view.of("admin_events")
-    if not rows:
+    events = view.of("admin_events")
+    if not events:
         return None
-    told = [
+    rows = [
         (
-            time_of(r["changed_at"]),
-            number(r["offset"]),
-            r["operation"],
-            f"{r['resource_type']} {r['resource'] or ''}",
-            detail(r),
-            status_badge(r["commit_status"]),
+            time_of(e["changed_at"]),
+            number(e["offset"]),
+            e["operation"],
+            _resource(e),
+            [_change(e["before"], e["after"]), _repeated(e)],
+            status_badge(e["commit_status"]),
         )
-        for r in rows
+        for e in events
     ]
-    columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource"), Col("Detail", long=True),
+    columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource"), Col("Change", long=True),
                Col("Status")]  # fmt: skip
-    return table(
-        "What administrators did", columns, told, "The newest; what a snapshot told of first is left out."
-    )
+    more = "The newest. What was first read from a snapshot is left out: its time is not known."
+    return table("Administrative operations", columns, rows, more)
 
 
-def detail(event: Row) -> list[object]:
-    """What was done, and how often if it was again and again."""
+def _resource(event: Row) -> str:
+    """TOPIC orders; the cluster-wide default of a config has no name."""
+    name = event["resource"] or ""
+    return f"{event['resource_type']} {'(default)' if name.startswith(' ') else ''}{name}"
+
+
+def _change(before: str | None, after: str | None) -> str:
+    if before is None:
+        return after or ""
+    return f"{before} → removed" if after is None else f"{before} → {after}"
+
+
+def _repeated(event: Row) -> Markup | None:
+    """How many events the row stands for, if more than one."""
     if event["times"] == 1:
-        return [event["detail"]]
-    return [
-        event["detail"],
-        el("small", f"the last of {number(event['times'])} times since ", time_of(event["since"])),
-    ]
+        return None
+    words = f"the last of {number(event['times'])} such operations since "
+    return el("small", words, time_of(event["since"]))

@@ -1,4 +1,4 @@
-"""Sections on what is wrong: findings, expectations, bytes that could not be read."""
+"""Sections on findings, expectations and quarantined bytes."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def findings(view: View) -> Markup | None:
     more = newest(len(rows), view.count("findings"), "findings")
     return el(
         "div",
-        listing(is_open) if is_open else el("p", "Nothing is open.", class_="fine"),
-        el("details", el("summary", told_before(past)), listing(past), class_="past") if past else None,
+        _listing(is_open) if is_open else el("p", "No open findings.", class_="fine"),
+        el("details", el("summary", _past_counts(past)), _listing(past), class_="past") if past else None,
         el("p", more, class_="more") if more else None,
     )
 
 
-def listing(rows: Sequence[Row]) -> Markup:
-    items = [el("li", finding(row), class_=f"{row['severity']} {row['state']}") for row in rows]
+def _listing(rows: Sequence[Row]) -> Markup:
+    items = [el("li", _finding(row), class_=f"{row['severity']} {row['state']}") for row in rows]
     return el("ol", items, class_="findings")
 
 
-def told_before(rows: Sequence[Row]) -> str:
-    """What needs nobody any more, counted."""
+def _past_counts(rows: Sequence[Row]) -> str:
+    """How many findings are acknowledged or resolved."""
     counts = Counter(row["state"] for row in rows)
-    words = {"acknowledged": "acknowledged", "resolved": "that newer captures show no more"}
+    words = {"acknowledged": "acknowledged", "resolved": "that newer captures no longer show"}
     return ", ".join(f"{count(counts[s], 'finding')} {what}" for s, what in words.items() if counts[s])
 
 
-def finding(row: Row) -> list[Markup]:
-    """A finding: the sentence, where, and its evidence to unfold."""
-    where = []
+def _finding(row: Row) -> list[Markup]:
+    """A finding: the sentence, its location, and its evidence, collapsed."""
+    where: list[str] = []
     if row["first_offset"] is not None:
         last = row["first_offset"] if row["end_offset"] is None else row["end_offset"] - 1
         many = last > row["first_offset"]
@@ -51,35 +51,36 @@ def finding(row: Row) -> list[Markup]:
             f"{'epoch' if len(row['leader_epochs']) == 1 else 'epochs'} {listed(row['leader_epochs'])}"
         )
     if row["replicas"]:
-        where.append(f"on {listed(replica_words(r) for r in row['replicas'])}")
+        where.append(f"on {listed(_replica_words(r) for r in row['replicas'])}")
     sign = "●" if row["severity"] == "error" else "▲"
     return [
         el("p", el("span", el("span", sign, aria_hidden="true"), f" {row['severity']}", class_="badge"), " ",
            el("b", row["sentence"])),
-        el("p", f"Rule {row['rule']}, {row['name']} · {state_words(row)} · ", " · ".join(where), " · seen ",
-           time_of(row["first_seen_at"]), " to ", time_of(row["last_seen_at"]), class_="where"),
+        el("p", f"Rule {row['rule']}, {row['name']} · {_state_words(row)} · ", " · ".join(where),
+           " · first seen ", time_of(row["first_seen_at"]), ", last seen ", time_of(row["last_seen_at"]),
+           class_="where"),
         el("details", el("summary", "Evidence"), el("p", row["evidence"]),
            el("p", "Source of the rule: ", row["source"]),
            el("p", "Finding ", el("code", row["finding_id"]))),
     ]  # fmt: skip
 
 
-def state_words(row: Row) -> str:
+def _state_words(row: Row) -> str:
     return f"acknowledged: {row['reason']}" if row["state"] == "acknowledged" else row["state"]
 
 
-def replica_words(replica: str) -> str:
-    """1@uuid as node 1 (uuid's beginning)."""
+def _replica_words(replica: str) -> str:
+    """1@uuid as: node 1 (the uuid's beginning)."""
     node, _, directory = replica.partition("@")
     return f"node {node} ({short(directory)})" if directory else f"node {node}"
 
 
 def expectations(view: View) -> Markup | None:
-    return expectations_told(view.of("expectations"))
+    return expectation_results(view.of("expectations"))
 
 
-def expectations_told(rows: Sequence[Row]) -> Markup | None:
-    """What was expected and is not so; without anything expected nothing."""
+def expectation_results(rows: Sequence[Row]) -> Markup | None:
+    """How many expectations are met, and those that are not; None without results."""
     if not rows:
         return None
     failed = sorted((r for r in rows if not r["success"]), key=lambda r: (r["severity"], r["suite"]))
@@ -93,15 +94,15 @@ def expectations_told(rows: Sequence[Row]) -> Markup | None:
         Col("Observed", True),
         Col("Allowed", True),
     ]
-    told = [
-        (r["severity"], r["suite"], examples(r), measured(r["observed"]), measured(r["allowed"]))
+    cells = [
+        (r["severity"], r["suite"], _examples(r), _measured(r["observed"]), _measured(r["allowed"]))
         for r in failed
     ]
-    return el("div", el("p", f"{met}, {len(failed)} not."), table("Expectations not met", columns, told))
+    return el("div", el("p", f"{met}, {len(failed)} not."), table("Expectations not met", columns, cells))
 
 
-def examples(row: Row) -> Markup:
-    """What is expected, with failing rows to unfold."""
+def _examples(row: Row) -> Markup:
+    """The expectation, with its failing rows, collapsed."""
     words = el("span", row["sentence"] or row["expectation"])
     if not row["failing_rows"]:
         return words
@@ -110,7 +111,7 @@ def examples(row: Row) -> Markup:
     )
 
 
-def measured(value: float | None) -> str:
+def _measured(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
@@ -120,7 +121,7 @@ def quarantine(view: View) -> Markup | None:
     rows = view.of("quarantine")
     if not rows:
         return None
-    told = [
+    cells = [
         (
             f"node {r['node_id']}" if r["node_id"] is not None else "–",
             time_of(r["captured_at"]),
@@ -128,17 +129,17 @@ def quarantine(view: View) -> Markup | None:
             number(r["position"]),
             size(r["size_bytes"]),
             r["reason"].replace("_", " "),
-            lost_offsets(r),
+            _lost_offsets(r),
         )
         for r in rows
     ]
     columns = [Col("Node"), Col("Captured"), Col("File"), Col("At byte", True), Col("Size", True),
                Col("Reason"), Col("Offsets lost", True)]  # fmt: skip
-    more = newest(len(rows), view.count("quarantine"), "stretches")
-    return table("Bytes that no copy supplied", columns, told, more)
+    more = newest(len(rows), view.count("quarantine"), "byte ranges")
+    return table("Bytes that no copy supplied", columns, cells, more)
 
 
-def lost_offsets(row: Row) -> str:
+def _lost_offsets(row: Row) -> str:
     if row["lost_from_offset"] is None:
         return "–"
     end = "the end" if row["lost_to_offset"] is None else number(row["lost_to_offset"])

@@ -1,4 +1,4 @@
-"""Sections on the quorum: who could vote, who led, what is proven of the high watermark."""
+"""Sections on the quorum: voters, leaders, bounds of the high watermark."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def voting(view: View) -> Markup | None:
                     el("small", change["detail"]) if change["detail"] else None,
                 ],
                 el("code", short(change["directory_id"]), title=change["directory_id"]),
-                voter_ids(of_set),
+                _voter_ids(of_set),
                 status_badge(change["commit_status"], of_set.get("truncated_by_epoch")),
                 of_set.get("evidence"),
             )
         )
     columns = [Col("When"), Col("Offset / epoch", True), Col("Change"), Col("Directory"),
                Col("Voters then"), Col("Status"), Col("Proven by", long=True)]  # fmt: skip
-    first = None if rows else el("p", "No voter set is in the captured logs.", class_="more")
+    first = None if rows else el("p", "The captured logs have no voter set.", class_="more")
     return el("div", draw_lanes(view.lanes), table("Membership changes", columns, rows) if rows else first)
 
 
-def voter_ids(row: Row) -> str:
+def _voter_ids(row: Row) -> str:
     return f"{{{','.join(str(v['voter_id']) for v in row.get('voters') or ())}}}" if row else ""
 
 
@@ -58,14 +58,14 @@ def epochs(view: View) -> Markup | None:
     ]
     by_leader = table(
         "Leaders",
-        [Col("Leader"), Col("Epochs", True), Col("Last elected"), Col("Leaderless before, in all", True),
-         Col("longest", True)],
+        [Col("Leader"), Col("Epochs", True), Col("Last elected"), Col("Leaderless before, total", True),
+         Col("Longest", True)],
         led,
     )  # fmt: skip
-    told = [
+    cells = [
         (
             number(r["leader_epoch"]),
-            "not in sight" if r["leader_id"] is None else f"node {r['leader_id']}",
+            "not captured" if r["leader_id"] is None else f"node {r['leader_id']}",
             time_of(r["elected_at"]),
             f"{'' if r['start_offset_exact'] else '≤ '}{number(r['start_offset'])}",
             listed(r["granting_voters"] or ()) or "–",
@@ -77,8 +77,8 @@ def epochs(view: View) -> Markup | None:
     by_epoch = table(
         "Epochs",
         [Col("Epoch", True), Col("Leader"), Col("Elected"), Col("Start offset", True), Col("Granted by"),
-         Col("of voters"), Col("No leader before, at most", True)],
-        told,
+         Col("Voters"), Col("Leaderless before, at most", True)],
+        cells,
         newest(len(rows), view.count("epochs"), "epochs"),
     )  # fmt: skip
     return el("div", by_leader, by_epoch)
@@ -105,5 +105,5 @@ def watermarks(view: View) -> Markup | None:
     ]
     columns = [Col("When"), Col("Bound"), Col("Offset", True), Col("Holds"), Col("Proven by", long=True)]
     shown = rows[:NEWEST_PROOFS]
-    more = newest(len(shown), len(rows), "proofs that say more than the others")
+    more = newest(len(shown), len(rows), "proofs")
     return el("div", draw_bounds(bounds, view.lanes.scale), table("Bounds", columns, shown, more))

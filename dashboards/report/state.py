@@ -1,4 +1,4 @@
-"""Which cluster needs a person, and why: values from the fleet's rows."""
+"""Which clusters need action, and why, from the fleet's rows."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 from dashboards.report.formatting import DAY, HOUR, ago, count, duration, listed, size
 
 Row = dict[str, Any]
-# A nightly copy that is later than this has not been made.
+# A nightly capture is overdue after this.
 STALE_MS = 26 * HOUR
-# So long an error is remembered that newer captures show no more.
+# How long an error that newer captures no longer show is reported.
 REMEMBERED_MS = 7 * DAY
 
 
 class Need(IntEnum):
-    """How much a cluster needs a person; the higher, the more."""
+    """How urgent a cluster is; the higher, the more."""
 
     NONE = 0
     LOOK = 1
-    PERSON = 2
+    ACTION = 2
 
 
-NEED_WORDS = {Need.NONE: "Well", Need.LOOK: "Have a look", Need.PERSON: "Needs a person"}
+NEED_WORDS = {Need.NONE: "Healthy", Need.LOOK: "Worth a look", Need.ACTION: "Needs action"}
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that is not as it should be; `section` of the cluster's view tells more."""
+    """A reason for attention; `section` of the cluster's part has the details."""
 
     need: Need
     words: str
@@ -37,7 +37,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class NewestChange:
+class LastChange:
     """The newest membership change."""
 
     kind: str
@@ -48,7 +48,7 @@ class NewestChange:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A line of the fleet. Times in ms since the epoch."""
+    """A row of the fleet. Times in ms since the epoch."""
 
     cluster_id: str
     name: str | None
@@ -72,7 +72,7 @@ class ClusterState:
     committed_end_offset: int | None
     errors: int
     warnings: int
-    change: NewestChange | None
+    change: LastChange | None
     reasons: tuple[Reason, ...]
 
     @property
@@ -85,26 +85,26 @@ class ClusterState:
 
     @property
     def whose(self) -> str:
-        """Environment and owner, as far as they are known."""
+        """Environment and owner, if known."""
         return " · ".join(filter(None, (self.environment, self.owner)))
 
 
 def fleet(answers: Mapping[str, Sequence[Row]], now: int) -> list[ClusterState]:
-    """The clusters, those first that need a person most. `now` in ms."""
+    """The clusters, most urgent first. `now` in ms."""
     rows = {kind: {row["cluster_id"]: row for row in found} for kind, found in answers.items()}
     states = [
-        cluster_state(cluster, {kind: found.get(cluster, {}) for kind, found in rows.items()}, now)
+        _cluster_state(cluster, {kind: found.get(cluster, {}) for kind, found in rows.items()}, now)
         for cluster in rows["captures"]
     ]
-    return sorted(states, key=urgency)
+    return sorted(states, key=_urgency)
 
 
-def urgency(state: ClusterState) -> tuple[Any, ...]:
+def _urgency(state: ClusterState) -> tuple[Any, ...]:
     """The order of the fleet."""
     return (-state.need, -state.errors, -state.warnings, state.last_captured_at, state.title)
 
 
-def cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterState:
+def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterState:
     captures, epochs, voters, change = rows["captures"], rows["epochs"], rows["voters"], rows["changes"]
     findings, expectations = rows["findings"], rows["expectations"]
     return ClusterState(
@@ -130,17 +130,17 @@ def cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSta
         committed_end_offset=rows["committed"].get("committed_end_offset"),
         errors=findings.get("errors", 0) + expectations.get("errors", 0),
         warnings=findings.get("warnings", 0) + expectations.get("warnings", 0),
-        change=last_change(change) if change else None,
+        change=_last_change(change) if change else None,
         reasons=tuple(reasons(rows, now)),
     )
 
 
-def last_change(row: Row) -> NewestChange:
-    return NewestChange(row["kind"], row["voter_id"], row["changed_at"], row["commit_status"])
+def _last_change(row: Row) -> LastChange:
+    return LastChange(row["kind"], row["voter_id"], row["changed_at"], row["commit_status"])
 
 
 def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
-    """What is not as it should be, the worst first."""
+    """The reasons for attention, most urgent first."""
     found: list[Reason] = []
 
     def add(need: Need, words: str, section: str) -> None:
@@ -149,14 +149,14 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
     findings, expectations, lost = rows["findings"], rows["expectations"], rows["quarantine"]
     voters, thin = rows["voters"], rows.get("under_min_isr", {})
     if failure := rows["failures"].get("failure"):
-        words = "the newest captures could not be derived, what is told is older"
-        add(Need.PERSON, f"{words}: {failure}", "captures")
+        words = "deriving from the newest captures failed, the rest of this report is older"
+        add(Need.ACTION, f"{words}: {failure}", "captures")
     if errors := findings.get("errors"):
-        add(Need.PERSON, count(errors, "open error"), "findings")
+        add(Need.ACTION, count(errors, "open error"), "findings")
     if failed := expectations.get("errors"):
-        add(Need.PERSON, count(failed, "expectation failed", "expectations failed"), "expectations")
-    if stretches := lost.get("stretches"):
-        add(Need.PERSON, f"{count(stretches, 'unreadable stretch', 'unreadable stretches')}, "
+        add(Need.ACTION, count(failed, "expectation failed", "expectations failed"), "expectations")
+    if ranges := lost.get("ranges"):
+        add(Need.ACTION, f"{count(ranges, 'unreadable byte range')}, "
             f"{size(lost['size_bytes'])} that no copy supplied", "quarantine")  # fmt: skip
     if partitions := thin.get("partitions"):
         add(Need.LOOK, f"{count(partitions, 'partition')} under min ISR", "isr")
@@ -169,9 +169,9 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
         add(Need.LOOK, count(doubted, "expectation not met", "expectations not met"), "expectations")
     past = rows["resolved"]
     if past and now - past["last_seen_at"] <= REMEMBERED_MS:
-        words = f"{count(past['errors'], 'error')} that newer captures show no more, seen "
+        words = f"{count(past['errors'], 'error')} that newer captures no longer show, last seen "
         add(Need.LOOK, words + ago(past["last_seen_at"], now), "findings")
     last = rows["captures"]["last_captured_at"]
     if now - last > STALE_MS:
-        add(Need.LOOK, f"last captured {ago(last, now)}, later than {duration(STALE_MS)}", "captures")
+        add(Need.LOOK, f"last captured {ago(last, now)}, overdue after {duration(STALE_MS)}", "captures")
     return found

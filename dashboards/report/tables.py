@@ -1,4 +1,4 @@
-"""Tables of the page: headed columns, numbers to the right, wide ones scroll in their own place."""
+"""The page's tables: numbers on the right, wide tables scroll within themselves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Col:
 def table(
     title: str, columns: Sequence[Col], rows: Iterable[Sequence[object]], more: str | None = None
 ) -> Markup:
-    """A table in a place that scrolls and takes the keyboard; `more` says what it leaves out."""
+    """A table in a scrollable, focusable container; `more` says what it leaves out."""
     head = el("tr", [el("th", c.title, scope="col", class_=c.kind) for c in columns])
     body = [
         el(
@@ -43,7 +43,7 @@ def table(
 
 
 def status_badge(status: str | None, truncated_by_epoch: int | None = None) -> Markup:
-    """A commit status: a word, and a sign that needs no colour."""
+    """A commit status: a word, and a sign that does not depend on colour."""
     if status is None:
         return el("span", "not in the log", class_="status")
     words = f"{status} by epoch {truncated_by_epoch}" if truncated_by_epoch is not None else status
@@ -55,7 +55,7 @@ STATUS_SIGNS = {"committed": "✓", "truncated": "✕", "uncommitted": "◌", "u
 
 
 def newest(shown: int, whole: int, noun: str) -> str | None:
-    """What to say under a table that holds only the newest rows."""
+    """The note under a table that has only the newest rows."""
     return f"The newest {shown:,} of {whole:,} {noun}." if whole > shown else None
 
 

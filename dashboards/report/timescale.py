@@ -1,7 +1,7 @@
-"""Time along a chart: proportional where things happen, with long quiet stretches folded to a narrow mark.
+"""The time axis of a chart: proportional while things happen, with long quiet periods folded.
 
-A quorum is born within a minute and then changes once a month; drawn in proportion, all that matters would
-lie in one pixel. A fold is drawn as such and says how long it stands for.
+A quorum is formed within a minute and then changes once a month; on a proportional axis all of that would lie
+in one pixel. A fold is marked as such, with its length.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dashboards.report.formatting import DAY, HOUR, MINUTE, SECOND, moment
 LEFT, RIGHT = 1.5, 98.5
 FOLD_WIDTH = 5.0
 MOST_FOLDS = 6
-# A quiet stretch is folded if it takes more than this share of what is drawn in proportion.
+# A quiet period is folded if it takes more than this share of the proportional part.
 FOLDED_SHARE = 0.75
-# Room that a label of the axis takes on a wide screen.
+# The width of an axis label on a wide screen.
 LABEL_WIDTH = 9.5
 
 STEPS = tuple(
@@ -36,7 +36,7 @@ STEPS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ScaleSegment:
-    """Times [start, end] in ms on [left, right] in percent; folded where time is not in proportion."""
+    """Times [start, end] in ms on [left, right] in percent; not proportional if folded."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class ScaleSegment:
 
 @dataclass(frozen=True, slots=True)
 class AxisTick:
-    """A label of the axis; `day` where the date changes. Minor ones may be hidden on a narrow screen."""
+    """An axis label; `day` if the date changes. Minor ones are hidden on a narrow screen."""
 
     x: float
     label: str
@@ -61,43 +61,43 @@ class AxisTick:
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """Stretches one after the other, at least one."""
+    """Successive segments, at least one."""
 
-    stretches: tuple[ScaleSegment, ...]
+    segments: tuple[ScaleSegment, ...]
 
     @property
     def start(self) -> int:
-        return self.stretches[0].start
+        return self.segments[0].start
 
     @property
     def end(self) -> int:
-        return self.stretches[-1].end
+        return self.segments[-1].end
 
     def x(self, ms: int) -> float:
-        """Where a time lies, in percent of the width; times outside lie at the edge."""
-        for stretch in self.stretches:
-            if ms <= stretch.end:
-                return stretch.x(max(ms, stretch.start))
-        return self.stretches[-1].right
+        """The position of a time in percent of the width; times outside lie at the edge."""
+        for segment in self.segments:
+            if ms <= segment.end:
+                return segment.x(max(ms, segment.start))
+        return self.segments[-1].right
 
     @property
     def folds(self) -> list[ScaleSegment]:
-        return [s for s in self.stretches if s.folded]
+        return [s for s in self.segments if s.folded]
 
     def ticks(self) -> list[AxisTick]:
-        """Labels for what is drawn in proportion, none too close to another."""
+        """Labels of the proportional segments, none too close to another."""
         found: list[AxisTick] = []
         day = None
-        for stretch in self.stretches:
-            if stretch.folded or stretch.end == stretch.start:
+        for segment in self.segments:
+            if segment.folded or segment.end == segment.start:
                 continue
-            step = step_for(stretch)
-            for ms in range(-(-stretch.start // step) * step, stretch.end + 1, step):
-                x = stretch.x(ms)
+            step = _step_for(segment)
+            for ms in range(-(-segment.start // step) * step, segment.end + 1, step):
+                x = segment.x(ms)
                 if x > RIGHT - LABEL_WIDTH / 2 or (found and x - found[-1].x < LABEL_WIDTH):
                     continue
                 today = moment(ms).strftime("%Y-%m-%d")
-                label = today if step >= DAY else moment(ms).strftime(clock_format(step))
+                label = today if step >= DAY else moment(ms).strftime(_clock_format(step))
                 found.append(
                     AxisTick(x, label, today if today != day and step < DAY else None, len(found) % 2 == 1)
                 )
@@ -105,41 +105,41 @@ class TimeScale:
         return found
 
 
-def step_for(stretch: ScaleSegment) -> int:
-    """Milliseconds between labels of a stretch."""
-    room = max((stretch.right - stretch.left) / LABEL_WIDTH, 1.0)
-    least = (stretch.end - stretch.start) / room
+def _step_for(segment: ScaleSegment) -> int:
+    """Milliseconds between the labels of a segment."""
+    room = max((segment.right - segment.left) / LABEL_WIDTH, 1.0)
+    least = (segment.end - segment.start) / room
     return next((s for s in STEPS if s >= least), STEPS[-1])
 
 
-def clock_format(step: int) -> str:
+def _clock_format(step: int) -> str:
     if step < SECOND:
         return "%H:%M:%S.%f"
     return "%H:%M:%S" if step < MINUTE else "%H:%M"
 
 
 def time_scale(times: Iterable[int]) -> TimeScale | None:
-    """The scale over moments at which something happened; None without any."""
+    """The scale over the times of all events; None without any."""
     moments = sorted(set(times))
     if not moments:
         return None
     if len(moments) == 1:
         return TimeScale((ScaleSegment(moments[0], moments[0], LEFT, RIGHT, False),))
-    folded = quiet(moments)
+    folded = _quiet(moments)
     lengths = [(a, b, (a, b) in folded) for a, b in pairwise(moments)]
     drawn = sum(b - a for a, b, fold in lengths if not fold)
     room = RIGHT - LEFT - FOLD_WIDTH * len(folded)
-    stretches: list[ScaleSegment] = []
+    segments: list[ScaleSegment] = []
     x = LEFT
-    for start, end, fold in merged(lengths):
+    for start, end, fold in _merged(lengths):
         width = FOLD_WIDTH if fold else room * (end - start) / drawn
-        stretches.append(ScaleSegment(start, end, x, x + width, fold))
+        segments.append(ScaleSegment(start, end, x, x + width, fold))
         x += width
-    return TimeScale(tuple(stretches))
+    return TimeScale(tuple(segments))
 
 
-def quiet(moments: Sequence[int]) -> set[tuple[int, int]]:
-    """The stretches between moments that are to be folded: each would dwarf all others together."""
+def _quiet(moments: Sequence[int]) -> set[tuple[int, int]]:
+    """The periods between events to fold: each would dwarf all others together."""
     gaps = sorted(pairwise(moments), key=lambda gap: gap[0] - gap[1])
     drawn = moments[-1] - moments[0]
     folded: set[tuple[int, int]] = set()
@@ -151,8 +151,8 @@ def quiet(moments: Sequence[int]) -> set[tuple[int, int]]:
     return folded
 
 
-def merged(lengths: Iterable[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
-    """Neighbours that are both drawn in proportion as one stretch."""
+def _merged(lengths: Iterable[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+    """Joins adjacent proportional periods."""
     joined: list[tuple[int, int, bool]] = []
     for start, end, fold in lengths:
         if joined and not fold and not joined[-1][2]:

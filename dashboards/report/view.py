@@ -1,4 +1,4 @@
-"""What the sections of a cluster are made from."""
+"""The input of a cluster's sections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = dict[str, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What sections are made from. `now` in ms since the epoch; `anchor` begins the ids of the sections."""
+    """The input of a cluster's sections. `now` in ms since the epoch; `anchor` prefixes the sections' ids."""
 
     state: ClusterState
     rows: Rows
@@ -26,5 +26,5 @@ class View:
         return self.rows.get(kind, [])
 
     def count(self, kind: str) -> int:
-        """How many rows of the kind the lake has; `of` has the newest of them."""
+        """How many rows of the kind the lake has; `of` has only the newest."""
         return self.rows["counts"][0][kind]

@@ -79,7 +79,7 @@ def bounds_at(rows: list[Row], when: int) -> tuple[int | None, int | None]:
 
 @given(proofs)
 def test_the_proofs_that_are_kept_say_as_much_as_all(rows: list[Row]) -> None:
-    kept = aggregates.telling(rows)
+    kept = aggregates.tight_bounds(rows)
     assert all(row in rows for row in kept)
     for when in range(-1, 52):
         assert bounds_at(kept, when) == bounds_at(rows, when)
@@ -90,19 +90,19 @@ def test_the_proofs_that_are_kept_say_as_much_as_all(rows: list[Row]) -> None:
 
 def test_of_very_many_proofs_some_are_kept_and_none_is_changed() -> None:
     rows = [proof(at(n), lower=n) for n in range(5_000)] + [proof(at(n), upper=n + 10) for n in range(5_000)]
-    kept = aggregates.telling(rows)
+    kept = aggregates.tight_bounds(rows)
     assert 100 < len(kept) <= MOST_PROOFS + 2
     assert all(row in rows for row in kept)
     assert max(r["lower_bound"] or 0 for r in kept) == 4_999
 
 
 def test_what_a_leader_only_believed_proves_nothing() -> None:
-    assert aggregates.telling([proof(at(1), lower=5, believed=9)]) == []
+    assert aggregates.tight_bounds([proof(at(1), lower=5, believed=9)]) == []
 
 
 def test_captures_are_thinned_to_the_newest_of_each_bin() -> None:
     rows = [capture(1, BEGAN + n * 86_400 * SECOND, n) for n in range(365)] + [capture(2, at(1), 7)]
-    kept = aggregates.thinned(rows)
+    kept = aggregates.sampled_captures(rows)
     of_first = [r for r in kept if r["node_id"] == 1]
     assert len(of_first) <= MOST_CAPTURES
     assert max(r["log_end_offset"] for r in of_first) == 364
@@ -121,4 +121,4 @@ def test_snapshots_with_their_holders() -> None:
 def test_expectations_by_their_newest_run() -> None:
     old = {"suite": "s", "expectation": "e", "success": False, "loaded_at": 1, "run_id": "a"}
     new = old | {"success": True, "loaded_at": 2, "run_id": "b"}
-    assert aggregates.asked_last([new, old]) == [new]
+    assert aggregates.newest_results([new, old]) == [new]

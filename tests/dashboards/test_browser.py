@@ -111,8 +111,8 @@ def test_charts_have_names_for_a_screen_reader(visit: Any) -> None:
     shown = visit(one_cluster())
     names = [chart.get_attribute("aria-label") for chart in shown.locator("svg.chart").all()]
     assert [name.split(".")[0] for name in names] == [
-        "Who could vote, who led",
-        "Where the high watermark lay, where the logs ended",
+        "Voters and leaders",
+        "High watermark and log ends",
         "Partitions under min ISR",
     ]
     assert shown.locator(".m:not([aria-label])").count() == 0

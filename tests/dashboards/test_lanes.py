@@ -131,7 +131,7 @@ def test_without_any_time_there_is_no_picture() -> None:
 
 @given(proofs)
 def test_between_two_moments_both_bounds_are_those_of_the_table(rows: list[Row]) -> None:
-    found = bounds_of({"proofs": aggregates.telling(rows)}, 0, 50)
+    found = bounds_of({"proofs": aggregates.tight_bounds(rows)}, 0, 50)
     for step in found.steps if found else ():
         assert step.start < step.end
         # A bound of the step's own edges holds within it too.

@@ -1,58 +1,36 @@
-"""Partitions under min ISR and what administrators did, from versions in the histories."""
+"""Partitions under min ISR and administrative operations, as the page asks the views for them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from dashboards.report import admin_events, under_min_isr
-from dashboards.report.under_min_isr import MOST_STEPS
+from dashboards.report import history_queries
+from dashboards.report.aggregates import MOST_STEPS, partitions_together, under_min_isr_steps
+from tests.dashboards.histories import (
+    MOST_OFFSET,
+    partition,
+    random_partitions,
+    random_settings,
+    setting,
+    topic,
+    version,
+)
+from tests.dashboards.small_lakes import write_for
 
 Row = dict[str, Any]
 
 
-def version(start: int, end: int | None, **more: Any) -> Row:
-    """A version of anything, from one offset to another; its times are ten times its offsets."""
-    row = {
-        "cluster_id": "a",
-        "valid_from_offset": start,
-        "valid_to_offset": end,
-        "valid_from_at": start * 10,
-        "valid_to_at": None if end is None else end * 10,
-        "record_offset": start,
-        "ended_by": None,
-        "commit_status": "committed",
-        "end_commit_status": None if end is None else "committed",
-    }
-    return row | more
-
-
-def partition(start: int, end: int | None, isr: int, replicas: int = 3) -> Row:
-    return version(
-        start, end, topic_id="t", topic_name="orders", partition_id=0,
-        isr=list(range(isr)), replicas=list(range(replicas)),
-    )  # fmt: skip
-
-
-def setting(start: int, end: int | None, value: int | str, topic: str = "orders") -> Row:
-    return version(
-        start, end, resource_type="TOPIC" if topic else "BROKER", resource_name=topic, value=str(value)
-    )
-
-
-def successive(parts: tuple[list[int], list[Any]], make: Any) -> list[Row]:
-    """Versions one after the other, with a None among the values for a gap."""
-    cuts, values = parts
-    spans = zip(cuts, [*cuts[1:], None], values, strict=False)
-    return [make(start, end, value) for start, end, value in spans if value is not None]
-
-
-def cut(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[list[int], list[Any]]]:
-    return st.lists(st.tuples(st.integers(0, 20), values), max_size=6, unique_by=lambda t: t[0]).map(
-        lambda pairs: ([a for a, _ in sorted(pairs)], [v for _, v in sorted(pairs)])
-    )
+def thin(
+    lake: Path, partitions: list[Row], settings: list[Row], topics: Sequence[Row] = (topic("t", "orders", 0),)
+) -> list[Row]:
+    tables = {"partitions": partitions, "configs": settings, "topics": [*topics]}
+    write_for(lake, "under_min_isr", tables)
+    return history_queries.under_min_isr(lake)
 
 
 def value_at(rows: list[Row], offset: int) -> Row | None:
@@ -63,154 +41,238 @@ def value_at(rows: list[Row], offset: int) -> Row | None:
     return None
 
 
-@given(cut(st.integers(0, 3)), cut(st.none() | st.integers(1, 4)), cut(st.none() | st.integers(1, 4)))
-def test_under_min_isr_at_every_offset(isrs: Any, own: Any, shared: Any) -> None:
-    versions = successive(isrs, partition)
-    own_rows = successive(own, setting)
-    shared_rows = successive(shared, lambda start, end, value: setting(start, end, value, topic=""))
-    spans = under_min_isr.spans(versions, [*own_rows, *shared_rows])
-    for offset in range(22):
-        standing = value_at(versions, offset)
-        held = value_at(own_rows, offset) or value_at(shared_rows, offset)
-        least = min(int(held["value"]) if held else 1, 3)
-        is_thin = standing is not None and len(standing["isr"]) < least
-        covering = [
-            s for s in spans
-            if s["from_offset"] <= offset and (s["to_offset"] is None or offset < s["to_offset"])
-        ]  # fmt: skip
-        assert len(covering) == is_thin
+def test_under_min_isr_at_every_offset(tmp_path: Path) -> None:
+    random = Random(7)
+    clusters: dict[str, tuple[list[Row], list[Row], list[Row]]] = {}
+    for n in range(300):
+        own, shared = random_settings(random, "orders"), random_settings(random, "")
+        clusters[f"c{n}"] = random_partitions(random), own, shared
+    for name, kinds in clusters.items():
+        for row in (row for rows in kinds for row in rows):
+            row["cluster_id"] = name
+    spans = thin(
+        tmp_path,
+        [row for versions, _, _ in clusters.values() for row in versions],
+        [row for _, own, shared in clusters.values() for row in (*own, *shared)],
+        [topic("t", "orders", 0) | {"cluster_id": name} for name in clusters],
+    )
+    assert len(spans) > 100
+    for name, (versions, own, shared) in clusters.items():
+        ours = [s for s in spans if s["cluster_id"] == name]
+        for offset in range(MOST_OFFSET + 2):
+            standing = value_at(versions, offset)
+            held = value_at(own, offset) or value_at(shared, offset)
+            least = min(int(held["value"]) if held else 1, 3)
+            is_thin = standing is not None and len(standing["isr"]) < least
+            covering = [
+                s for s in ours
+                if s["from_offset"] <= offset and (s["to_offset"] is None or offset < s["to_offset"])
+            ]  # fmt: skip
+            assert len(covering) == is_thin
+        assert not {s["to_offset"] for s in ours} & {s["from_offset"] for s in ours}
     assert all(
         s["to_offset"] is None or s["under_ms"] == 10 * (s["to_offset"] - s["from_offset"]) for s in spans
     )
-    ends = [s["to_offset"] for s in spans]
-    assert not set(ends) & {s["from_offset"] for s in spans}
 
 
-def test_a_topic_of_another_name_or_cluster_has_its_own_setting() -> None:
+def test_a_topic_of_another_name_or_cluster_has_its_own_setting(tmp_path: Path) -> None:
     settings = [setting(0, None, 3, topic="other"), setting(0, None, 3) | {"cluster_id": "b"}]
-    assert under_min_isr.spans([partition(0, None, 1)], settings) == []
+    assert thin(tmp_path, [partition(0, None, 1)], settings) == []
 
 
-def test_fewer_replicas_than_the_setting_are_enough() -> None:
-    assert under_min_isr.spans([partition(0, None, 1, replicas=1)], [setting(0, None, 2)]) == []
-    (span,) = under_min_isr.spans([partition(0, None, 1, replicas=2)], [setting(0, None, 3)])
+def test_fewer_replicas_than_the_setting_are_enough(tmp_path: Path) -> None:
+    assert thin(tmp_path / "a", [partition(0, None, 1, replicas=1)], [setting(0, None, 2)]) == []
+    (span,) = thin(tmp_path / "b", [partition(0, None, 1, replicas=2)], [setting(0, None, 3)])
     assert (span["min_isr"], span["to_at"], span["under_ms"]) == (2, None, None)
 
 
-def test_partitions_that_fare_alike_are_one_row() -> None:
+def test_a_setting_that_is_no_number_counts_as_none(tmp_path: Path) -> None:
+    assert thin(tmp_path, [partition(0, None, 1)], [setting(0, None, "many")]) == []
+
+
+def test_partitions_that_fare_alike_are_one_row(tmp_path: Path) -> None:
     versions = [partition(5, 9, 1) | {"partition_id": n} for n in (0, 1, 4)] + [
         partition(5, 8, 1) | {"partition_id": 2}
     ]
-    rows = under_min_isr.together(under_min_isr.spans(versions, [setting(0, None, 2)]))
+    spans = thin(tmp_path, versions, [setting(0, None, 2)])
+    rows = partitions_together(sorted(spans, key=lambda s: (-s["to_offset"], s["partition_id"])))
     assert [(r["partitions"], r["to_at"]) for r in rows] == [([0, 1, 4], 90), ([2], 80)]
-
-
-def test_a_setting_that_is_no_number_counts_as_none() -> None:
-    assert under_min_isr.spans([partition(0, None, 1)], [setting(0, None, "many")]) == []
 
 
 def test_steps_count_the_partitions() -> None:
     spans = [{"from_at": 10, "to_at": 50}, {"from_at": 20, "to_at": None}, {"from_at": 20, "to_at": 30}]
-    assert under_min_isr.steps(spans) == [
+    assert under_min_isr_steps(spans) == [
         {"at": 10, "most": 1, "partitions": 1},
         {"at": 20, "most": 3, "partitions": 3},
         {"at": 30, "most": 2, "partitions": 2},
         {"at": 50, "most": 1, "partitions": 1},
     ]
     many = [{"from_at": n * 10, "to_at": n * 10 + 5} for n in range(5_000)]
-    rows = under_min_isr.steps(many)
+    rows = under_min_isr_steps(many)
     assert len(rows) <= MOST_STEPS
     assert {row["most"] for row in rows} == {1}
     assert rows[-1]["partitions"] == 0
-    assert under_min_isr.steps([]) == []
+    assert under_min_isr_steps([]) == []
 
 
-def told(**versions: list[Row]) -> list[tuple[int, str, str, str]]:
-    found = admin_events.events(versions, 60)
-    return [(e["offset"], e["operation"], e["resource"], e["detail"]) for e in found]
+class Events:
+    """Writes a lake of the given versions and asks for its events."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lakes = 0
+
+    def rows(self, **versions: list[Row]) -> list[Row]:
+        self._lakes += 1
+        lake = self._folder / str(self._lakes)
+        write_for(lake, "admin_events", versions)
+        return history_queries.admin_events(lake)
+
+    def __call__(self, **versions: list[Row]) -> list[tuple[int, str, str, str | None, str | None]]:
+        found = self.rows(**versions)
+        return [(e["offset"], e["operation"], e["resource"], e["before"], e["after"]) for e in found]
 
 
-def test_topics_are_created_and_deleted() -> None:
-    rows = [version(5, 9, topic_id="x", name="orders", ended_by="REMOVE_TOPIC_RECORD"),
-            version(12, None, topic_id="y", name="orders")]  # fmt: skip
-    assert told(topics=rows) == [
-        (12, "create topic", "orders", ""),
-        (9, "delete topic", "orders", ""),
-        (5, "create topic", "orders", ""),
+@pytest.fixture
+def events(tmp_path: Path) -> Events:
+    return Events(tmp_path)
+
+
+def test_topics_are_created_and_deleted(events: Events) -> None:
+    rows = [topic("x", "orders", 5, 9), topic("y", "orders", 12)]
+    made = partition(12, None, 3) | {"topic_id": "y", "record_type": "PARTITION_RECORD"}
+    assert events(topics=rows, partitions=[made]) == [
+        (12, "create topic", "orders", None, "1 partitions, replication factor 3"),
+        (9, "delete topic", "orders", "x", None),
+        (5, "create topic", "orders", None, None),
     ]
 
 
-def test_a_config_is_altered_and_then_deleted_and_secrets_stay_secret() -> None:
+def test_partitions_are_added_and_led_by_others(events: Events) -> None:
+    def led(n: int, start: int, end: int | None, leader: int, kind: str = "PARTITION_RECORD") -> Row:
+        return partition(start, end, 3) | {"partition_id": n, "leader": leader, "record_type": kind}
+
+    changed = "PARTITION_CHANGE_RECORD"
+    broker = version(1, None, broker_id=1, fenced=False, in_controlled_shutdown=False)
+    rows = [led(0, 5, 8, 0), led(1, 5, None, 1), led(2, 7, 9, 1), led(0, 8, None, 1, changed),
+            led(2, 9, None, 0, changed)]  # fmt: skip
+    brokers = [broker, broker | {"broker_id": 0}]
+    found = events.rows(topics=[topic("t", "orders", 5)], partitions=rows, brokers=brokers)
+    names = ("offset", "operation", "resource", "before", "after", "times")
+    assert [tuple(e[n] for n in names) for e in found] == [
+        (9, "elect leader", "orders-2", "1", "0", 2),
+        (7, "add partitions", "orders", "2 partitions", "3 partitions", 1),
+        (5, "create topic", "orders", None, "2 partitions, replication factor 3", 1),
+    ]
+
+
+def test_a_config_is_altered_and_then_deleted_and_secrets_stay_secret(events: Events) -> None:
     def config(start: int, end: int | None, value: str | None, redacted: bool = False) -> Row:
         return version(
             start, end, resource_type="TOPIC", resource_name="orders", name="retention.ms", value=value,
-            redacted=redacted, ended_by="CONFIG_RECORD",
+            redacted=redacted, record_type="CONFIG_RECORD", ended_by="CONFIG_RECORD",
         )  # fmt: skip
 
-    assert told(configs=[config(1, 4, "10"), config(4, 6, "20"), config(8, None, None, redacted=True)]) == [
-        (8, "alter config", "orders", "retention.ms = (a secret)"),
-        (6, "delete config", "orders", "retention.ms = 20"),
-        (4, "alter config", "orders", "retention.ms = 20"),
+    resource = "orders retention.ms"
+    assert events(configs=[config(1, 4, "10"), config(4, 6, "20"), config(8, None, None, redacted=True)]) == [
+        (8, "alter config", resource, None, "(secret)"),
+        (6, "alter config", resource, "20", None),
+        (4, "alter config", resource, "10", "20"),
     ]
 
 
-def test_a_reassignment_is_told_once_however_the_isr_goes_meanwhile() -> None:
+def test_a_reassignment_is_one_event_however_the_isr_goes_meanwhile(events: Events) -> None:
     def moving(start: int, end: int, away: int) -> Row:
-        return version(
-            start, end, topic_id="t", topic_name="orders", partition_id=3, replicas=[1, 2, 3, 4],
-            adding_replicas=[4], removing_replicas=[away],
-        )  # fmt: skip
+        return partition(start, end, 3) | {
+            "partition_id": 3, "replicas": [1, 2, 3, 4], "adding_replicas": [4], "removing_replicas": [away],
+        }  # fmt: skip
 
-    assert told(partitions=[moving(5, 7, 1), moving(7, 9, 1), moving(20, 22, 2)]) == [
-        (20, "reassign partition", "orders-3", "replicas 1, 2, 3 and 4: adding 4, removing 2"),
-        (5, "reassign partition", "orders-3", "replicas 1, 2, 3 and 4: adding 4, removing 1"),
-    ]
+    def settled(start: int, end: int | None, *replicas: int) -> Row:
+        return partition(start, end, 3) | {"partition_id": 3, "replicas": list(replicas)}
+
+    rows = [settled(1, 5, 1, 2, 3), moving(5, 7, 1), moving(7, 9, 1), settled(9, 20, 2, 3, 1),
+            moving(20, 22, 2), settled(22, None, 3, 1, 4)]  # fmt: skip
+    first, second = events.rows(partitions=rows[:4])[0], events.rows(partitions=rows)[0]
+    names = ("offset", "operation", "resource", "before", "after", "times", "since")
+    assert [first[n] for n in names] == [
+        5, "reassign partition", "orders-3", "[1,2,3]", "adding [4], removing [1]", 1, 50,
+    ]  # fmt: skip
+    assert [second[n] for n in names] == [
+        20, "reassign partition", "orders-3", "[2,3,1]", "adding [4], removing [2]", 2, 50,
+    ]  # fmt: skip
 
 
-def test_what_a_snapshot_told_of_first_is_no_event() -> None:
-    assert told(features=[version(5, None, name="metadata.version", level=7, record_offset=None)]) == []
-    assert told(features=[version(5, None, name="metadata.version", level=7)]) == [
-        (5, "update feature", "metadata.version", "level 7")
-    ]
+def test_what_was_first_read_from_a_snapshot_is_no_event(events: Events) -> None:
+    feature = version(5, None, name="metadata.version", level=7)
+    unknown = {"record_offset": None}
+    snapshot_first = {
+        "features": [feature | unknown],
+        "topics": [topic("t", "orders", 5) | unknown],
+        "partitions": [partition(5, None, 3) | unknown | {"record_type": "PARTITION_RECORD",
+                                                          "adding_replicas": [4]}],
+        "configs": [version(5, None, resource_type="TOPIC", resource_name="orders", name="retention.ms",
+                            value="10", record_type="CONFIG_RECORD") | unknown],
+        "client_quotas": [version(5, None, entity_name="user=bob", key="rate", value=1.0) | unknown],
+        "scram_users": [version(5, None, mechanism="SCRAM-SHA-256", name="bob") | unknown],
+        "delegation_tokens": [version(5, None, token_digest="d", owner="User:bob", expiration_timestamp=1)
+                              | unknown],
+        "acls": [version(5, None, id="i", resource_type="TOPIC", resource_name="orders") | unknown],
+    }  # fmt: skip
+    assert events(**snapshot_first) == []
+    assert events(features=[feature]) == [(5, "update feature", "metadata.version", None, "7")]
 
 
-def test_tokens_acls_quotas_and_credentials() -> None:
+def test_tokens_acls_quotas_and_credentials(events: Events) -> None:
     token = {"token_digest": "d", "owner": "User:bob", "expiration_timestamp": 1_795_252_516_632}
+    later = token | {"expiration_timestamp": 1_795_252_517_000}
     acl = {"id": "i", "resource_type": "TOPIC", "resource_name": "orders", "permission_type": "ALLOW",
            "principal": "User:bob", "operation": "READ", "pattern_type": "LITERAL", "host": "*"}  # fmt: skip
-    assert told(
-        delegation_tokens=[version(1, 2, **token), version(2, 3, **token)],
+    words = "ALLOW User:bob READ LITERAL from *"
+    expires, renewed = "2026-11-21 09:15:16.632", "2026-11-21 09:15:17.000"
+    assert events(
+        delegation_tokens=[version(1, 2, **token), version(2, 3, **later)],
         acls=[version(4, 5, **acl)],
-        client_quotas=[version(6, None, entity_name="user=bob", key="producer_byte_rate", value=1e6)],
+        client_quotas=[version(6, None, entity_name="user=bob", key="producer_byte_rate", value=1e8)],
         scram_users=[version(7, None, mechanism="SCRAM-SHA-256", name="bob")],
     ) == [
-        (7, "alter SCRAM credential", "bob", "SCRAM-SHA-256"),
-        (6, "alter client quota", "user=bob", "producer_byte_rate = 1,000,000"),
-        (5, "delete ACL", "orders", "ALLOW User:bob READ LITERAL from *"),
-        (4, "create ACL", "orders", "ALLOW User:bob READ LITERAL from *"),
-        (3, "expire delegation token", "User:bob", "expires 2026-11-21 09:15:16Z"),
-        (2, "renew delegation token", "User:bob", "expires 2026-11-21 09:15:16Z"),
-        (1, "create delegation token", "User:bob", "expires 2026-11-21 09:15:16Z"),
+        (7, "alter SCRAM credential", "bob SCRAM-SHA-256", None, "set"),
+        (6, "alter client quota", "user=bob producer_byte_rate", None, "100000000.0"),
+        (5, "delete ACL", "orders", words, None),
+        (4, "create ACL", "orders", None, words),
+        (3, "expire delegation token", "User:bob", renewed, None),
+        (2, "renew delegation token", "User:bob", expires, renewed),
+        (1, "create delegation token", "User:bob", None, expires),
     ]
 
 
-def test_the_same_again_and_again_is_one_event() -> None:
+def test_the_same_again_and_again_is_one_row(events: Events) -> None:
     rows = [
         version(n, n + 1, resource_type="TOPIC", resource_name="orders", name="retention.ms", value=str(n),
-                redacted=False, ended_by="CONFIG_RECORD")
+                redacted=False, record_type="CONFIG_RECORD", ended_by="CONFIG_RECORD")
         for n in range(30)
     ]  # fmt: skip
-    rows.append(version(15, None, topic_id="x", name="other"))
-    found = admin_events.events({"configs": rows[:-1], "topics": rows[-1:]}, 60)
-    assert [(e["offset"], e["operation"], e["detail"], e["times"], e["since"]) for e in found] == [
-        (30, "delete config", "retention.ms = 29", 1, 300),
-        (29, "alter config", "retention.ms = 29", 15, 150),
-        (15, "create topic", "", 1, 150),
-        (14, "alter config", "retention.ms = 14", 15, 0),
+    found = events.rows(configs=rows, topics=[topic("x", "other", 15)])
+    assert [(e["offset"], e["operation"], e["after"], e["times"], e["since"]) for e in found] == [
+        (30, "alter config", None, 1, 300),
+        (29, "alter config", "29", 15, 150),
+        (15, "create topic", None, 1, 150),
+        (14, "alter config", "14", 15, 0),
     ]
 
 
-def test_only_the_newest_are_told() -> None:
-    rows = [version(n, None, topic_id=str(n), name=f"t{n}") for n in range(200)]
-    found = admin_events.events({"topics": rows}, 60)
-    assert [e["offset"] for e in found] == list(range(199, 139, -1))
+def test_only_the_newest_are_asked_for(events: Events) -> None:
+    found = events(topics=[topic(str(n), f"t{n}", n) for n in range(200)])
+    assert [offset for offset, *_ in found] == list(range(199, 139, -1))
+
+
+def test_a_lake_without_histories_has_no_events(tmp_path: Path) -> None:
+    """Captures were ingested, but nothing derived."""
+    assert history_queries.admin_events(tmp_path) == []
+    assert history_queries.under_min_isr(tmp_path) == []
+
+
+def test_names_of_clusters_are_text(tmp_path: Path) -> None:
+    name = "it's; DROP TABLE topics"
+    write_for(tmp_path / "lake", "admin_events", {"topics": [topic("x", "t", 1) | {"cluster_id": name}]})
+    assert len(history_queries.admin_events(tmp_path / "lake", [name])) == 1
+    assert history_queries.admin_events(tmp_path / "lake", ["it"]) == []

@@ -76,7 +76,7 @@ def test_what_needs_nobody_any_more_is_folded() -> None:
     is_open, past = text.split('<details class="past">')
     assert 'class="error open"' in is_open
     assert past.startswith(
-        "<summary>1 finding acknowledged, 1 finding that newer captures show no more</summary>"
+        "<summary>1 finding acknowledged, 1 finding that newer captures no longer show</summary>"
     )
     assert "acknowledged: known since May" in past
     assert 'class="warning resolved"' in past
@@ -110,7 +110,7 @@ def test_a_thousand_clusters_stay_below_two_megabytes() -> None:
     fleet = states(*names, findings={"errors": 1, "warnings": 0})
     made = page(fleet, {s.cluster_id: told() for s in fleet[:24]}, NOW, "lake")
     assert len(made.text.encode()) < MOST_BYTES
-    assert made.told == tuple(s.cluster_id for s in fleet[:24])
+    assert made.detailed == tuple(s.cluster_id for s in fleet[:24])
     assert made.text.count('data-l="State"') == 1_000
 
 
@@ -124,7 +124,7 @@ def test_a_cluster_of_ten_thousand_epochs_is_a_small_page() -> None:
 def test_when_there_is_no_room_the_rest_is_named() -> None:
     rows = told("x" * 60_000)
     made = page(states("a", "b", "c"), dict.fromkeys("abc", rows), NOW, "lake")
-    assert 1 <= len(made.told) < 3
+    assert 1 <= len(made.detailed) < 3
     assert "kraftlake report --cluster ID" in made.text
 
 
@@ -140,4 +140,4 @@ def test_what_is_wrong_with_the_lake_itself_is_told() -> None:
 @pytest.mark.parametrize("clusters", [0, 1])
 def test_an_empty_lake_says_so(clusters: int) -> None:
     text = page(states(*"a" * clusters), {}, NOW, "lake").text
-    assert ("holds no capture yet" in text) == (clusters == 0)
+    assert ("holds no captures yet" in text) == (clusters == 0)

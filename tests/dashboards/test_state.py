@@ -1,4 +1,4 @@
-"""Which cluster needs a person, and in which order."""
+"""Which clusters need action, and in which order."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ def test_a_sound_cluster_needs_nobody() -> None:
 @pytest.mark.parametrize(
     ("rows", "need", "said", "section"),
     [
-        ({"findings": {"errors": 2, "warnings": 0}}, Need.PERSON, "2 open errors", "findings"),
+        ({"findings": {"errors": 2, "warnings": 0}}, Need.ACTION, "2 open errors", "findings"),
         ({"findings": {"errors": 0, "warnings": 1}}, Need.LOOK, "1 open warning", "findings"),
-        ({"expectations": {"errors": 1, "warnings": 0}}, Need.PERSON, "1 expectation failed", "expectations"),
+        ({"expectations": {"errors": 1, "warnings": 0}}, Need.ACTION, "1 expectation failed", "expectations"),
         ({"expectations": {"errors": 0, "warnings": 2}}, Need.LOOK, "2 expectations not met", "expectations"),
         (
-            {"quarantine": {"stretches": 2, "size_bytes": 2_500}},
-            Need.PERSON,
-            "2 unreadable stretches, 2.5 KB that no copy supplied",
+            {"quarantine": {"ranges": 2, "size_bytes": 2_500}},
+            Need.ACTION,
+            "2 unreadable byte ranges, 2.5 KB that no copy supplied",
             "quarantine",
         ),
         (
             {"resolved": {"errors": 4, "last_seen_at": NOW - 2 * HOUR}},
             Need.LOOK,
-            "4 errors that newer captures show no more, seen 2 h ago",
+            "4 errors that newer captures no longer show, last seen 2 h ago",
             "findings",
         ),
         (
             {"failures": {"failure": "OverflowError: date value out of range"}},
-            Need.PERSON,
-            "the newest captures could not be derived, what is told is older: "
+            Need.ACTION,
+            "deriving from the newest captures failed, the rest of this report is older: "
             "OverflowError: date value out of range",
             "captures",
         ),
@@ -62,9 +62,9 @@ def test_what_needs_a_person(rows: dict[str, dict[str, object]], need: Need, sai
     assert [(r.words, r.section) for r in state.reasons] == [(said, section)]
 
 
-def test_a_late_capture_deserves_a_look() -> None:
+def test_a_late_capture_is_worth_a_look() -> None:
     (state,) = states("a", now=at(90) + 27 * HOUR)
-    assert [r.words for r in state.reasons] == ["last captured 1 d 3 h ago, later than 1 d 2 h"]
+    assert [r.words for r in state.reasons] == ["last captured 1 d 3 h ago, overdue after 1 d 2 h"]
     assert states("a", now=at(90) + 26 * HOUR)[0].need == Need.NONE
 
 
@@ -90,13 +90,13 @@ def test_those_that_need_a_person_come_first_then_the_longest_uncaptured() -> No
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (states("a"), "The cluster is well."),
-        (states("a", "b"), "Both clusters are well."),
-        (states("a", "b", "c"), "All 3 clusters are well."),
-        (states("a", findings={"errors": 1, "warnings": 0}), "1 of 1 cluster needs a person."),
+        (states("a"), "The cluster is healthy."),
+        (states("a", "b"), "Both clusters are healthy."),
+        (states("a", "b", "c"), "All 3 clusters are healthy."),
+        (states("a", findings={"errors": 1, "warnings": 0}), "1 of 1 cluster needs action."),
         (
             states("a", "b", findings={"errors": 0, "warnings": 1}),
-            "No cluster needs a person; 1 of 2 deserves a look.",
+            "No cluster needs action; 1 of 2 is worth a look.",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Time on the axis: in order, in proportion, long quiet stretches folded."""
+"""Time on the axis: in order, in proportion, long quiet periods folded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_later_is_to_the_right_and_all_of_it_in_sight(times: list[int]) -> None:
     assert len(set(places)) == len(places)
     assert places[0] >= LEFT - 1e-9
     assert places[-1] <= RIGHT + 1e-9
-    assert scale.stretches[0].left == LEFT
+    assert scale.segments[0].left == LEFT
     if len(places) > 1:
         assert abs(places[0] - LEFT) + abs(places[-1] - RIGHT) < 1e-6
 
@@ -34,7 +34,7 @@ def test_outside_a_fold_the_same_time_takes_the_same_room(times: list[int]) -> N
     scale = time_scale(times)
     assert scale is not None
     rates = [
-        (s.right - s.left) / (s.end - s.start) for s in scale.stretches if not s.folded and s.end > s.start
+        (s.right - s.left) / (s.end - s.start) for s in scale.segments if not s.folded and s.end > s.start
     ]
     assert all(abs(rate / rates[0] - 1) < 1e-6 for rate in rates)
 

@@ -195,16 +195,16 @@ def told(text: str = "a majority stored it") -> dict[str, list[Row]]:
     return few(story(text)) | {
         "under_min_isr": [{"at": at(10), "partitions": 2, "most": 2},
                           {"at": at(50), "partitions": 0, "most": 0}],
-        "thin_partitions": [
+        "under_min_isr_spans": [
             {"topic_name": text, "partitions": [0, 1], "from_at": at(10), "to_at": at(50), "under_ms": 40_000,
              "isr": [1], "min_isr": 2, "commit_status": "committed"},
         ],
         "admin_events": [
             {"offset": 400, "changed_at": at(60), "operation": "create topic",
-             "resource_type": "topic", "resource": text, "detail": text,
+             "resource_type": "topic", "resource": text, "before": None, "after": text,
              "commit_status": "committed", "times": 3, "since": at(55)},
         ],
-        "thin_counts": [{"stretches": 1}],
+        "under_min_isr_totals": [{"spans": 1}],
     }  # fmt: skip
 
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from dashboards.report.history_queries import thin_spans
-from dashboards.report.queries import LakeTables, plain
+from dashboards import embedded_sql
+from dashboards.catalog import define
+from dashboards.definitions import needed
+from dashboards.published import current_kept
+from dashboards.report.history_queries import admin_events
+from dashboards.report.queries import plain
 from jobs.cli import main
+from tests.dashboards.histories import random_histories
+from tests.dashboards.small_lakes import write_for
 from transforms.lake.arrow_rows import to_rows
+from transforms.lake.lake import existing_lake
 
 NOW = "2026-11-21T12:00:00Z"
 # The cluster of golden/uncommitted-truncation, -removal and -then-committed.
@@ -27,6 +37,7 @@ class Shown(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.tables: dict[str, list[list[str]]] = {}
+        self.all_tables: list[tuple[str, list[list[str]]]] = []
         self._in_caption = False
         self._rows: list[list[str]] = []
         self.feed(text)
@@ -49,11 +60,21 @@ class Shown(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._in_caption:
             self.tables[data] = self._rows
+            self.all_tables.append((data, self._rows))
         elif self._rows and self._rows[-1]:
             self._rows[-1][-1] += data
 
     def rows(self, caption: str) -> list[list[str]]:
-        return [[" ".join(cell.split()) for cell in row] for row in self.tables[caption] if row]
+        """Those of the last table with the caption."""
+        return tidy(self.tables[caption])
+
+    def all_rows(self, caption: str) -> list[list[str]]:
+        """Those of all clusters."""
+        return [row for name, rows in self.all_tables if name == caption for row in tidy(rows)]
+
+
+def tidy(rows: list[list[str]]) -> list[list[str]]:
+    return [[" ".join(cell.split()) for cell in row] for row in rows if row]
 
 
 def number(value: int | None) -> str:
@@ -97,7 +118,7 @@ def test_the_fleet_equals_sql(made: Path, ask: Any) -> None:
                       FROM findings WHERE state = 'open' GROUP BY cluster_id) f USING (cluster_id)"""
     )
     shown = {row[1].split()[0]: row for row in Shown(made.read_text()).rows(
-        "Clusters, those first that need a person")}  # fmt: skip
+        "Clusters, most urgent first")}  # fmt: skip
     assert set(shown) == {r["cluster_id"] for r in rows}
     for r in rows:
         _, _, voters, leader, watermark, found, captured, _ = shown[r["cluster_id"]]
@@ -139,13 +160,57 @@ def test_a_cluster_equals_sql(lake: Any, ask: Any, tmp_path: Path) -> None:
     assert next(row[2] for row in told if row[1] == "at most") == number(bounds["latest_upper_bound"])
 
 
-def test_partitions_under_min_isr_equal_the_view(lake: Any, ask: Any) -> None:
-    names = ("cluster_id", "topic_name", "partition_id", "from_offset", "to_offset", "from_at", "to_at",
-             "under_ms", "isr", "min_isr", "commit_status")  # fmt: skip
-    found = [tuple(plain(row[n]) for n in names) for row in ask("SELECT * FROM under_min_isr")]
-    spans = [tuple(span[n] for n in names) for span in thin_spans(LakeTables(lake.path))]
-    assert sorted(spans, key=repr) == sorted(found, key=repr)
-    assert spans
+def same(embedded: pa.Table | None, spark: list[dict[str, Any]]) -> bool:
+    """Whether both engines gave the same rows of the same columns; times in ms."""
+    assert embedded
+    return texts(embedded.to_pylist()) == texts(spark)
+
+
+def texts(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(repr(plain(row)) for row in rows)
+
+
+@pytest.mark.parametrize("view", ["admin_events", "under_min_isr"])
+def test_the_page_asks_the_views_of_sql(lake: Any, ask: Any, view: str) -> None:
+    found = embedded_sql.query(lake.path, view, f"SELECT * FROM {view}")
+    assert same(found, ask(f"SELECT * FROM {view}"))
+
+
+def test_both_engines_agree_on_random_histories(catalog_lake: Any, tmp_path: Path) -> None:
+    random = Random(20)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for n in range(150):
+        for name, rows in random_histories(random, f"c{n}").items():
+            tables.setdefault(name, []).extend(rows)
+    write_for(tmp_path, "admin_events", tables)
+    (tmp_path / "lake.json").write_text('{"format_version": 1}')
+    spark = catalog_lake.spark
+    views = ("admin_events", "under_min_isr")
+    with current_kept(spark):
+        spark.sql("CREATE DATABASE random_histories")
+        spark.sql("USE random_histories")
+        define(existing_lake(spark, tmp_path), needed("SELECT * FROM admin_events, under_min_isr"))
+        wanted = {view: to_rows(spark.table(view)) for view in views}
+        spark.sql("DROP DATABASE random_histories CASCADE")
+    for view, rows in wanted.items():
+        assert same(embedded_sql.query(tmp_path, view, f"SELECT * FROM {view}"), rows), view
+    operations = {row["operation"] for row in wanted["admin_events"]}
+    assert {"add partitions", "elect leader", "elect unclean leader", "reassign partition"} <= operations
+
+
+def test_every_event_is_in_the_page(lake: Any, ask: Any, made: Path) -> None:
+    """The page has the newest, and those that repeat each other as one."""
+    rows = admin_events(lake.path)
+    for cluster in {row["cluster_id"] for row in rows}:
+        ours = [row for row in rows if row["cluster_id"] == cluster]
+        events = ask(f"SELECT operation, `offset` FROM admin_events WHERE cluster_id = '{cluster}'")
+        newest = sorted(events, key=lambda event: -event["offset"])[: sum(row["times"] for row in ours)]
+        counts = Counter[str]()
+        for row in ours:
+            counts[row["operation"]] += row["times"]
+        assert counts == Counter(event["operation"] for event in newest)
+    shown = {row[2] for row in Shown(made.read_text()).all_rows("Administrative operations")}
+    assert {"add partitions", "elect leader", "reassign partition", "create topic"} <= shown
 
 
 def test_the_verb_says_what_it_wrote(lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

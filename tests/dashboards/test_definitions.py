@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboards.catalog import needed
+from dashboards.definitions import needed
 from transforms.lake.tables import TABLES
 
 TABLE_NAMES = {table.name for table in TABLES}

@@ -1,0 +1,62 @@
+"""The definitions of the lake's views and functions: SQL text, and what a query needs of them.
+
+dashboards.catalog and dashboards.published run them by Spark, dashboards.embedded_sql without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from importlib import resources
+
+from dashboards import history_views
+from dashboards.databases import KRAFT
+
+# Views over tables and over what history_views makes, in the order in which they build on each other.
+FILES = ("views.sql", "histories.sql")
+# Statements that need only the tables, views and functions that they name.
+QUERIES = {"select", "with", "from", "values", "describe", "desc", "explain"}
+
+
+def needed(asked: str) -> set[str] | None:
+    """The tables, views and functions that SQL names, and those that their definitions name.
+
+    None if that does not cover the statement: SHOW, for one, needs all of them.
+    """
+    queries = re.findall(r"(?:^|;)\s*(\w+)", asked)
+    if not queries or {word.lower() for word in queries} - QUERIES:
+        return None
+    definitions = {defined(statement): statement for statement in every_definition()}
+    found: set[str] = set()
+    mentioned = _words(asked)
+    while mentioned:
+        name = mentioned.pop()
+        found.add(name)
+        mentioned |= _words(definitions.get(name, "")) - found
+    return found
+
+
+def every_definition() -> list[str]:
+    """The definitions of all views and functions."""
+    return [*history_views.statements(KRAFT), *(s for file in FILES for s in statements(file))]
+
+
+def chosen(definitions: Iterable[str], names: set[str] | None) -> list[str]:
+    """The definitions of the named views and functions; all, if None."""
+    return [d for d in definitions if names is None or defined(d) in names]
+
+
+def defined(statement: str) -> str:
+    """The name of the view or function that a CREATE OR REPLACE statement defines."""
+    return re.split(r"\W+", statement, maxsplit=5)[4]
+
+
+def _words(sql: str) -> set[str]:
+    return set(re.findall(r"\w+", sql.lower()))
+
+
+def statements(file: str) -> Iterator[str]:
+    """The statements of a packaged SQL file, without comments."""
+    text = resources.files("dashboards").joinpath(file).read_text()
+    text = re.sub(r"^--.*$", "", text, flags=re.MULTILINE)
+    return (s.strip() for s in text.split(";") if s.strip())

@@ -1,0 +1,56 @@
+"""Lakes of a few rows, written without a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from dashboards.definitions import needed
+from transforms.lake.tables import TABLES, Table
+
+BY_NAME = {table.name: table for table in TABLES}
+TYPES: dict[str, pa.DataType] = {
+    "STRING": pa.string(),
+    "BIGINT": pa.int64(),
+    "INT": pa.int32(),
+    "SMALLINT": pa.int16(),
+    "BOOLEAN": pa.bool_(),
+    "DOUBLE": pa.float64(),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "ARRAY<INT>": pa.list_(pa.int32()),
+    "ARRAY<STRING>": pa.list_(pa.string()),
+    "STRUCT<VERSION:SMALLINT,KRAFT_VERSION:SMALLINT>": pa.struct(
+        [("version", pa.int16()), ("kraft_version", pa.int16())]
+    ),
+}
+
+
+def schema(table: Table) -> pa.Schema:
+    """The columns of a table but those of other nested types, all nullable."""
+    columns = ((c.name, TYPES.get(c.type.upper())) for c in table.columns)
+    return pa.schema([(name, type_) for name, type_ in columns if type_ is not None])
+
+
+def write(lake: Path, table: Table, rows: Iterable[dict[str, Any]] | pa.Table) -> None:
+    """Write a table; columns that the rows lack are null."""
+    declared = schema(table)
+    if not isinstance(rows, pa.Table):
+        rows = pa.Table.from_pylist(list(rows), schema=declared)
+    for field in declared:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+    write_deltalake(lake / table.name, rows.select(declared.names).cast(declared), mode="overwrite")
+
+
+def write_for(lake: Path, view: str, tables: dict[str, list[dict[str, Any]]]) -> None:
+    """Write every table that the view needs: those given, and the others without rows."""
+    names = needed(f"SELECT * FROM {view}")
+    assert names is not None
+    assert tables.keys() <= names
+    for table in TABLES:
+        if table.name in names:
+            write(lake, table, tables.get(table.name, []))
