@@ -7,13 +7,15 @@ handed over in another way.
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.jobs.lakes import content, opened, run
-from transforms.lake.arrow_rows import to_rows
+from transforms.lake.arrow_rows import Row, to_rows
+from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, QUARANTINE, RECORDS
 
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
@@ -61,9 +63,19 @@ def damaged(golden: Path, folder: Path, case: str) -> None:
     as_cluster(folder / case, case)
 
 
+@dataclass(frozen=True)
+class FirstRun:
+    """A lake, the folder of its captures, and rows of the lake after the first run."""
+
+    lake: Any
+    folder: Path
+    captures: list[Row]
+    quarantine: list[Row]
+    unread: list[Row]
+
+
 @pytest.fixture(scope="module")
-def first_run(golden: Path, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
-    """The lake after the first run, and the folder of the captures."""
+def first_run(golden: Path, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
     folder = tmp_path_factory.mktemp("orders")
     for cluster, (early, _) in SPLITS.items():
         for pattern in early:
@@ -74,36 +86,40 @@ def first_run(golden: Path, spark: Any, tmp_path_factory: pytest.TempPathFactory
     for case in DAMAGED:
         damaged(golden, folder / "early", case)
     assert run(folder / "lake", folder / "early") == 1
-    return opened(spark, folder / "lake"), folder
+    lake = folder / "lake"
+    return FirstRun(
+        opened(spark, lake),
+        folder,
+        rows_with(lake, CAPTURES),
+        rows_with(lake, QUARANTINE),
+        rows_with(lake, RECORDS, unread_reason=["unknown_type"]),
+    )
 
 
-def test_a_capture_without_a_stated_time_goes_by_its_files(first_run: tuple[Any, Path]) -> None:
-    captures = to_rows(first_run[0].read(CAPTURES).where("cluster_id = 'untimed-first'"))
+def test_a_capture_without_a_stated_time_goes_by_its_files(first_run: FirstRun) -> None:
+    captures = [r for r in first_run.captures if r["cluster_id"] == "untimed-first"]
     assert {r["captured_at_source"] for r in captures} == {"file_time"}
 
 
-def test_what_is_lost_is_quarantined(first_run: tuple[Any, Path]) -> None:
-    lake = first_run[0]
+def test_what_is_lost_is_quarantined(first_run: FirstRun) -> None:
     found = {
         r["cluster_id"]: (r["file"], r["position"], r["reason"], r["lost_from_offset"], r["lost_to_offset"])
-        for r in to_rows(lake.read(QUARANTINE))
+        for r in first_run.quarantine
     }
     assert found == {
         "crc-flip-middle": (LOG, 1648, "bad_crc", 428, 439),
         "torn-last-batch": (LOG, 8204, "torn_tail", 506, None),
         "truncated-record-payload": (LOG, 8343, "malformed_value", 507, 508),
     }
-    unread = to_rows(lake.read(RECORDS).where("unread_reason = 'unknown_type'"))
-    assert [(r["cluster_id"], r["offset"], r["type"]) for r in unread] == [
-        ("unknown-record-type", 507, "UNKNOWN")
-    ]
-    assert unread[0]["value_sha256"]
+    (unread,) = first_run.unread
+    assert (unread["cluster_id"], unread["offset"], unread["type"]) == ("unknown-record-type", 507, "UNKNOWN")
+    assert unread["value_sha256"]
 
 
 @pytest.fixture(scope="module")
-def second_run(golden: Path, first_run: tuple[Any, Path]) -> Any:
+def second_run(golden: Path, first_run: FirstRun) -> Any:
     """The lake after the rest of the captures, and a whole copy of a segment that was damaged."""
-    lake, folder = first_run
+    lake, folder = first_run.lake, first_run.folder
     for cluster, (_, late) in SPLITS.items():
         for pattern in late:
             copied(golden, pattern, folder / "late", cluster)
