@@ -43,7 +43,7 @@ def test_a_sound_cluster_needs_nobody() -> None:
         (
             {"failures": {"failure": "OverflowError: date value out of range"}},
             Need.ACTION,
-            "deriving from the newest captures failed, the rest of this report is older: "
+            "could not be derived from the newest captures, the rest of this report is older: "
             "OverflowError: date value out of range",
             "captures",
         ),
