@@ -2,7 +2,7 @@
 
 Clusters are read in groups (transforms.evidence.cluster_facts). One group is derived in the driver: a
 Spark query and Spark's replacement of a dozen small tables cost seconds each before they move a row, and most
-nights bring little. Several groups are derived by Spark, a task each.
+nights bring little. Several groups are derived in Spark's tasks.
 """
 
 from __future__ import annotations

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from transforms.histories.other_kinds import OTHERS, other_versions
 from transforms.histories.partition_replay import partition_rows
 from transforms.histories.replay_plan import ReplayPlan, lowest_start
 from transforms.lake.arrow_rows import arrow_schema
+from transforms.lake.spark_tasks import ROWS, in_tasks
 from transforms.lake.tables import PARTITIONS, Table
 
-# From a piece of work to rows.
-Make = Callable[[Any], Iterator[pa.RecordBatch]]
-WORK = pa.schema([("task", pa.int32()), ("work", pa.binary())])
 # Rows of one history each, in the struct of its name; a row without any marks that the history changed.
 CHANGED = pa.schema(
     [
@@ -30,23 +24,6 @@ CHANGED = pa.schema(
         *(pa.field(table.name, pa.struct(list(arrow_schema(table.schema)))) for table in OTHERS),
     ]
 )
-# Rows that go to Spark at once.
-ROWS = 10_000
-
-
-def in_tasks(spark: SparkSession, work: Sequence[Any], make: Make, schema: pa.Schema) -> DataFrame:
-    """What a function makes of each piece of work, a value that can be pickled, spread over tasks."""
-    tasks = max(1, min(len(work), 4 * spark.sparkContext.defaultParallelism))
-    rows = [{"task": n % tasks, "work": pickle.dumps(piece)} for n, piece in enumerate(work)]
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for piece in batch["work"].to_pylist():
-                for made in make(pickle.loads(piece)):
-                    yield from pa.Table.from_batches([made]).to_batches(max_chunksize=ROWS)
-
-    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=WORK))
-    return frame.repartitionById(tasks, F.col("task")).mapInArrow(run, from_arrow_schema(schema))
 
 
 def in_groups(plans: Sequence[ReplayPlan], sizes: Mapping[str, int], most: int) -> list[list[ReplayPlan]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -32,6 +31,7 @@ from transforms.evidence.cluster_facts import (
 from transforms.evidence.fact_values import cluster_facts
 from transforms.ingest.quarantine import quarantined
 from transforms.lake.arrow_rows import arrow_schema, moment
+from transforms.lake.spark_tasks import in_tasks
 from transforms.lake.tables import (
     EPOCHS,
     FINDINGS,
@@ -57,29 +57,21 @@ RowTypes = Mapping[str, StructType]
 
 
 def derive_in_driver(tables: PinnedTables, group: ClusterGroup) -> pa.Table:
-    """One row a cluster: cluster_id, `failure` (null if all went well) and an array a table of DERIVED.
-
-    Needs a session: Spark parses the columns' types.
-    """
+    """One row a cluster: cluster_id, `failure` (null if all went well) and an array a table of DERIVED."""
     types = row_types()
     return pa.Table.from_pylist(list(_derived_rows(tables, group, types)), schema=_arrow_schema(types))
 
 
 def derive_by_spark(spark: SparkSession, tables: PinnedTables, groups: Sequence[ClusterGroup]) -> DataFrame:
-    """The same rows from Spark's tasks, a group each. The lake must be at the same path on every node."""
+    """The same rows from Spark's tasks, by group. The lake must be at the same path on every node."""
     types = row_types()
     schema = _arrow_schema(types)
 
-    def derive(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for pickled in batch["group"].to_pylist():
-                for row in _derived_rows(tables, pickle.loads(pickled), types):
-                    yield pa.RecordBatch.from_pylist([row], schema=schema)
+    def derive(group: ClusterGroup) -> Iterator[pa.RecordBatch]:
+        for row in _derived_rows(tables, group, types):
+            yield pa.RecordBatch.from_pylist([row], schema=schema)
 
-    numbers = pa.array(range(len(groups)), pa.int32())
-    pickled = pa.table({"number": numbers, "group": [pickle.dumps(group) for group in groups]})
-    tasks = spark.createDataFrame(pickled).repartitionById(len(groups), F.col("number"))
-    return tasks.mapInArrow(derive, _derived_schema(types))
+    return in_tasks(spark, groups, derive, schema)
 
 
 def table_rows(derived: pa.Table, table: Table) -> pa.Table:

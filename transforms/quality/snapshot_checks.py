@@ -24,8 +24,8 @@ from kraft_core.image.image import Image
 from kraft_core.image.snapshot_check import deviations
 from transforms.histories.replay_plan import MARKERS
 from transforms.histories.replay_records import WAS_READ, Held, checkpoint_records, log_records, opened
-from transforms.histories.replay_tasks import in_tasks
 from transforms.lake.arrow_rows import spark_types
+from transforms.lake.spark_tasks import in_tasks
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
 
 Row = dict[str, Any]

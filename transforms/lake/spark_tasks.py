@@ -1,0 +1,33 @@
+"""Python work spread over Spark's tasks, each of which reads the lake's files itself."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+# From a piece of work to rows.
+Make = Callable[[Any], Iterator[pa.RecordBatch]]
+WORK = pa.schema([("task", pa.int32()), ("work", pa.binary())])
+# Rows that go to Spark at once.
+ROWS = 10_000
+
+
+def in_tasks(spark: SparkSession, work: Sequence[Any], make: Make, schema: pa.Schema) -> DataFrame:
+    """What a function makes of each piece of work, a value that can be pickled, spread over tasks."""
+    tasks = max(1, min(len(work), 4 * spark.sparkContext.defaultParallelism))
+    rows = [{"task": n % tasks, "work": pickle.dumps(piece)} for n, piece in enumerate(work)]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for piece in batch["work"].to_pylist():
+                for made in make(pickle.loads(piece)):
+                    yield from pa.Table.from_batches([made]).to_batches(max_chunksize=ROWS)
+
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=WORK))
+    return frame.repartitionById(tasks, F.col("task")).mapInArrow(run, from_arrow_schema(schema))
