@@ -112,6 +112,26 @@ def add_now(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_evidence_age(parser: argparse.ArgumentParser) -> None:
+    """--max-evidence-age-hours and --now, for verbs that call something safe."""
+    parser.add_argument(
+        "--max-evidence-age-hours",
+        type=positive_hours,
+        default=24.0,
+        metavar="HOURS",
+        help="evidence older than this proves what was safe then, not now (default: 24)",
+    )
+    add_now(parser)
+
+
+def positive_hours(text: str) -> float:
+    """A number of hours above 0."""
+    hours = float(text)
+    if not 0 < hours < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of hours above 0")
+    return hours
+
+
 def now_of(args: argparse.Namespace) -> datetime:
     """The reference time: --now, else the clock."""
     return datetime.now(UTC) if args.now is None else EPOCH + timedelta(milliseconds=args.now)

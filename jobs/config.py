@@ -57,9 +57,11 @@ def run(args: argparse.Namespace) -> int:
 def _defaults(settings: Settings) -> Iterator[str]:
     """The flags that the file does not set, with their defaults. Raises Failure for an invalid value."""
     from jobs import cli, run
+    from jobs.arguments import add_evidence_age
 
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     run.add_arguments(parser)
+    add_evidence_age(parser)
     cli.add_settings(parser)
     apply(parser, settings)
     for name in NAMED:

@@ -6,8 +6,9 @@ import argparse
 import json
 from dataclasses import asdict
 
-from jobs.arguments import add_format, add_lake_path
+from jobs.arguments import add_evidence_age, add_format, add_lake_path, now_of
 from jobs.quorum.quorum_facts import clusters_of, facts_of
+from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.evidence.conclusions import conclude
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="which replica to recover from, and what each would lose",
     )
+    add_evidence_age(parser)
     add_format(parser, "text", "json")
 
 
@@ -85,8 +87,15 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
     if not rows:
         raise Failure(f"cluster {cluster} has not been validated yet: kraftlake validate --lake {args.lake}")
+    age = EvidenceAge(rows[0]["as_of"], now_of(args), args.max_evidence_age_hours)
     if args.format == "json":
-        print(json.dumps(as_json(rows[0]), ensure_ascii=False))
+        print(json.dumps(as_json(rows[0] | _age_fields(age)), ensure_ascii=False))
     else:
-        print("\n".join(recovery_lines(rows[0])))
+        print("\n".join(recovery_lines(rows[0], age.is_old)))
+        print("\n".join(wrapped(age.sentence)))
     return ExitCode.FINE
+
+
+def _age_fields(age: EvidenceAge) -> dict[str, object]:
+    """The age of the evidence as fields of the JSON answer."""
+    return {"now": age.now, "is_evidence_old": age.is_old, "evidence_age": age.sentence}

@@ -59,9 +59,12 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def recovery_lines(row: Mapping[str, Any]) -> Iterator[str]:
-    """The advice for one cluster (a row of recoveries): the choice, its safety, what others would lose."""
-    yield recovery_headline(row)
+def recovery_lines(row: Mapping[str, Any], is_old: bool) -> Iterator[str]:
+    """The advice for one cluster (a row of recoveries): the choice, its safety, what others would lose.
+
+    is_old: it is safe as of its time only.
+    """
+    yield recovery_headline(row, is_old)
     yield from wrapped(row["why"])
     for nth, candidate in enumerate([*row["best"], *row["others"]]):
         claim = "best claim" if nth < len(row["best"]) else "weaker claim"
@@ -80,8 +83,8 @@ def recovery_lines(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"  highest epoch seen anywhere: {row['highest_epoch']}"
 
 
-def recovery_headline(row: Mapping[str, Any]) -> str:
-    """The advice in one line."""
+def recovery_headline(row: Mapping[str, Any], is_old: bool = True) -> str:
+    """The advice in one line; is_old: what is safe is so as of the captures only."""
     if not row["best"]:
         return f"recovery of {row['cluster_id']}: no captured replica to start from"
     best = row["best"][0]
@@ -90,8 +93,9 @@ def recovery_headline(row: Mapping[str, Any]) -> str:
     claim = (
         f"{nodes} {have} the best claim (epoch {best['last_leader_epoch']}, log end {best['log_end_offset']})"
     )
+    as_of = f" as of {when(row['as_of'])}" if is_old and row["as_of"] is not None else ""
     verdict = "safe" if row["is_safe"] else "NOT SAFE"
-    return f"recovery of {row['cluster_id']}: {claim}, {verdict} as of {when(row['as_of'])}"
+    return f"recovery of {row['cluster_id']}: {claim}, {verdict}{as_of}"
 
 
 def wrapped(text: str) -> list[str]:

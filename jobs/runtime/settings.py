@@ -18,7 +18,17 @@ from jobs.runtime.outcome import Failure
 VARIABLE = "KRAFTLAKE_CONFIG"
 FILE = Path("kraftlake.toml")
 # The flags that the file may set.
-NAMED = ("lake", "captures", "master", "catalog", "database", "fail_on", "wait", "log")
+NAMED = (
+    "lake",
+    "captures",
+    "master",
+    "catalog",
+    "database",
+    "fail_on",
+    "wait",
+    "log",
+    "max_evidence_age_hours",
+)
 SOURCES = ("lake", "captures")
 TABLES = ("clusters", "expectations", "spark")
 CLUSTER_KEYS = {"id", "environment", "owner"}

@@ -1,27 +1,25 @@
 """From which captured replica should a quorum be recovered, and what would each choice lose?
 
-Any floor(n/2) + 1 voters of a set meet each of its majorities, so one of them holds everything that the set
-committed. A choice among them is safe only if that many were captured of the newest committed set and of
-every later set in a captured log, and only as of the captures. The best claim is Raft's: last epoch, then log
-end (KIP-595, Vote); then, among equals, the leader of that epoch and the lowest id.
+The best claim is Raft's: last epoch, then log end (KIP-595, Vote); then, among equals, the leader of that
+epoch and the lowest id. Whether it is safe is decided in recovery_safety.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, EpochRange
-from kraft_core.evidence.holdings import Holdings
 from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.finding import Finding
+from kraft_core.findings.recovery_safety import RecoveryCase, decided, newest_capture
 from kraft_core.messages.uuid_text import ZERO_UUID
-from kraft_core.raft.voters import ReplicaKey, Voter
+from kraft_core.raft.voters import ReplicaKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class RecoveryCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryAdvice:
-    """as_of (ms): of the earliest capture that counts; later commits are unknown.
+    """as_of (ms): the advice covers what was committed by then, None if nothing counts.
 
     why: why the choice is safe or not, in words. best: all with the best claim, voters first;
     empty where no captured log has a claim. others: the rest, best claim first. highest_epoch: seen in any
@@ -68,34 +66,64 @@ class RecoveryAdvice:
     highest_epoch: int | None
 
 
-def recovery_advice(known: Conclusions) -> RecoveryAdvice:
-    """The advice that the newest captures of a cluster's replicas give."""
+def recovery_advice(
+    known: Conclusions, findings: Sequence[Finding], without: Iterable[int] = ()
+) -> RecoveryAdvice:
+    """The advice that the newest captures of a cluster's replicas give.
+
+    findings: the cluster's, by findings.judge. without: ids of nodes that are gone for good; what their
+    captures hold is still known, but they are no candidates and do not count.
+    """
+    gone = frozenset(without)
     nodes = set_nodes(known)
     counting = _counting(nodes)
-    newest = [captures[-1] for captures in known.holdings.captures.values()]
     ranges = log_ranges(known)
     statuses = {node.key: node.verdict.status if node.verdict else None for node in nodes}
     candidates = [
-        _candidate(known, capture, counting[:1], ranges, statuses)
-        for capture in newest
-        if capture.runs or capture.log_end_offset
+        _candidate(known, capture, counting[:1], ranges, statuses) for capture in _choices(known, gone)
     ]
     candidates.sort(key=_claim)
     voters = [c for c in candidates if not c.is_observer]
-    top = voters[0] if voters else None
-    best = [c for c in candidates if top is not None and _log(c) == _log(top)]
-    is_safe, why = _safety(counting, known.holdings)
+    best = [c for c in candidates if voters and _log(c) == _log(voters[0])]
+    safety = decided(_case(known, counting, best, ranges, findings, gone))
     epochs = [c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None]
     epochs += [run.leader_epoch for c in known.facts.captures for run in c.runs[-1:]]
     return RecoveryAdvice(
         known.facts.cluster_id,
-        min((capture.captured_at for capture in newest), default=None),
-        is_safe and top is not None,
-        why,
+        safety.as_of,
+        safety.is_safe,
+        safety.why,
         tuple(best),
         tuple(c for c in candidates if c not in best),
         max(epochs, default=None),
     )
+
+
+def _choices(known: Conclusions, gone: frozenset[int]) -> Iterator[Capture]:
+    """The newest captures of the replicas that are left, where anything of their log could be read."""
+    for replica in known.holdings.captures:
+        capture = newest_capture(known, replica)
+        if replica.id not in gone and (capture.runs or capture.log_end_offset):
+            yield capture
+
+
+def _case(
+    known: Conclusions,
+    counting: list[SetInForce],
+    best: list[RecoveryCandidate],
+    ranges: list[LogRange],
+    findings: Sequence[Finding],
+    gone: frozenset[int],
+) -> RecoveryCase:
+    captures = {capture.capture_id: capture for capture in known.facts.captures}
+    chosen = tuple(captures[c.capture_id] for c in best if not c.is_observer)
+    lost = {
+        entry
+        for capture in chosen
+        for entry in _missing(_by_epoch(capture), capture.log_start_offset or 0, ranges)
+        if entry[0] == "committed"
+    }
+    return RecoveryCase(known, tuple(counting), chosen, _ranges_text(sorted(lost)), findings, gone)
 
 
 def _counting(nodes: list[SetNode]) -> list[SetInForce]:
@@ -120,35 +148,6 @@ def _offset(node: SetNode) -> tuple[int, int]:
     return node.voters.offset, node.voters.leader_epoch
 
 
-def _safety(counting: list[SetInForce], holdings: Holdings) -> tuple[bool, str]:
-    if not counting:
-        return False, "no voter set is known: committed records may be missing"
-    counts: list[str] = []
-    is_safe = True
-    for voters in counting:
-        captured = [voter for voter in voters.voters if _is_captured(voter, holdings)]
-        wanted = voters.voters.majority
-        ids = ",".join(str(voter.key.id) for voter in captured) or "none"
-        counts.append(f"of {voters.words} {ids} captured, {wanted} needed")
-        is_safe = is_safe and len(captured) >= wanted
-    verdict = (
-        "the best claim has every committed record, as of the captures"
-        if is_safe
-        else "committed records may be missing"
-    )
-    return is_safe, f"{'; '.join(counts)}: {verdict}"
-
-
-def _is_captured(voter: Voter, holdings: Holdings) -> bool:
-    """Whether the newest capture of the voter has its log to the end, with nothing unreadable in it."""
-    return any(_is_whole(holdings.captures[replica][-1]) for replica in holdings.replicas_of(voter))
-
-
-def _is_whole(capture: Capture) -> bool:
-    follows = all(one.end_offset == other.first_offset for one, other in pairwise(capture.runs))
-    return follows and capture.known_end is not None
-
-
 def _candidate(
     known: Conclusions,
     capture: Capture,
@@ -159,9 +158,7 @@ def _candidate(
     epoch, end = _last_epoch(known, capture), capture.log_end_offset or 0
     voters = known.in_force.voters_at(epoch, end - 1)
     election = known.elections.get(epoch)
-    of_epoch: defaultdict[int, list[EpochRange]] = defaultdict(list)
-    for run in capture.runs:
-        of_epoch[run.leader_epoch].append(run)
+    of_epoch = _by_epoch(capture)
     return RecoveryCandidate(
         capture.node_id,
         capture.directory_id or ZERO_UUID,
@@ -177,6 +174,13 @@ def _candidate(
         _ranges_text(_missing(of_epoch, capture.log_start_offset or 0, ranges)),
         _ranges_text(_unproven(of_epoch, ranges)),
     )
+
+
+def _by_epoch(capture: Capture) -> Mapping[int, list[EpochRange]]:
+    of_epoch: defaultdict[int, list[EpochRange]] = defaultdict(list)
+    for run in capture.runs:
+        of_epoch[run.leader_epoch].append(run)
+    return of_epoch
 
 
 def _last_epoch(known: Conclusions, capture: Capture) -> int:

@@ -89,10 +89,22 @@ def read_leader_epoch_checkpoint(text: str) -> tuple[tuple[int, int], ...]:
     version, count = (_integer(line, "header") for line in (*lines, "", "")[:2])
     if version != 0:
         raise InvalidSideFileError(f"version {version}")
-    entries = [line.split() for line in lines[2:] if line.strip()]
-    if len(entries) != count or any(len(entry) != 2 for entry in entries):
-        raise InvalidSideFileError(f"{len(entries)} entries, {count} stated")
-    return tuple((_integer(epoch, "epoch"), _integer(offset, "offset")) for epoch, offset in entries)
+    entries = [line for line in lines[2:] if line.strip()]
+    for nth, entry in enumerate(entries, 1):
+        if len(entry.split()) != 2:
+            raise InvalidSideFileError(
+                f"entry {nth} of {count} is {entry!r}, not an epoch and an offset: the file is torn"
+            )
+    if len(entries) != count:
+        raise InvalidSideFileError(f"the header states {count} entries, the file has {len(entries)}")
+    if entries and lines[-1].strip():
+        raise InvalidSideFileError(f"the last entry {lines[-1]!r} has no line end: it may be cut")
+    return tuple(_entry(entry) for entry in entries)
+
+
+def _entry(line: str) -> tuple[int, int]:
+    epoch, offset = line.split()
+    return _integer(epoch, "epoch"), _integer(offset, "offset")
 
 
 def read_partition_metadata(text: str) -> str:

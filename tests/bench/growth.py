@@ -50,7 +50,7 @@ def judge_seconds(epochs: int, times: int) -> float:
 
     def work() -> None:
         assert judge(known, observed) == []
-        recovery_advice(known)
+        recovery_advice(known, [])
         observed_truncations(known)
 
     return cpu_seconds(work)

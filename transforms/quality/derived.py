@@ -17,6 +17,7 @@ from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.derive import tables as evidence_tables
 from kraft_core.findings.describe import observed_watermarks
 from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.findings.truncations import observed_truncations
@@ -135,10 +136,11 @@ def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:
         conclusions = conclude(cluster_facts(facts))
         lost = quarantined(facts["captures"], facts["snapshots"])
         of_rules = rule_facts(facts, lost)
-        values = derived_values(conclusions, of_rules)
+        findings = judge(conclusions, of_rules)
+        values = derived_values(conclusions, of_rules, findings)
         row |= {name: [column(item, types[name]) for item in items] for name, items in values.items()}
         row[QUARANTINE.name] = lost
-        row[FINDINGS.name] = finding_rows(judge(conclusions, of_rules), facts["acknowledgements"])
+        row[FINDINGS.name] = finding_rows(findings, facts["acknowledgements"])
     except Exception as error:  # whatever is wrong with one cluster must not fail a thousand others
         at = traceback.extract_tb(error.__traceback__)[-1]
         row["failure"] = f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
@@ -146,14 +148,16 @@ def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:
     return row
 
 
-def derived_values(conclusions: Conclusions, facts: RuleFacts) -> dict[str, list[Any]]:
+def derived_values(
+    conclusions: Conclusions, facts: RuleFacts, findings: Sequence[Finding]
+) -> dict[str, list[Any]]:
     """By table what is concluded: dataclasses with the fields that the table's columns name."""
     evidence = evidence_tables(conclusions)
     watermarks = [*evidence.high_watermarks, *observed_watermarks(conclusions, facts.observations)]
     return {table.name: getattr(evidence, table.name) for table in EVIDENCE} | {
         HIGH_WATERMARKS.name: watermarks,
         TRUNCATIONS.name: observed_truncations(conclusions),
-        RECOVERIES.name: [recovery_advice(conclusions)],
+        RECOVERIES.name: [recovery_advice(conclusions, findings)],
     }
 
 

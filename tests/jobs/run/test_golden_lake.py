@@ -38,9 +38,10 @@ def expected_rows(lake: Any, golden_captures: list[Path]) -> dict[str, list[Row]
             observations=tuple(o for file in files for o in file.observations),
         )
         conclusions = conclude(facts)
-        for name, items in derived_values(conclusions, of_rules).items():
+        findings = judge(conclusions, of_rules)
+        for name, items in derived_values(conclusions, of_rules, findings).items():
             rows[name] += [own | column(item, types[name]) for item in items]
-        rows[FINDINGS.name] += [own | row for row in finding_rows(judge(conclusions, of_rules), [])]
+        rows[FINDINGS.name] += [own | row for row in finding_rows(findings, [])]
         for file in files:
             rows[OBSERVATIONS.name] += observation_rows(
                 file.cluster_id, file.observation_id, file.observations

@@ -145,11 +145,20 @@ def test_explanation_of_a_truncated_change(lake: Any, capsys: pytest.CaptureFixt
 
 
 def test_recovery_advice(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    out = explained(lake, capsys, "--recovery")
-    best = "nodes 3, 1, 2, 4 have the best claim (epoch 10, log end 1288), safe as of "
-    assert out.startswith(f"recovery of {FALSELY_DESCRIBED}: {best}")
-    advice = json.loads(explained(lake, capsys, "--recovery", "--format", "json"))
-    assert advice["is_safe"]
+    now = ("--now", "2026-11-21T12:00:00Z")
+    out = explained(lake, capsys, "--recovery", *now)
+    claim = "nodes 3, 1, 2, 4 have the best claim (epoch 10, log end 1288)"
+    best = f"recovery of {FALSELY_DESCRIBED}: {claim}, safe"
+    assert out.startswith(f"{best}\n")
+    assert " ago. Elections, commits, truncations and changes of the voters since then" in " ".join(
+        out.split()
+    )
+    later = explained(lake, capsys, "--recovery", "--now", "2026-11-23T12:00:00Z")
+    assert later.startswith(f"{best} as of 2026-11-21 ")
+    strict = explained(lake, capsys, "--recovery", *now, "--max-evidence-age-hours", "0.5")
+    assert strict.startswith(f"{best} as of 2026-11-21 ")
+    advice = json.loads(explained(lake, capsys, "--recovery", "--format", "json", *now))
+    assert (advice["is_safe"], advice["is_evidence_old"]) == (True, False)
     assert {(c["node_id"], c["log_end_offset"]) for c in advice["best"]} >= {(1, 1288), (2, 1288), (3, 1288)}
 
 

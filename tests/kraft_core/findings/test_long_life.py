@@ -16,5 +16,5 @@ from tests.kraft_core.findings.observed_life import observed_life
 def test_a_long_life_breaks_no_rule(epochs: int, times: int) -> None:
     known = conclude(long_life(epochs, replicas=5, times=times))
     assert judge(known, observed_life(epochs)) == []
-    advice = recovery_advice(known)
+    advice = recovery_advice(known, judge(known))
     assert (advice.is_safe, len(advice.best), observed_truncations(known)) == (True, 5, [])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import RecoveryAdvice, RecoveryCandidate, recovery_advice
 from tests.kraft_core.evidence.narrated import Story
-from tests.kraft_core.findings.golden import EVERY, known
+from tests.kraft_core.findings.golden import EVERY, findings, known
 
 # Safe or not, and the ids with the best claim, (voters, observers) with their last epoch and log end.
 EXPECTED: dict[str, tuple[bool, tuple[int, ...], tuple[int, ...], tuple[int, int] | None]] = {
@@ -29,13 +30,18 @@ EXPECTED: dict[str, tuple[bool, tuple[int, ...], tuple[int, ...], tuple[int, int
 }
 
 
+def advised(name: str) -> RecoveryAdvice:
+    """Of a moment, by its captures alone."""
+    return recovery_advice(known(name), judge(known(name)))
+
+
 def logs(candidates: tuple[RecoveryCandidate, ...]) -> set[tuple[int, int]]:
     return {(c.last_leader_epoch, c.log_end_offset) for c in candidates}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_best_claim(name: str) -> None:
-    advice = recovery_advice(known(name))
+    advice = advised(name)
     is_safe, voters, observers, log = EXPECTED[name]
     assert advice.is_safe is is_safe
     assert tuple(c.node_id for c in advice.best if not c.is_observer) == voters
@@ -49,7 +55,7 @@ def chosen(advice: RecoveryAdvice, node_id: int) -> RecoveryCandidate:
 
 
 def test_what_each_choice_would_do_to_an_uncommitted_change() -> None:
-    advice = recovery_advice(known("uncommitted-truncation/before"))
+    advice = advised("uncommitted-truncation/before")
     leader, follower = chosen(advice, 1), chosen(advice, 2)
     assert leader.led_last_epoch
     assert leader.voters_in_force == "{1,2,3,4} (VotersRecord 355/e1)"
@@ -68,7 +74,7 @@ def test_what_each_choice_would_do_to_an_uncommitted_change() -> None:
 
 
 def test_what_the_stale_side_of_the_split_would_lose() -> None:
-    advice = recovery_advice(known("stale-split/healed"))
+    advice = advised("stale-split/healed")
     for number in (1, 3):
         assert chosen(advice, number).loses == "5006 to 5367 of epoch 5 (committed)"
         assert chosen(advice, number).keeps == "5006 to 5229 of epoch 4 (truncated)"
@@ -77,21 +83,38 @@ def test_what_the_stale_side_of_the_split_would_lose() -> None:
 
 def test_two_of_five_are_too_few() -> None:
     """Three of five may have committed what these two never saw, and did."""
-    advice = recovery_advice(known("stale-split/two-of-five"))
-    assert advice.why.endswith("1,3 captured, 3 needed: committed records may be missing")
+    advice = advised("stale-split/two-of-five")
+    assert (
+        "of {1,2,3,4,5} (VotersRecord 150/e3) 1,3 captured, 3 needed: committed records may be missing."
+        in (advice.why)
+    )
+    for name in ("2@", "4@", "5@"):
+        assert f"Node {name}" in advice.why
+    assert "Rule 23 is broken: Leader 1 of epoch 4 was elected unlawfully" in advice.why
     assert advice.best[0].voters_status == "undecided"
     assert advice.highest_epoch == 4
 
 
+def test_a_reported_high_watermark_that_the_best_claim_lacks_forbids_it() -> None:
+    """Leader 1 of epoch 4 reported 5225. Its captures show that it was elected unlawfully; the other three
+    alone do not, and lack what it reported from 5096 on.
+    """
+    three, healed = "stale-split/three-of-five", "stale-split/healed"
+    advice = recovery_advice(known(three), findings(three))
+    assert not advice.is_safe
+    assert "Rule 6 is broken: The high watermark fell from 5225 (leader 1, epoch 4) to 5096" in advice.why
+    assert recovery_advice(known(healed), findings(healed)).is_safe
+
+
 def test_a_new_directory_is_another_replica() -> None:
-    advice = recovery_advice(known("disk-failure/reformatted-not-added"))
+    advice = advised("disk-failure/reformatted-not-added")
     assert (advice.best, [c.is_observer for c in advice.others]) == ((), [True])
     assert "none captured" in advice.why
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_replica_is_named_once(name: str) -> None:
-    advice = recovery_advice(known(name))
+    advice = advised(name)
     named = [(c.node_id, c.directory_id) for c in (*advice.best, *advice.others)]
     assert len(set(named)) == len(named) == len(known(name).holdings.captures)
     claims = [(-c.last_leader_epoch, -c.log_end_offset) for c in advice.others]
@@ -104,14 +127,17 @@ def story() -> Story:
 
 
 def test_a_log_whose_end_cannot_be_read_does_not_count() -> None:
-    assert recovery_advice(conclude(story().facts())).is_safe
+    assert recovery_advice(conclude(story().facts()), []).is_safe
     damaged = story().capture("2", 2000, "1:0-40", 1, tail_damaged=True)
-    advice = recovery_advice(conclude(damaged.facts()))
+    advice = recovery_advice(conclude(damaged.facts()), [])
     assert not advice.is_safe
     assert "1 captured, 2 needed" in advice.why
 
 
 def test_nothing_captured_gives_no_advice() -> None:
-    advice = recovery_advice(conclude(Story().facts()))
+    advice = recovery_advice(conclude(Story().facts()), [])
     assert (advice.is_safe, advice.best, advice.others, advice.as_of) == (False, (), (), None)
-    assert advice.why == "no voter set is known: committed records may be missing"
+    assert advice.why == (
+        "committed records may be missing. No voter set is known: capture a controller whose log or "
+        "checkpoint names the voters. No captured log of a voter could be read: capture the voters."
+    )

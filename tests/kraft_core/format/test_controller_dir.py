@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -298,6 +299,19 @@ def test_leader_epoch_checkpoint():
     for invalid in ("", "0", "1\n0\n", "0\n2\n1 0\n", "0\n1\n1\n", "0\n1\n1 x\n"):
         with pytest.raises(InvalidSideFileError):
             read_leader_epoch_checkpoint(invalid)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0\n2\n1 0\n5\n", "entry 2 of 2 is '5', not an epoch and an offset"),
+        ("0\n2\n1 0\n", "the header states 2 entries, the file has 1"),
+        ("0\n2\n1 0\n5 161", "the last entry '5 161' has no line end: it may be cut"),
+    ],
+)
+def test_a_torn_leader_epoch_checkpoint_is_said_to_be_torn(text: str, words: str) -> None:
+    with pytest.raises(InvalidSideFileError, match=re.escape(words)):
+        read_leader_epoch_checkpoint(text)
 
 
 def test_partition_metadata():

@@ -1,0 +1,60 @@
+"""How old the evidence of an answer is, and whether it still speaks of now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from jobs.runtime.finding_text import when
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceAge:
+    """The age of evidence at a reference time.
+
+    as_of: until when the captures cover the cluster, None if they do not show it. now: the reference time.
+    max_hours: above that the evidence is old.
+    """
+
+    as_of: datetime | None
+    now: datetime
+    max_hours: float
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the answer holds as of as_of only. Evidence of unknown or of future time is old, too."""
+        if self.as_of is None or self.as_of > self.now:
+            return True
+        return self.now - self.as_of > timedelta(hours=self.max_hours)
+
+    @property
+    def sentence(self) -> str:
+        """How old the evidence is, and what may have changed since."""
+        if self.as_of is None:
+            return (
+                "The captures do not show until when they cover the cluster: state when each was taken "
+                "(capture.json or --captured-at)."
+            )
+        if self.as_of > self.now:
+            return (
+                f"The evidence reaches until {when(self.as_of)}, after the reference time {when(self.now)}: "
+                "check the clocks and --now."
+            )
+        older = f", more than {self.max_hours:g} h: capture the controllers again" if self.is_old else ""
+        return (
+            f"The evidence reaches until {when(self.as_of)}, {_duration(self.now - self.as_of)} ago{older}. "
+            "Elections, commits, truncations and changes of the voters since then are not in it."
+        )
+
+
+def _duration(age: timedelta) -> str:
+    """An age in its two largest units: "2 d 3 h", "3 h 20 min", "40 s"."""
+    seconds = int(age.total_seconds())
+    if seconds < 60:
+        return f"{seconds} s"
+    units = (("d", 86_400), ("h", 3_600), ("min", 60))
+    parts = [
+        (seconds // size % limit, name) for (name, size), limit in zip(units, (10**9, 24, 60), strict=True)
+    ]
+    first = next(nth for nth, (count, _) in enumerate(parts) if count)
+    return " ".join(f"{count} {name}" for count, name in parts[first : first + 2] if count)

@@ -1,0 +1,227 @@
+"""May a quorum be recovered from its best captured log? One decision, with every reason against it.
+
+Any majority of a voter set meets each other one, so one of its logs holds everything that the set committed:
+as of the earliest of those captures, if each shows a whole log of that very voter, and if no captured file
+contradicts the protocol on the way there. reasons_against() lists what forbids "safe"; each reason says what
+to capture or to state to know better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture, label
+from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.finding import Finding
+from kraft_core.raft.voters import ReplicaKey, Voter
+
+MOST_NAMED = 5
+"""So many reasons of one kind are written out."""
+
+# Rules about the files of one directory: they concern no other replica's log.
+_OF_ONE_DIRECTORY = frozenset({0, 10, 19, 21, 46})
+# What a leader of an unlawful election believed, and that election: no evidence against another epoch's log.
+_BELIEFS = frozenset({6, 8, 9, 23, 24})
+# Committed records that another history replaced stay lost, whatever newer captures show.
+_LASTING = frozenset({4, 7})
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryCase:
+    """What the decision is about.
+
+    counting: the newest committed voter set, then every later one that may count. best: the newest captures
+    of the replicas with the best claim, all with equal logs. lost: committed offsets that other captures hold
+    and the best claim lacks, in words, "" for none. findings: the broken rules of the cluster. gone: node ids
+    that are lost for good.
+    """
+
+    known: Conclusions
+    counting: tuple[SetInForce, ...]
+    best: tuple[Capture, ...]
+    lost: str
+    findings: Sequence[Finding]
+    gone: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """as_of (ms): of the earliest capture that counts, None if none does. why: in words."""
+
+    is_safe: bool
+    why: str
+    as_of: int | None
+
+
+def decided(case: RecoveryCase) -> Safety:
+    """Whether recovery from the best claim keeps every record that was committed by as_of."""
+    counts = "; ".join(_counts(case, voters) for voters in case.counting)
+    reasons = list(dict.fromkeys(reasons_against(case)))
+    verdict = (
+        "the best claim has every committed record, as of the captures"
+        if not reasons
+        else f"committed records may be missing. {' '.join(reasons)}"
+    )
+    counted = [c for voters in case.counting for v in voters.voters for c in [_counted(case, v)] if c]
+    as_of = min((capture.captured_at for capture in (*counted, *case.best)), default=None)
+    return Safety(not reasons, f"{counts}: {verdict}" if counts else verdict, as_of)
+
+
+def reasons_against(case: RecoveryCase) -> Iterator[str]:
+    """Why the best claim is not safe; nothing if it is. The one place where that is decided."""
+    yield from _without_choice(case)
+    yield from _too_few_voters(case)
+    yield from _unusable_choice(case)
+    yield from _lost_records(case)
+    yield from _contested_epochs(case)
+    yield from _open_errors(case)
+
+
+def _without_choice(case: RecoveryCase) -> Iterator[str]:
+    if not case.counting:
+        yield "No voter set is known: capture a controller whose log or checkpoint names the voters."
+    if not case.best:
+        yield "No captured log of a voter could be read: capture the voters."
+
+
+def _too_few_voters(case: RecoveryCase) -> Iterator[str]:
+    """Each voter that would be needed and does not count, with what would make it count."""
+    for voters in case.counting:
+        missing = [v for v in voters.voters if _counted(case, v) is None]
+        if len(voters.voters) - len(missing) < voters.voters.majority:
+            for voter in missing:
+                yield why_not_counted(case, voter) or ""
+
+
+def _unusable_choice(case: RecoveryCase) -> Iterator[str]:
+    for capture in case.best:
+        reason = _why_not_whole(case, capture)
+        if reason:
+            yield f"The best claim itself does not count. {reason}"
+
+
+def _lost_records(case: RecoveryCase) -> Iterator[str]:
+    """What is proven committed and lies beyond the best claim."""
+    if case.lost:
+        yield f"The best claim lacks {case.lost}: find out how they were lost before anything is deleted."
+    end = max((capture.known_end or 0 for capture in case.best), default=None)
+    committed = max((p.end_offset for p in case.known.commit.prefixes.values()), default=0)
+    if end is not None and end < committed:
+        yield (
+            f"Everything below {committed} was committed, and the best claim ends at {end}: capture the "
+            "replicas that reach there."
+        )
+
+
+def _contested_epochs(case: RecoveryCase) -> Iterator[str]:
+    """Two histories of one epoch prove nothing: a cloned cluster, a shared cluster id, or damage."""
+    contested = [epoch for epoch, line in case.known.lineage.lines.items() if line.contested]
+    if contested:
+        yield (
+            f"Captured logs contradict each other in epoch {_some(contested)}, as logs of two clusters with "
+            "one id do: load the captures of one cluster only."
+        )
+
+
+def _open_errors(case: RecoveryCase) -> Iterator[str]:
+    errors = [f for f in case.findings if f.severity == "error" and _concerns(case, f)]
+    for finding in errors[:MOST_NAMED]:
+        yield f"Rule {finding.rule} is broken: {finding.sentence}"
+    if len(errors) > MOST_NAMED:
+        yield f"{len(errors) - MOST_NAMED} more errors: see the findings."
+
+
+def _concerns(case: RecoveryCase, error: Finding) -> bool:
+    """Whether an error stands against the logs that are advised or counted."""
+    if error.rule in _LASTING:
+        return True
+    if error.resolved:
+        return False
+    if any(_is_off_line(case, epoch) for epoch in error.leader_epochs) and error.rule in _BELIEFS:
+        unlawful = [e for e in error.leader_epochs if case.known.in_force.is_unlawful(e)]
+        if any(_is_off_line(case, epoch) for epoch in unlawful):
+            return False
+    involved = {label(replica) for replica in _involved(case)}
+    names_them = bool(involved & set(error.replicas))
+    if error.rule in _OF_ONE_DIRECTORY:
+        return names_them
+    return names_them or not all(_is_off_line(case, epoch) for epoch in error.leader_epochs)
+
+
+def _is_off_line(case: RecoveryCase, epoch: int) -> bool:
+    """Whether the best claim's logs have no batch of an epoch; what lies below their start is not known."""
+    return bool(case.best) and all(
+        capture.runs
+        and capture.runs[0].leader_epoch <= epoch
+        and all(run.leader_epoch != epoch for run in capture.runs)
+        for capture in case.best
+    )
+
+
+def _involved(case: RecoveryCase) -> set[ReplicaKey]:
+    """The replicas that are advised, and those that are counted."""
+    counted = {c.replica for s in case.counting for v in s.voters for c in [_counted(case, v)] if c}
+    return counted | {capture.replica for capture in case.best}
+
+
+# --- which voters count ---------------------------------------------------------------------------
+
+
+def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
+    """Why a voter's captures do not count for its set, and what to do; None if they do."""
+    name = f"Node {label(voter.key)}"
+    if voter.key.id in case.gone:
+        return f"{name} is gone: what it stored after its capture is lost."
+    replicas = case.known.holdings.replicas_of(voter)
+    if not replicas:
+        return f"{name} was not captured: capture it."
+    if len(replicas) > 1:
+        return (
+            f"{name} is a voter by id alone and has {len(replicas)} directories, the newer of which may "
+            "lack what the older had stored: capture the other voters."
+        )
+    capture = newest_capture(case.known, replicas[0])
+    if voter.key.directory_id is None and not capture.runs and not capture.log_end_offset:
+        return f"{name} has an empty log, as on a new disk: capture the other voters."
+    return _why_not_whole(case, capture)
+
+
+def _why_not_whole(case: RecoveryCase, capture: Capture) -> str | None:
+    """Why a capture does not show its replica's whole log, and what to do; None if it does."""
+    name = f"Node {label(capture.replica)}"
+    if any(one.end_offset != other.first_offset for one, other in pairwise(capture.runs)):
+        return f"{name} has a gap in its captured log: capture it again."
+    if capture.known_end is None:
+        return f"{name} was captured with a log that could be read in part only: capture it again."
+    if not capture.consistent:
+        return f"{name} was copied with a quorum-state older than its log: copy it again, quorum-state last."
+    last = capture.runs[-1] if capture.runs else None
+    if last and case.known.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is None:
+        return f"{name} has a log of which the voters in force are not known: capture its checkpoints, too."
+    return None
+
+
+def newest_capture(known: Conclusions, replica: ReplicaKey) -> Capture:
+    """The newest capture of a replica."""
+    return known.holdings.captures[replica][-1]
+
+
+def _counted(case: RecoveryCase, voter: Voter) -> Capture | None:
+    if why_not_counted(case, voter) is not None:
+        return None
+    (replica,) = case.known.holdings.replicas_of(voter)
+    return newest_capture(case.known, replica)
+
+
+def _counts(case: RecoveryCase, voters: SetInForce) -> str:
+    counted = [voter for voter in voters.voters if _counted(case, voter) is not None]
+    ids = ",".join(str(voter.key.id) for voter in counted) or "none"
+    return f"of {voters.words} {ids} captured, {voters.voters.majority} needed"
+
+
+def _some(epochs: Sequence[int]) -> str:
+    more = f" and {len(epochs) - MOST_NAMED} more" if len(epochs) > MOST_NAMED else ""
+    return ", ".join(map(str, epochs[:MOST_NAMED])) + more

@@ -1,0 +1,229 @@
+"""What forbids to call a recovery safe: each ground alone, on a case that is safe without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.facts import LogOrderFault, RuleFacts
+from kraft_core.findings.judge import judge
+from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
+from tests.kraft_core.evidence.narrated import Story
+
+
+def advised(story: Story, facts: RuleFacts | None = None, without: tuple[int, ...] = ()) -> RecoveryAdvice:
+    known = conclude(story.facts())
+    return recovery_advice(known, judge(known, facts or RuleFacts()), without)
+
+
+def whole() -> Story:
+    """Nodes 1 and 2 of three with all of epoch 1, and node 3 a little behind."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+    story.capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
+    return story.capture("3", 1000, "1:0-40", 1)
+
+
+def static(*names: str) -> Story:
+    """A quorum without directory ids in its voter set: nodes with all of epoch 1."""
+    story = Story().leader(1, 0, 1, "1 2 3")
+    for name in names:
+        story.capture(name, 1000, "1:0-50", 1)
+    return story
+
+
+def test_what_is_safe_to_begin_with() -> None:
+    for story in (whole(), static("1", "2")):
+        advice = advised(story)
+        assert (advice.is_safe, advice.as_of) == (True, 1000)
+        assert advice.why.endswith("the best claim has every committed record, as of the captures")
+
+
+# --- a voter's capture ----------------------------------------------------------------------------
+
+
+def changed(story: Story, nth: int, **fields: object) -> Story:
+    story.captures[nth] = replace(story.captures[nth], **fields)
+    return story
+
+
+def without_capture(story: Story, nth: int) -> Story:
+    del story.captures[nth]
+    return story
+
+
+def two(damage: Callable[[Story], Story]) -> Story:
+    """The whole case without node 3, so that nodes 1 and 2 are both needed, and then damaged."""
+    return damage(without_capture(whole(), 2))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda s: without_capture(s, 1), "was not captured: capture it."),
+        (lambda s: changed(s, 1, tail_damaged=True), "could be read in part only: capture it again."),
+        (lambda s: changed(s, 1, consistent=False), "a quorum-state older than its log"),
+        (
+            lambda s: without_capture(s, 1).capture("2", 1000, "1:0-20 1:30-50", 1),
+            "has a gap in its captured log",
+        ),
+        (lambda s: without_capture(s, 1).capture("2b", 1000, "1:0-50", 1), "was not captured"),
+    ],
+)
+def test_a_capture_that_does_not_show_a_voters_log_does_not_count(
+    damage: Callable[[Story], Story], words: str
+) -> None:
+    assert advised(two(lambda story: story)).is_safe
+    advice = advised(two(damage))
+    assert not advice.is_safe
+    assert words in advice.why
+
+
+def test_every_voter_that_would_help_is_named() -> None:
+    advice = advised(without_capture(without_capture(whole(), 2), 1))
+    assert [part[:7] for part in advice.why.split(". ") if "was not captured" in part] == [
+        "Node 2@",
+        "Node 3@",
+    ]
+
+
+def test_a_log_whose_voters_are_not_known_does_not_count() -> None:
+    """Above a hole there may have been a VotersRecord."""
+    story = two(lambda s: s).leader(2, 60, 2, "1 2 3")
+    story.capture("2", 2000, "1:55-60 2:60-70", 2)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "the voters in force are not known" in advice.why
+
+
+def test_the_best_claim_itself_must_be_whole() -> None:
+    """Nodes 2 and 3 are a majority, but node 1's log is chosen, and goes on unreadably."""
+    story = whole()
+    story.captures[1] = replace(story.captures[2], node_id=2, directory_id=story.captures[1].directory_id)
+    assert advised(story).is_safe
+    advice = advised(changed(story, 0, tail_damaged=True))
+    assert not advice.is_safe
+    assert "The best claim itself does not count. Node 1@" in advice.why
+
+
+def test_an_empty_log_of_a_static_voter_may_be_a_new_disk() -> None:
+    story = static("1").capture("2", 1000, "", 1)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "Node 2 has an empty log" in advice.why
+    assert advised(static("1", "3").capture("2", 1000, "", 1)).is_safe
+
+
+# --- what captures contradict ---------------------------------------------------------------------
+
+
+def new_disk() -> Story:
+    """A static quorum: nodes 1 and 2 held 10 to 19 of epoch 1; node 2 on a new disk and node 3 did not."""
+    story = Story().leader(1, 0, 1, "1 2 3").leader(2, 10, 3, "1 2 3", "2 3")
+    story.capture("1", 1000, "1:0-20", 1).capture("2", 1000, "1:0-20", 1)
+    return story.capture("2b", 2000, "1:0-10 2:10-30", 2).capture("3", 2000, "1:0-10 2:10-30", 2)
+
+
+def test_recovery_after_a_disk_was_replaced_in_a_static_quorum() -> None:
+    advice = advised(new_disk())
+    assert not advice.is_safe
+    assert "The best claim lacks 10 to 19 of epoch 1 (committed)" in advice.why
+    assert (
+        "Rule 7 is broken: Leader 3 of epoch 2 lacked the committed offsets 10 to 19 of epoch 1" in advice.why
+    )
+    assert "Rule 4 is broken: Offsets 10 to 19 were committed twice: in epoch 1 and in epoch 2." in advice.why
+
+
+def test_two_directories_of_one_static_id_count_for_none() -> None:
+    advice = advised(without_capture(new_disk(), 0))
+    assert "Node 2 is a voter by id alone and has 2 directories" in advice.why
+
+
+@pytest.mark.parametrize("nth", [0, 2, 3])
+def test_it_is_not_safe_with_one_capture_less(nth: int) -> None:
+    """Without the capture of node 2's old disk no file shows that there was one: 2b and 3 look lawful."""
+    advice = advised(without_capture(new_disk(), nth))
+    assert not advice.is_safe
+
+
+def test_what_was_lost_stays_lost_after_the_log_is_cleaned() -> None:
+    """Newer captures begin above the place: no log shows the broken rules any more."""
+    story = new_disk().snapshot(25, 2, "2b 3", at=260)
+    story.capture("2b", 3000, "2:25-60", 2).capture("3", 3000, "2:25-60", 2)
+    story.capture("1", 3000, "2:25-60", 2).snapshot(25, 2, "1", at=260)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "Rule 7 is broken" in advice.why
+
+
+def test_two_logs_of_one_epoch_contest_it() -> None:
+    """A cloned cluster with one cluster id: both go on in epoch 1."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+    story.capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
+    assert advised(story).is_safe
+    story.capture("3", 1000, "1:0-50", 1, digests="cloned")
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "Captured logs contradict each other in epoch 1" in advice.why
+
+
+def test_an_open_error_on_an_advised_log_forbids_it_until_a_newer_capture_is_in_order() -> None:
+    story = whole()
+    names = [capture.capture_id for capture in story.captures]
+    faults = [RuleFacts(order_faults=(LogOrderFault(name, 30, 1, "duplicate", 31),)) for name in names]
+    for facts in faults:
+        assert not advised(story, facts).is_safe
+        assert "Rule 0 is broken: The log of " in advised(story, facts).why
+    story.capture("1", 2000, "1:0-60", 1)
+    assert advised(story, faults[0]).is_safe
+    assert not advised(story, faults[1]).is_safe
+
+
+def test_an_error_of_a_replica_that_is_neither_advised_nor_counted_is_no_ground() -> None:
+    story = whole().capture("4", 1000, "1:0-30", 1)
+    name = story.captures[-1].capture_id
+    facts = RuleFacts(order_faults=(LogOrderFault(name, 30, 1, "duplicate", 31),))
+    assert [f.severity for f in judge(conclude(story.facts()), facts)] == ["error"]
+    assert advised(story, facts).is_safe
+
+
+def test_a_proof_above_the_best_log_forbids_it() -> None:
+    """A checkpoint proves that 60 was reached; the captured logs end at 50."""
+    story = whole().snapshot(60, 1, "4", at=900)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "Everything below 60 was committed, and the best claim ends at 50" in advice.why
+
+
+# --- nodes that are gone --------------------------------------------------------------------------
+
+
+def test_without_a_node_that_is_not_needed() -> None:
+    advice = advised(whole(), without=(3,))
+    assert advice.is_safe
+    assert {c.node_id for c in (*advice.best, *advice.others)} == {1, 2}
+
+
+def test_without_the_majority_nothing_is_safe_and_what_only_they_held_is_named() -> None:
+    advice = advised(whole(), without=(1, 2))
+    assert not advice.is_safe
+    assert [c.node_id for c in advice.best] == [3]
+    assert advice.best[0].loses == "40 to 49 of epoch 1 (committed)"
+    assert "The best claim lacks 40 to 49 of epoch 1 (committed)" in advice.why
+    assert "is gone: what it stored after its capture is lost" in advice.why
+
+
+def test_without_one_node_what_it_alone_held_may_be_lost() -> None:
+    """Node 1 alone holds 40 to 49: not known to be committed, so safe, and named."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").capture("1", 1000, "1:0-50", 1)
+    story.capture("2", 1000, "1:0-40", 1).capture("3", 1000, "1:0-40", 1)
+    advice = advised(story, without=(1,))
+    assert (advice.is_safe, advice.best[0].loses) == (True, "40 to 49 of epoch 1 (uncommitted)")
+
+
+def test_without_all_nodes_there_is_no_choice() -> None:
+    advice = advised(whole(), without=(1, 2, 3))
+    assert (advice.is_safe, advice.best, advice.others) == (False, (), ())
+    assert "No captured log of a voter could be read" in advice.why
