@@ -33,6 +33,7 @@ HELD = (
     "node_id",
     "directory_id",
     "captured_at",
+    "captured_at_source",
     "consistent",
     "log_start_offset",
     "log_end_offset",

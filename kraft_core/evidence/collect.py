@@ -21,10 +21,19 @@ from kraft_core.evidence.facts import (
     EpochRange,
     FeatureLevel,
     SnapshotFacts,
+    copied_between,
 )
 from kraft_core.format.batch import BatchHeader
-from kraft_core.format.capture import Identity, capture_id, captured_at, file_identity, identity
-from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
+from kraft_core.format.capture import (
+    CapturedAtSource,
+    FileIdentity,
+    Identity,
+    capture_id,
+    captured_at,
+    file_identity,
+    identity,
+)
+from kraft_core.format.controller_dir import LOG_DIR_NAME, CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.segment import Damage, scan
@@ -39,7 +48,7 @@ _BATCH_IDENTITY = struct.Struct(">qiIi")
 def collect(directories: Iterable[ControllerDir], captured_at_ms: int | None = None) -> list[ClusterFacts]:
     """The facts of each cluster, by cluster id. captured_at_ms: when all were copied, if known.
 
-    OSError when a file cannot be read.
+    What cannot be read raises nothing: its capture is not readable.
     """
     of_cluster: defaultdict[str, list[tuple[Identity, ControllerDir]]] = defaultdict(list)
     for directory in directories:
@@ -55,8 +64,8 @@ def _collect_cluster(
     found = _ClusterRecords(_snapshot_ends(directory for _, directory in directories))
     captures: list[Capture] = []
     for who, directory in directories:
-        at, _ = captured_at(directory, captured_at_ms)
-        snapshots = list(_snapshots(who, directory, at))
+        at = captured_at(directory, captured_at_ms)
+        snapshots = list(_snapshots(who, directory, at[0]))
         capture = _capture(who, directory, at, found, snapshots)
         captures.append(capture)
         found.snapshots += [replace(s, held_in=(capture.capture_id,)) for s in snapshots]
@@ -101,19 +110,25 @@ def _snapshot_ends(directories: Iterable[ControllerDir]) -> list[int]:
 
 
 def _capture(
-    who: Identity, directory: ControllerDir, at: int, found: _ClusterRecords, snapshots: list[SnapshotFacts]
+    who: Identity,
+    directory: ControllerDir,
+    at: tuple[int, CapturedAtSource],
+    found: _ClusterRecords,
+    snapshots: list[SnapshotFacts],
 ) -> Capture:
-    files = [*directory.segments, *directory.checkpoints]
+    identities = [_identity(file) for file in (*directory.segments, *directory.checkpoints)]
     log = _scan_log(directory, found)
     state = directory.quorum_state
     ends = [s.end_offset for s in snapshots if s.proves]
     if directory.segments:
         ends += [directory.segments[-1].base_offset, *(run.end_offset for run in log.runs[-1:])]
+    headers = [s.header_timestamp for s in snapshots if s.proves and s.header_timestamp is not None]
+    captured_from, captured_until, time_source = copied_between(*at, log.runs, headers)
     return Capture(
-        capture_id=capture_id(who, directory, [file_identity(f.path, f.size_bytes) for f in files]),
+        capture_id=capture_id(who, directory, [file for file in identities if file is not None]),
         node_id=who.node_id,
         directory_id=who.directory_id,
-        captured_at=at,
+        captured_at=at[0],
         log_start_offset=directory.segments[0].base_offset if directory.segments else max(ends, default=None),
         log_end_offset=max(ends, default=None),
         runs=tuple(log.runs),
@@ -124,7 +139,25 @@ def _capture(
         current_voters=state.current_voters if state else None,
         leader_epoch_checkpoint=directory.leader_epoch_checkpoint,
         tail_damaged=log.tail_damaged,
+        readable=_is_readable(directory) and log.readable and None not in identities,
+        captured_from=captured_from,
+        captured_until=captured_until,
+        time_source=time_source,
     )
+
+
+def _identity(file: SegmentFile | CheckpointFile) -> FileIdentity | None:
+    """None where the file cannot be read."""
+    try:
+        return file_identity(file.path, file.size_bytes)
+    except OSError:
+        return None
+
+
+def _is_readable(directory: ControllerDir) -> bool:
+    """Whether the log's directory could be listed, and its segments and checkpoints opened."""
+    of_log = (LOG_DIR_NAME, ".log", ".checkpoint")
+    return not any(fault.file.endswith(of_log) for fault in directory.faults)
 
 
 @dataclass(slots=True)
@@ -164,34 +197,49 @@ class _OpenRun:
 
 @dataclass(slots=True)
 class _Log:
-    runs: list[EpochRange]
-    tail_damaged: bool
+    """A captured log as it is read: its runs so far, and whether all of it could be read."""
+
+    runs: list[EpochRange] = field(default_factory=list[EpochRange])
+    current: _OpenRun | None = None
+    tail_damaged: bool = False
+    readable: bool = True
+
+    def add(self, header: BatchHeader, begins_epoch: bool) -> None:
+        if self.current is None or not _follows(self.current.last, header):
+            self.close()
+            self.current = _OpenRun(header, header, begins_epoch, header.max_timestamp)
+        self.current.add(header)
+
+    def close(self) -> None:
+        if self.current is not None:
+            self.runs.append(self.current.run())
+            self.current = None
 
 
 def _scan_log(directory: ControllerDir, found: _ClusterRecords) -> _Log:
-    """The runs of a captured log, its control records and feature levels into `found`."""
-    runs: list[EpochRange] = []
-    current: _OpenRun | None = None
-    tail_damaged = False
+    """A captured log; its control records and feature levels into `found`."""
+    log = _Log()
     for segment in directory.segments:
-        with mapped(segment.path) as buf:
-            for item in scan(buf, end=segment.size_bytes, next_offset=segment.base_offset):
-                if isinstance(item, Damage):
-                    tail_damaged = tail_damaged or item.reason != "torn_tail"
-                    continue
-                tail_damaged = False
-                records = _records(buf, item, found)
-                follows = current is not None and _follows(current.last, item)
-                if current is not None and not follows:
-                    runs.append(current.run())
-                if current is None or not follows:
-                    begins_epoch = bool(records) and records[0].type == "LeaderChange"
-                    current = _OpenRun(item, item, begins_epoch, item.max_timestamp)
-                current.add(item)
-                found.note_batch(item)
-    if current is not None:
-        runs.append(current.run())
-    return _Log(runs, tail_damaged)
+        try:
+            with mapped(segment.path) as buf:
+                log.readable = log.readable and len(buf) >= segment.size_bytes
+                _scan_segment(buf, segment, log, found)
+        except OSError:
+            log.readable = False
+    log.close()
+    return log
+
+
+def _scan_segment(buf: Buffer, segment: SegmentFile, log: _Log, found: _ClusterRecords) -> None:
+    end = min(segment.size_bytes, len(buf))
+    for item in scan(buf, end=end, next_offset=segment.base_offset):
+        if isinstance(item, Damage):
+            log.tail_damaged = log.tail_damaged or item.reason != "torn_tail"
+            continue
+        log.tail_damaged = False
+        records = _records(buf, item, found)
+        log.add(item, begins_epoch=bool(records) and records[0].type == "LeaderChange")
+        found.note_batch(item)
 
 
 def _follows(last: BatchHeader, header: BatchHeader) -> bool:
@@ -237,7 +285,10 @@ def _metadata_version(record: Record) -> int | None:
 def _snapshots(who: Identity, directory: ControllerDir, at: int) -> Iterator[SnapshotFacts]:
     for unfinished, files in ((False, directory.checkpoints), (True, directory.unfinished)):
         for file in files:
-            yield _snapshot(who, file, unfinished, at)
+            try:
+                yield _snapshot(who, file, unfinished, at)
+            except OSError:
+                continue  # its capture is not readable
 
 
 def _snapshot(who: Identity, file: CheckpointFile, unfinished: bool, at: int) -> SnapshotFacts:

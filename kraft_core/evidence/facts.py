@@ -15,6 +15,9 @@ from typing import Any, Literal
 from kraft_core.raft.voters import ReplicaKey
 
 ControlType = Literal["LeaderChange", "KRaftVersion", "KRaftVoters"]
+TimeSource = Literal["flag", "capture.json", "newest timestamp in the log"]
+# Sources of captured_at (kraft_core.format.capture) that say when a directory was copied; file times do not.
+STATED_SOURCES: tuple[TimeSource, ...] = ("flag", "capture.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +46,18 @@ class EpochRange:
 class Capture:
     """A captured controller directory.
 
+    captured_at: when it was copied by the best source there is: for lists, it proves nothing.
+    captured_from, captured_until: when it was copied at the earliest and at the latest (inclusive), None
+    where nothing bounds it; time_source says by what. See copied_between.
     log_start_offset: where the first segment begins. log_end_offset: the log's end or, where that is larger,
     the end of the newest complete checkpoint. Both are None where the directory has neither.
     runs: rising by offset.
     quorum_state_*, voted_*, current_voters: the file quorum-state, None if unreadable.
     leader_epoch_checkpoint: (epoch, start offset) entries of that file, None if unreadable.
-    consistent: quorum-state was copied after the log, or the node was stopped.
+    consistent: nothing shows that quorum-state is older than the log; conclude() looks at all captures.
     tail_damaged: bytes other than a torn last batch follow the last batch that could be read, so the log may
     have gone on.
+    readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.
     """
 
     capture_id: str
@@ -68,6 +75,10 @@ class Capture:
     leader_epoch_checkpoint: tuple[tuple[int, int], ...] | None = None
     consistent: bool = True
     tail_damaged: bool = False
+    readable: bool = True
+    captured_from: int | None = None
+    captured_until: int | None = None
+    time_source: TimeSource = "newest timestamp in the log"
 
     @property
     def replica(self) -> ReplicaKey:
@@ -75,8 +86,30 @@ class Capture:
 
     @property
     def known_end(self) -> int | None:
-        """Where the replica's log ended, None if that is not known."""
-        return None if self.tail_damaged else self.log_end_offset
+        """Where the replica's log ended when it was copied, None if that is not known.
+
+        Nothing is known of the end where files could not be read, where the log goes on unreadably, or where
+        the copied log is older than the files beside it.
+        """
+        if self.tail_damaged or not self.readable or self.older_log is not None:
+            return None
+        return self.log_end_offset
+
+    @property
+    def older_log(self) -> str | None:
+        """What says, in words, that the copied log is older than the files beside it; None for nothing.
+
+        An entry of leader-epoch-checkpoint is written at the log's end or below, and removed when the log is
+        truncated to or below it. A new leader writes LEADER_CHANGE as soon as its quorum-state says so. A
+        follower's quorum-state may be in an epoch of which the log has no batch yet.
+        """
+        newest = max(self.leader_epoch_checkpoint or (), default=None, key=lambda entry: (entry[1], entry[0]))
+        if newest is not None and newest[1] > (self.log_end_offset or 0):
+            return f"leader-epoch-checkpoint has epoch {newest[0]} from {newest[1]}"
+        epoch, last_epoch = self.quorum_state_epoch, self.runs[-1].leader_epoch if self.runs else -1
+        if epoch is not None and epoch > last_epoch and self.quorum_state_leader_id == self.node_id:
+            return f"quorum-state says that it led epoch {epoch}"
+        return None
 
     @property
     def in_epoch(self) -> int | None:
@@ -88,6 +121,22 @@ class Capture:
         if not self.consistent or self.quorum_state_epoch is None or self.quorum_state_epoch < last_epoch:
             return None
         return self.quorum_state_epoch
+
+
+def copied_between(
+    captured_at: int, source: str, runs: Iterable[EpochRange], header_timestamps: Iterable[int]
+) -> tuple[int | None, int | None, TimeSource]:
+    """captured_from, captured_until and time_source of a capture.
+
+    A source that says when the directory was copied gives both bounds. Else the newest timestamp inside it is
+    the lower bound (by the leader's clock; of a checkpoint's header by its writer's), and there is no upper
+    one: the time of reading is no property of the capture.
+    """
+    for stated in STATED_SOURCES:
+        if source == stated:
+            return captured_at, captured_at, stated
+    inside = [*(run.last_appended_at for run in runs), *header_timestamps]
+    return max(inside, default=None), None, "newest timestamp in the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +228,7 @@ def distinct(facts: ClusterFacts) -> ClusterFacts:
     captures: dict[str, Capture] = {}
     for capture in facts.captures:
         known = captures.get(capture.capture_id)
-        if known is None or capture.captured_at < known.captured_at:
+        if known is None or _time_rank(capture) < _time_rank(known):
             captures[capture.capture_id] = capture
     records = {(r.offset, r.leader_epoch, r.type, r.batch_crc): r for r in facts.control_records}
     snapshots: dict[tuple[int, int, str], SnapshotFacts] = {}
@@ -195,6 +244,11 @@ def distinct(facts: ClusterFacts) -> ClusterFacts:
         tuple(snapshots[key] for key in sorted(snapshots)),
         tuple(sorted(set(facts.feature_levels))),
     )
+
+
+def _time_rank(capture: Capture) -> tuple[bool, int]:
+    """A time that says when the directory was copied first, then the earliest."""
+    return capture.captured_until is None, capture.captured_at
 
 
 def _merged(one: SnapshotFacts, other: SnapshotFacts) -> SnapshotFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from kraft_core.evidence.facts import (
     EpochRange,
     FeatureLevel,
     SnapshotFacts,
+    copied_between,
 )
 from kraft_core.messages.schema import Field
 from transforms.lake.arrow_rows import milliseconds
@@ -25,27 +27,43 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
     """The facts of one cluster; `row` as transforms.evidence.cluster_facts.cluster_row gives it."""
     controls = control_records(row["control_records"])
     elections = {(r.leader_epoch, r.offset) for r in controls if r.type == "LeaderChange"}
+    checkpoints = list(snapshots(row))
+    headers = header_timestamps(checkpoints)
     return ClusterFacts(
         cluster_id=row["cluster_id"],
-        captures=tuple(capture(c, elections) for c in row["captures"]),
+        captures=tuple(capture(c, elections, headers[c["capture_id"]]) for c in row["captures"]),
         control_records=tuple(controls),
-        snapshots=tuple(snapshots(row)),
+        snapshots=tuple(checkpoints),
         feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"]),
     )
 
 
-def capture(row: Mapping[str, Any], elections: set[tuple[int, int]]) -> Capture:
+def header_timestamps(checkpoints: Iterable[SnapshotFacts]) -> defaultdict[str, list[int]]:
+    """By capture id the times (ms) at which the checkpoints that it held were written."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for checkpoint in checkpoints:
+        if checkpoint.proves and checkpoint.header_timestamp is not None:
+            for capture_id in checkpoint.held_in:
+                found[capture_id].append(checkpoint.header_timestamp)
+    return found
+
+
+def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: Iterable[int] = ()) -> Capture:
+    """A row of captures. elections: (epoch, offset) of each LEADER_CHANGE; headers: of its checkpoints."""
     state = row["quorum_state"] or {}
     epochs = row["leader_epoch_checkpoint"]
     voters = state.get("current_voters")
+    runs = tuple(run(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["runs"])
+    captured_at, source = known_ms(row["captured_at"]), row["captured_at_source"]
+    captured_from, captured_until, time_source = copied_between(captured_at, source, runs, headers)
     return Capture(
         capture_id=row["capture_id"],
         node_id=row["node_id"],
         directory_id=row["directory_id"],
-        captured_at=known_ms(row["captured_at"]),
+        captured_at=captured_at,
         log_start_offset=row["log_start_offset"],
         log_end_offset=row["log_end_offset"],
-        runs=tuple(run(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["runs"]),
+        runs=runs,
         quorum_state_epoch=state.get("leader_epoch"),
         quorum_state_leader_id=state.get("leader_id"),
         voted_id=state.get("voted_id"),
@@ -56,6 +74,10 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]]) -> Capture:
         else tuple((e["leader_epoch"], e["start_offset"]) for e in epochs),
         consistent=row["consistent"],
         tail_damaged=is_tail_damaged(row),
+        readable=row.get("log_readable") is not False,
+        captured_from=captured_from,
+        captured_until=captured_until,
+        time_source=time_source,
     )
 
 

@@ -35,6 +35,17 @@ def long_life(epochs: int, replicas: int, times: int) -> ClusterFacts:
             name, end = f"{time} {node}", written[-1].end_offset
             last = written[-1].leader_epoch
             captures.append(
-                Capture(name, *directory(str(node)), at, 0, end, tuple(written), quorum_state_epoch=last)
+                Capture(
+                    name,
+                    *directory(str(node)),
+                    at,
+                    0,
+                    end,
+                    tuple(written),
+                    quorum_state_epoch=last,
+                    captured_from=at,
+                    captured_until=at,
+                    time_source="capture.json",
+                )
             )
     return ClusterFacts("long", tuple(captures), tuple(records))

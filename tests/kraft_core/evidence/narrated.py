@@ -13,6 +13,7 @@ from kraft_core.evidence.facts import (
     EpochRange,
     FeatureLevel,
     SnapshotFacts,
+    copied_between,
 )
 from kraft_core.evidence.rows import ClusterEvidence
 from kraft_core.messages.uuid_text import ZERO_UUID
@@ -107,11 +108,17 @@ class Story:
         in_epoch: int | None = None,
         end: int | None = None,
         digests: str = "",
+        stated: bool = True,
         **more: Any,
     ) -> Story:
-        """A capture at a time (ms) of a log like "1:0-100 3:100-120"; `in_epoch` of its quorum-state."""
+        """A capture at a time (ms) of a log like "1:0-100 3:100-120"; `in_epoch` of its quorum-state.
+
+        stated: by capture.json, else the time is that of a file.
+        """
         runs = tuple(self._run(text, digests) for text in log.split())
         node, directory_id = directory(replica)
+        source = "capture.json" if stated else "file_time"
+        captured_from, captured_until, time_source = copied_between(at, source, runs, ())
         self.captures.append(
             Capture(
                 capture_id=f"{replica} {at} {log} {in_epoch} {digests}",
@@ -122,6 +129,9 @@ class Story:
                 log_end_offset=end if end is not None else (runs[-1].end_offset if runs else 0),
                 runs=runs,
                 quorum_state_epoch=in_epoch,
+                captured_from=captured_from,
+                captured_until=captured_until,
+                time_source=time_source,
                 **more,
             )
         )
