@@ -1,13 +1,18 @@
-"""100,000 simulated steps of quorums of one to seven voters, and not one broken rule."""
+"""100,000 simulated steps without a broken rule, and 100,000 sets of captures without a false answer."""
 
 from __future__ import annotations
 
 import pytest
 
 from kraft_core.simulation.runs import random_run, report, shrink, simulate
+from kraft_core.simulation.soundness.checker import check
+from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
 from tests.kraft_core.simulation.test_simulation import setup
+from tests.kraft_core.simulation.test_soundness import KNOWN_KINDS, failures
 
 STEPS = 100_000
+RUNS = 100_000
+UNLAWFUL_RUNS = 2_000
 
 
 @pytest.mark.long
@@ -22,3 +27,19 @@ def test_a_hundred_thousand_steps_break_no_rule() -> None:
             pytest.fail(report(small, simulate(small)))
         steps += result.steps
         seed += 1
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_sets_of_captures_give_no_false_answer() -> None:
+    checked = check(RUNS, 1_000_000)
+    assert checked.runs >= RUNS
+    assert failures(checked) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_what_kraft_does_not_allow_is_raised_many_times(kind: Unlawful) -> None:
+    raised = check_unlawful(kind, UNLAWFUL_RUNS, 1_000_000)
+    assert raised.shown == UNLAWFUL_RUNS
+    if kind.name not in KNOWN_KINDS:
+        assert raised.failures == []

@@ -1,0 +1,323 @@
+"""What production code says of captures, held against what the execution knew.
+
+A claim is unsound if the execution it was drawn from makes it false:
+
+committed     the high watermark had not reached the batch by as_of, and a replica without it could win
+truncated     committed by the last capture; where for good, a replica with it could still win
+uncommitted   by as_of a leader had committed it, or a majority of the leader's set had stored it in its epoch
+bounds        the high watermark at as_of is below a lower bound or above an upper one
+safe          the best claim lacks a batch that was committed by as_of
+plan safe     afterwards no majority of the voters is left that holds what was committed by then
+findings      an error, in a lawful execution
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from kraft_core.evidence.commit import CommitVerdict
+from kraft_core.evidence.conclusions import Conclusions, conclude
+from kraft_core.evidence.derive import tables
+from kraft_core.evidence.facts import ClusterFacts
+from kraft_core.evidence.rows import ClusterEvidence, VoterSetRow
+from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.finding import Finding
+from kraft_core.findings.judge import judge
+from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
+from kraft_core.plan import verdicts
+from kraft_core.plan.actions import Lose, Remove
+from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
+from kraft_core.plan.registrations import Registrations
+from kraft_core.protocol.replica import Leader, Replica
+from kraft_core.raft.batches import Batch
+from kraft_core.raft.log import voters_of_log
+from kraft_core.raft.voters import VoterSet
+from kraft_core.simulation.soundness.captures import Copy, facts_of
+from kraft_core.simulation.soundness.execution import (
+    Execution,
+    Place,
+    can_be_lost,
+    can_commit,
+    electable,
+    holds,
+)
+
+CLOCK_TOLERANCE_MS = 2_000
+"""A voter that lacks less than a fetch timeout's appends keeps up, says kraft_core.plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsound:
+    """A false answer. part: of the house that gave it; claim: its kind; words: it, and the truth."""
+
+    part: str
+    claim: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Everything that production code says of some captures."""
+
+    known: Conclusions
+    evidence: ClusterEvidence
+    findings: list[Finding]
+    recovery: RecoveryAdvice
+    quorum: CapturedQuorum | None
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+
+def answers_to(facts: ClusterFacts, rule_facts: RuleFacts | None = None) -> Answers:
+    known = conclude(facts)
+    quorum = quorum_of(known, Registrations({}))
+    findings = judge(known, rule_facts or RuleFacts())
+    return Answers(known, tables(known), findings, recovery_advice(known, findings), quorum)
+
+
+class ClaimCheck:
+    """One execution, some copies of its directories, and the answers that they give."""
+
+    def __init__(
+        self, execution: Execution, copies: tuple[Copy, ...], answers: Answers | None = None
+    ) -> None:
+        self.execution = execution
+        self.copies = copies
+        self.facts = facts_of((execution,), copies)
+        self.answers = answers or answers_to(self.facts)
+        self.last = max(copy.log_at for copy in copies)
+
+    def unsound(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
+        """Every answer that is false, in a lawful execution; of the plans those on `nodes`, None: all."""
+        for batch in self.captured_batches():
+            yield from self._verdict(batch)
+        yield from self._bounds()
+        yield from self._epochs()
+        for row in self.answers.evidence.voter_sets:
+            yield from self._voter_set(row)
+        yield from self.unsound_recovery(nodes if nodes is not None else self._node_ids())
+        yield from self._plans(nodes)
+        for finding in self.answers.errors:
+            yield Unsound("findings", f"error of rule {finding.rule}", finding.sentence)
+
+    # --- commit status
+
+    def captured_batches(self) -> list[Batch]:
+        places = {
+            (batch.base_offset, batch.leader_epoch)
+            for copy in self.copies
+            for batch in self.execution.moments[copy.log_at][copy.slot].log.batches
+        }
+        return [self.execution.batches[place] for place in sorted(places)]
+
+    def verdict_on(self, batch: Batch) -> CommitVerdict:
+        return self.answers.known.commit.of_batch(batch.leader_epoch, batch.base_offset, batch.end_offset)
+
+    def _verdict(self, batch: Batch) -> Iterator[Unsound]:
+        verdict = self.verdict_on(batch)
+        if verdict.status == "undecided":
+            return
+        place = (batch.base_offset, batch.leader_epoch)
+        said = f"{_named(batch)} is {verdict.status} as of {self._when(verdict.as_of)}: {verdict.evidence}"
+        if verdict.as_of is None:
+            yield Unsound("evidence", f"{verdict.status} at no time", said)
+            return
+        found = {
+            "committed": self._not_committed,
+            "truncated": self._not_truncated,
+            "uncommitted": self._not_uncommitted,
+        }[verdict.status](batch, place, verdict)
+        if found:
+            yield Unsound("evidence", verdict.status, f"{said}; in truth {found}")
+
+    def _not_committed(self, batch: Batch, place: Place, verdict: CommitVerdict) -> str | None:
+        assert verdict.as_of is not None
+        if _by(self.execution.committed_at, place, verdict.as_of):
+            return None
+        moment = self.execution.moment_at(verdict.as_of)
+        if _by(self.execution.appended_at, place, verdict.as_of) and not can_be_lost(
+            self.execution, moment, batch
+        ):
+            return None
+        return f"it was {self._since(self.execution.committed_at, place, 'committed')} and could be lost then"
+
+    def _not_truncated(self, batch: Batch, place: Place, verdict: CommitVerdict) -> str | None:
+        assert verdict.as_of is not None
+        if _by(self.execution.committed_at, place, self.execution.at[self.last]):
+            return f"it was {self._since(self.execution.committed_at, place, 'committed')}"
+        if verdict.for_good and can_commit(self.execution, self.execution.moment_at(verdict.as_of), batch):
+            return "a replica that holds it could still be elected"
+        return None
+
+    def _not_uncommitted(self, _: Batch, place: Place, verdict: CommitVerdict) -> str | None:
+        assert verdict.as_of is not None
+        for name, times in (
+            ("committed", self.execution.committed_at),
+            ("stored by a majority in its epoch", self.execution.stored_at),
+        ):
+            if _by(times, place, verdict.as_of):
+                return f"it was {self._since(times, place, name)}"
+        return None
+
+    # --- bounds and epochs
+
+    def _bounds(self) -> Iterator[Unsound]:
+        for row in self.answers.evidence.high_watermarks:
+            true = self.execution.high_watermark_at(row.as_of)
+            words = f"at {self._when(row.as_of)} it was {true}: {row.evidence}, {row.source}"
+            if row.lower_bound is not None and row.lower_bound > true:
+                yield Unsound("evidence", "lower bound", f"high watermark >= {row.lower_bound}; {words}")
+            if row.upper_bound is not None and row.upper_bound < true:
+                yield Unsound("evidence", "upper bound", f"high watermark <= {row.upper_bound}; {words}")
+            if row.believed_bound is not None:
+                yield Unsound(
+                    "evidence", "believed bound", f"{row.believed_bound} of a lawful leader; {words}"
+                )
+
+    def _epochs(self) -> Iterator[Unsound]:
+        for row in self.answers.evidence.epochs:
+            leader_id, start = self.execution.leaders.get(row.leader_epoch, (None, None))
+            if row.leader_id is not None and leader_id not in (None, row.leader_id):
+                words = f"{row.leader_id} led epoch {row.leader_epoch}; in truth {leader_id} did"
+                yield Unsound("evidence", "leader", words)
+            if row.start_offset_exact and row.start_offset != start:
+                words = f"epoch {row.leader_epoch} begins at {row.start_offset}; in truth at {start}"
+                yield Unsound("evidence", "start of an epoch", words)
+
+    def _voter_set(self, row: VoterSetRow) -> Iterator[Unsound]:
+        """A committed set is in force at its offset in the log that was committed."""
+        if row.commit_status != "committed" or row.source not in ("record", "snapshot"):
+            return
+        true = self._committed_set_at(row.offset)
+        if true is not None and true.ids != row.voter_ids:
+            words = (
+                f"voters {row.voter_ids} are committed at {row.offset} ({row.source}); in truth {true.ids}"
+            )
+            yield Unsound("evidence", "voter set", words)
+
+    def _committed_set_at(self, offset: int) -> VoterSet | None:
+        """None where no leader knew the offset to be committed."""
+        if offset >= self.execution.high_watermarks[-1]:
+            return None
+        found: VoterSet | None = None
+        for place in sorted(self.execution.committed_at):
+            for record in self.execution.batches[place].control_records:
+                if isinstance(record.value, VoterSet) and record.offset <= offset:
+                    found = record.value
+        return found
+
+    # --- recovery and plans
+
+    def unsound_recovery(self, nodes: Collection[int] = ()) -> Iterator[Unsound]:
+        """Safe, and yet the best claim lacks what was committed; also without each of some nodes."""
+        yield from self._unsound_advice(self.answers.recovery, "safe")
+        for node in nodes:
+            advice = recovery_advice(self.answers.known, self.answers.findings, without=(node,))
+            yield from self._unsound_advice(advice, "safe without a node")
+
+    def _unsound_advice(self, advice: RecoveryAdvice, claim: str) -> Iterator[Unsound]:
+        if not advice.is_safe:
+            return
+        listed = {candidate.capture_id for candidate in (*advice.best, *advice.others)}
+        newest = [copy for copy, capture_id in self._captured() if capture_id in listed]
+        as_of = advice.as_of if advice.as_of is not None else self._earliest(newest)
+        chosen = {candidate.capture_id: candidate for candidate in advice.best}
+        for copy, capture_id in self._captured():
+            lacked = self._lacked_by(copy, as_of) if capture_id in chosen else []
+            if lacked:
+                candidate = chosen.pop(capture_id)
+                words = f"node {candidate.node_id} is safe as of {self._when(as_of)} ({advice.why})"
+                yield Unsound("findings", claim, f"{words}; it lacks the committed {_listed(lacked)}")
+
+    def _node_ids(self) -> set[int]:
+        return {capture.node_id for capture in self.facts.captures}
+
+    def _captured(self) -> Iterator[tuple[Copy, str]]:
+        return zip(self.copies, (capture.capture_id for capture in self.facts.captures), strict=True)
+
+    def _earliest(self, copies: list[Copy]) -> int:
+        return min((self.execution.at[copy.log_at] for copy in copies), default=self.execution.at[0])
+
+    def _lacked_by(self, copy: Copy, as_of: int) -> list[Batch]:
+        replica = self.execution.moments[copy.log_at][copy.slot]
+        committed = self.execution.committed_by(as_of)
+        return [batch for batch in committed if not holds(replica, batch, self.execution.committed_at)]
+
+    def _plans(self, nodes: Collection[int] | None) -> Iterator[Unsound]:
+        """Losing and removing voters."""
+        quorum = self.answers.quorum
+        if quorum is None or quorum.voters is None:
+            return
+        for node in quorum.voters.voters.ids:
+            if nodes is not None and node not in nodes:
+                continue
+            for action in (Lose((node,)), Remove(node)):
+                verdict = verdicts.judge(quorum, action).verdict
+                found = self._not_safe(quorum, node, action) if verdict.name == "safe" else None
+                if found:
+                    words = f"{action} is safe as of {self._when(quorum.as_of)}: {verdict.reason}"
+                    yield Unsound("plan", type(action).__name__, f"{words}; in truth {found}")
+
+    def _not_safe(self, quorum: CapturedQuorum, node: int, action: Lose | Remove) -> str | None:
+        """What is wrong with going on without a node, as of the verdict and as of the last copy."""
+        found = [
+            self._not_safe_at(moment, node, action, self._earliest(list(self.copies)))
+            for moment in {self.execution.moment_at(quorum.as_of), self.last}
+        ]
+        return found[0] if all(found) else None
+
+    def _not_safe_at(self, moment: int, node: int, action: Lose | Remove, earliest: int) -> str | None:
+        replicas = self.execution.moments[moment]
+        voters = _voters_in_force(replicas)
+        left = {slot: replica for slot, replica in replicas.items() if replica.key.id != node}
+        counting = [v for v in voters or () if isinstance(action, Lose) or v.key.id != node]
+        # The captures were not all taken at once, and what was just appended may have been on its way.
+        committed = self.execution.committed_by(min(self.execution.at[moment], earliest) - CLOCK_TOLERANCE_MS)
+        up = [
+            voter.key.id
+            for voter in counting
+            for replica in left.values()
+            if voter.matches(replica.key)
+            and all(holds(replica, batch, self.execution.committed_at) for batch in committed)
+        ]
+        if len(up) < len(counting) // 2 + 1:
+            return f"of the voters {[voter.key.id for voter in counting]} only {up} hold what was committed"
+        if isinstance(action, Lose) and not electable(left):
+            return f"the others, {sorted(replica.key.id for replica in left.values())}, elect nobody"
+        return None
+
+    # --- words
+
+    def _when(self, time: int | None) -> str:
+        if time is None:
+            return "no time"
+        return f"{(time - self.execution.at[0]) / 1000:g} s"
+
+    def _since(self, times: dict[Place, int], place: Place, what: str) -> str:
+        at = times.get(place)
+        return f"never {what}" if at is None else f"{what} at {self._when(at)}"
+
+
+def _voters_in_force(replicas: Mapping[int, Replica]) -> VoterSet | None:
+    """The set that the newest leader counts by, else the one of the best log."""
+    leaders = [replica for replica in replicas.values() if isinstance(replica.state, Leader)]
+    if leaders:
+        return voters_of_log(max(leaders, key=lambda one: one.epoch).log)
+    best = max(replicas.values(), key=lambda one: (one.log.last_epoch, one.log.end_offset))
+    return voters_of_log(best.log)
+
+
+def _by(times: dict[Place, int], place: Place, time: int) -> bool:
+    at = times.get(place)
+    return at is not None and at <= time
+
+
+def _named(batch: Batch) -> str:
+    return f"{batch.base_offset} to {batch.last_offset} of epoch {batch.leader_epoch}"
+
+
+def _listed(batches: list[Batch]) -> str:
+    return ", ".join(map(_named, batches))

@@ -1,0 +1,128 @@
+"""Random lawful executions and random captures of them: small, and often at the edge of an election."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kraft_core.protocol.replica import Leader
+from kraft_core.simulation.setup import Setup
+from kraft_core.simulation.soundness.captures import Copy
+from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, begin, go_on
+from kraft_core.simulation.soundness.moves import (
+    Append,
+    ChangeVoters,
+    Elect,
+    EmptyDisk,
+    LawfulMove,
+    Pull,
+    Reboot,
+    WriteCheckpoint,
+)
+
+MOST_MOVES = 22
+MOST_BATCHES = 6
+MOST_COPIES = 6
+_SETUP_SEED = 1  # directory ids; the same in all runs, so that formatted replicas are equal
+# How often each move is drawn: calm, elections, changes of voters, snapshots and disks.
+_WEIGHTS = (
+    (3, 6, 10, 1, 1, 0.3, 0.2),
+    (8, 5, 9, 1, 0, 0.5, 0.2),
+    (4, 4, 10, 5, 0, 0.3, 0.3),
+    (3, 6, 10, 2, 3, 1, 0.5),
+)
+_GAPS = (10, 3_000, 100_000)  # ms between moves: less than a fetch timeout, more, more than a plan's moment
+
+
+def random_setup(source: random.Random) -> Setup:
+    """1 to 3 voters, most often 3, and up to one observer."""
+    voters = source.choice((1, 2, 2, 3, 3, 3, 3))
+    observers = source.choice((0, 0, 1)) if voters == 3 else source.choice((0, 1, 1))
+    return Setup(_SETUP_SEED, voters, observers, static=source.random() < 0.35)
+
+
+def random_execution(
+    source: random.Random, setup: Setup | None = None, execution: Execution | None = None
+) -> Execution:
+    """Up to MOST_MOVES moves, drawn among those that can do something where they stand.
+
+    execution: continues that one, else begins a quorum.
+    """
+    execution = execution or begin(setup or random_setup(source))
+    weights, gap = source.choice(_WEIGHTS), source.choice(_GAPS)
+    for _ in range(source.randint(3, MOST_MOVES)):
+        go_on(execution, gap, _random_move(source, execution, weights))
+    return execution
+
+
+def _random_move(source: random.Random, execution: Execution, weights: tuple[float, ...]) -> LawfulMove:
+    """Mostly of the newest leader, sometimes of one that does not know that it lost."""
+    setup, replicas = execution.script.setup, execution.moments[-1]
+    slots = sorted(replicas)
+    leaders = sorted(
+        (s for s in slots if isinstance(replicas[s].state, Leader)), key=lambda s: replicas[s].epoch
+    )
+    slot = source.choice(slots)
+    kind = source.choices((Elect, Append, Pull, ChangeVoters, WriteCheckpoint, Reboot, EmptyDisk), weights)[0]
+    if kind is WriteCheckpoint:
+        return WriteCheckpoint(slot, source.random() < 0.5)
+    if kind is Reboot:
+        return Reboot(slot, source.random() < 0.6)
+    if kind is EmptyDisk and not setup.static:
+        return EmptyDisk(slot)
+    if not leaders or kind is Elect:
+        voters = [s for s in slots if s not in leaders and replicas[s].is_voter]
+        nominee = source.choice(voters or slots)
+        return Elect(nominee, tuple(s for s in slots if s != nominee and source.random() < 0.7))
+    leader = leaders[-1] if source.random() < 0.85 else source.choice(leaders)
+    progress = replicas[leader].state
+    if kind is ChangeVoters and not setup.static:
+        return ChangeVoters(leader, slot, source.random() < 0.5)
+    knows = isinstance(progress, Leader) and progress.progress.high_watermark is not None
+    if kind is Append and knows and len(replicas[leader].log.batches) < MOST_BATCHES:
+        return Append(leader, source.randint(1, 3))
+    follower = source.choice([s for s in slots if s != leader] or slots)
+    return Pull(follower, leader, source.choice((0, 1, 1, 2, 3)), source.random() < 0.4)
+
+
+def random_copies(source: random.Random, execution: Execution) -> tuple[Copy, ...]:
+    """Some directories at some moments: at one moment, at a few, or anyhow; of late moments more often."""
+    last = len(execution.moments) - 1
+    moments = [_late(source, last) for _ in range(source.choice((1, 2, 2, 3)))]
+    anyhow = source.random() < 0.4
+    stated = source.choice((1.0, 1.0, 0.0, 0.5))
+    copies: dict[Copy, None] = {}
+    for _ in range(source.randint(1, MOST_COPIES)):
+        log_at = _late(source, last) if anyhow else source.choice(moments)
+        slot = source.choice(sorted(execution.moments[log_at]))
+        files_at = min(last, log_at + 1) if source.random() < 0.1 else log_at
+        if execution.moments[files_at][slot].key != execution.moments[log_at][slot].key:
+            files_at = log_at
+        is_stated = source.random() < stated
+        # What cp without -p, a restore or a download leaves is any time.
+        file_time = BEGAN_AT + source.randrange(0, 2 * (execution.at[last] - BEGAN_AT) + 1)
+        copy = Copy(slot, log_at, files_at, execution.at[log_at] if is_stated else None, file_time)
+        copies[copy] = None
+    return tuple(copies)
+
+
+def _late(source: random.Random, last: int) -> int:
+    return max(source.randint(1, last), source.randint(1, last)) if last else 0
+
+
+def fewer_copies(copies: tuple[Copy, ...], gone: int) -> tuple[Copy, ...]:
+    return (*copies[:gone], *copies[gone + 1 :])
+
+
+def moved_back(copies: tuple[Copy, ...], places: Sequence[int], execution: Execution) -> tuple[Copy, ...]:
+    """The copies at other moments, by a map of the old ones, with the times that those have."""
+    return tuple(
+        replace(
+            copy,
+            log_at=places[copy.log_at],
+            files_at=places[copy.files_at],
+            stated=None if copy.stated is None else execution.at[places[copy.log_at]],
+        )
+        for copy in copies
+    )

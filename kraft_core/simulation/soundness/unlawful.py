@@ -1,0 +1,298 @@
+"""Executions and copies that KRaft does not allow, and what must come of those that the copies show.
+
+Each kind says when its copies show it. Then an error must be found, or no recovery be called safe; where
+only the copying was at fault, no error may be found instead, and every answer must still be true. A copy that
+shows nothing is like one of a lawful quorum: nothing can be expected of it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from kraft_core.evidence.facts import Capture
+from kraft_core.simulation.setup import Setup
+from kraft_core.simulation.soundness.captures import Copy, facts_of, rule_facts_of
+from kraft_core.simulation.soundness.claims import ClaimCheck, answers_to
+from kraft_core.simulation.soundness.drawing import random_copies, random_execution, random_setup
+from kraft_core.simulation.soundness.execution import Execution, go_on, run_script
+from kraft_core.simulation.soundness.moves import EmptyDisk, Restore, SecondDirectory
+
+MOST_DRAWN = 40  # runs for one that shows its fault
+
+
+class FaultyCopies:
+    """Copies of an execution, or of two that began as one, and the facts that they give."""
+
+    def __init__(self, lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> None:
+        self.lives = lives
+        self.copies = copies
+        self.facts = facts_of(lives, copies)
+        self.rule_facts = rule_facts_of(lives, copies)
+        self.captures = self.facts.captures
+
+
+@dataclass(frozen=True, slots=True)
+class Unlawful:
+    """A kind of fault. draw: an execution with it and copies; shows: whether those copies show it.
+
+    expects: an error and no safe recovery; or a finding or no safe recovery, and never a false one; or, where
+    only the copying was at fault, that every answer is true.
+    """
+
+    name: str
+    what: str
+    draw: Callable[[random.Random], FaultyCopies]
+    shows: Callable[[FaultyCopies], bool]
+    expects: Literal["error", "finding", "truth"]
+
+
+@dataclass(slots=True)
+class Raised:
+    """Of a kind: how many runs were drawn, how many showed it, and the false answers, each with its seed."""
+
+    runs: int = 0
+    shown: int = 0
+    failures: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+
+def check_unlawful(kind: Unlawful, shown: int, seed: int) -> Raised:
+    """Runs of one kind until so many showed it; the same seed gives the same runs."""
+    raised = Raised()
+    while raised.shown < shown and raised.runs < shown * MOST_DRAWN:
+        run_seed = seed + raised.runs
+        sample = kind.draw(random.Random(run_seed))
+        raised.runs += 1
+        if kind.shows(sample):
+            raised.shown += 1
+            raised.failures += [(run_seed, words) for words in failures(kind, sample)]
+    return raised
+
+
+def failures(kind: Unlawful, sample: FaultyCopies) -> Iterator[str]:
+    """What was said wrongly, or not said."""
+    answers = answers_to(sample.facts, sample.rule_facts)
+    check = ClaimCheck(sample.lives[0], sample.copies, answers) if len(sample.lives) == 1 else None
+    if kind.expects == "truth":
+        unsound = check.unsound(()) if check else ()
+    else:
+        unsound = check.unsound_recovery() if check else ()
+        rules = ", ".join(sorted({f"{found.severity} of rule {found.rule}" for found in answers.findings}))
+        raised = bool(answers.errors if kind.expects == "error" else answers.findings)
+        if answers.recovery.is_safe and (kind.expects == "error" or not raised):
+            yield f"safe, with {rules or 'no finding'}: {answers.recovery.why}"
+        if kind.expects == "error" and not raised:
+            yield f"no error is found, only {rules or 'nothing'}"
+    for one in unsound:
+        yield f"{one.part}, {one.claim}: {one.words}"
+
+
+# --- executions
+
+
+def _static(source: random.Random) -> Setup:
+    setup = random_setup(source)
+    return replace(setup, static=True, voters=max(2, setup.voters))
+
+
+def _with_fault(
+    source: random.Random, setup: Setup, fault: Callable[[int], EmptyDisk | SecondDirectory | Restore]
+) -> FaultyCopies:
+    """A lawful beginning, the fault of one voter, and what the quorum does then; copies from both sides."""
+    execution = random_execution(source, setup)
+    slots = [slot for slot in range(1, setup.voters + 1) if len(execution.moments[-1][slot].log.batches)]
+    slot = source.choice(slots or [1])
+    before = len(execution.moments) - 1
+    for _ in range(4):
+        if go_on(execution, 3_000, fault(slot)):
+            break
+    execution = random_execution(source, execution=execution)
+    copies = list(random_copies(source, execution))
+    last = len(execution.moments) - 1
+    for moment in (before, source.randint(min(last, before + 1), last), last):
+        claiming = [s for s, r in execution.moments[moment].items() if r.key.id == slot]
+        if source.random() < 0.7:
+            copies.append(Copy(source.choice(claiming), moment, moment, None, 0))
+    return FaultyCopies((execution,), _stated(execution, copies))
+
+
+def _new_disk(source: random.Random) -> FaultyCopies:
+    return _with_fault(source, _static(source), EmptyDisk)
+
+
+def _second_directory(source: random.Random) -> FaultyCopies:
+    return _with_fault(source, _static(source), SecondDirectory)
+
+
+def _backup(source: random.Random) -> FaultyCopies:
+    setup = random_setup(source)
+    return _with_fault(source, setup, lambda slot: Restore(slot, source.randint(1, 8), source.random() < 0.5))
+
+
+def _clone(source: random.Random) -> FaultyCopies:
+    """One quorum up to a moment, then two that know nothing of each other."""
+    begun = random_execution(source)
+    lives = tuple(random_execution(source, execution=run_script(begun.script)) for _ in range(2))
+    copies: list[Copy] = []
+    for life, execution in enumerate(lives):
+        last = len(execution.moments) - 1
+        longest = max(
+            execution.moments[last], key=lambda slot: len(execution.moments[last][slot].log.batches)
+        )
+        drawn = (*random_copies(source, execution), Copy(longest, last, last, None, 0))
+        copies += [replace(copy, life=life) for copy in _stated(execution, drawn)]
+    return FaultyCopies(lives, tuple(copies))
+
+
+def _older_log(source: random.Random) -> FaultyCopies:
+    """The directories are those of a lawful quorum; one log is older than the files beside it."""
+    return _one_copied_apart(source, (1, 2, 4, 8))
+
+
+def _older_quorum_state(source: random.Random) -> FaultyCopies:
+    """One quorum-state was copied before its log."""
+    return _one_copied_apart(source, (-1, -2, -4, -8))
+
+
+def _one_copied_apart(source: random.Random, steps: tuple[int, ...]) -> FaultyCopies:
+    execution = random_execution(source)
+    copies = _stated(execution, random_copies(source, execution))
+    last = len(execution.moments) - 1
+    moments = [moment for moment in range(last + 1) if len(execution.leaders) > 1 or source.random() < 0.2]
+    for _ in range(8 if moments else 0):
+        nth, log_at = source.randrange(len(copies)), source.choice(moments)
+        there = min(last, max(0, log_at + source.choice(steps)))
+        copy = replace(copies[nth], log_at=log_at, files_at=log_at)
+        if copy.slot in execution.moments[log_at]:
+            apart = _copied_apart(execution, copy, there)
+            sample = FaultyCopies((execution,), (*copies[:nth], apart, *copies[nth + 1 :]))
+            if _files_beyond_log(sample) or _log_beyond_state(sample):
+                return sample
+    return FaultyCopies((execution,), copies)
+
+
+def _copied_apart(execution: Execution, copy: Copy, files_at: int) -> Copy:
+    """The same directory's files of another moment; the stated time is that of the later part."""
+    there = execution.moments[files_at].get(copy.slot)
+    if there is None or there.key != execution.moments[copy.log_at][copy.slot].key:
+        return copy
+    return replace(copy, files_at=files_at, stated=execution.at[max(copy.log_at, files_at)])
+
+
+def _stated(execution: Execution, copies: Sequence[Copy]) -> tuple[Copy, ...]:
+    found = (replace(copy, files_at=copy.log_at, stated=execution.at[copy.log_at]) for copy in copies)
+    return tuple(dict.fromkeys(found))
+
+
+# --- what copies show
+
+
+def _two_directories(sample: FaultyCopies) -> bool:
+    """Two directories of one voter's id, both with a log."""
+    voters = sample.lives[0].script.setup.voters
+    held = {(c.node_id, c.directory_id) for c in sample.captures if c.node_id <= voters and c.runs}
+    return len(held) > len({node for node, _ in held})
+
+
+def _two_live_directories(sample: FaultyCopies) -> bool:
+    """The older one was copied with something that it wrote after the newer one had a log."""
+    first: dict[tuple[int, str], int] = {}
+    newest: dict[tuple[int, str], int] = {}
+    for capture in sample.captures:
+        if capture.runs and capture.node_id <= sample.lives[0].script.setup.voters:
+            key = (capture.node_id, capture.directory_id)
+            first[key] = min(first.get(key, capture.captured_at), capture.captured_at)
+            newest[key] = max(newest.get(key, 0), max(run.last_appended_at for run in capture.runs))
+    return any(
+        one[0] == other[0] and one[1] != other[1] and newest[one] > first[other]
+        for one in first
+        for other in first
+    )
+
+
+def _shrunk_log(sample: FaultyCopies) -> bool:
+    """A later copy of a directory lacks the end of an epoch, and its node knew no higher one."""
+    return any(
+        one.replica == other.replica
+        and one.captured_at < other.captured_at
+        and bool(one.runs)
+        and (other.log_end_offset or 0) < one.runs[-1].end_offset
+        and (other.quorum_state_epoch or 0) <= one.runs[-1].leader_epoch
+        for one in sample.captures
+        for other in sample.captures
+    )
+
+
+def _contradicting(sample: FaultyCopies) -> bool:
+    """The two lives hold different batches at one offset of one epoch."""
+    return bool(sample.rule_facts.batch_conflicts)
+
+
+def _files_beyond_log(sample: FaultyCopies) -> bool:
+    return any(map(_goes_beyond, _copied_in_parts(sample)))
+
+
+def _goes_beyond(capture: Capture) -> bool:
+    return any(start > (capture.log_end_offset or 0) for _, start in capture.leader_epoch_checkpoint or ())
+
+
+def _log_beyond_state(sample: FaultyCopies) -> bool:
+    """The quorum-state is in an epoch below the last one of the log beside it."""
+    return any(
+        capture.runs and (capture.quorum_state_epoch or 0) < capture.runs[-1].leader_epoch
+        for capture in _copied_in_parts(sample)
+    )
+
+
+def _copied_in_parts(sample: FaultyCopies) -> list[Capture]:
+    """The one capture whose log and side files are of different moments, if there is one."""
+    copied = zip(sample.copies, sample.captures, strict=True)
+    return [capture for copy, capture in copied if copy.files_at != copy.log_at]
+
+
+KINDS: tuple[Unlawful, ...] = (
+    Unlawful(
+        "new disk",
+        "a static voter starts from an empty disk; both directories are captured with a log",
+        _new_disk,
+        _two_directories,
+        "finding",
+    ),
+    Unlawful(
+        "second directory",
+        "two directories of a static voter live at once, and both are captured",
+        _second_directory,
+        _two_live_directories,
+        "finding",
+    ),
+    Unlawful(
+        "restored backup",
+        "a directory is put back to an earlier state, and a capture shows that it held more",
+        _backup,
+        _shrunk_log,
+        "error",
+    ),
+    Unlawful(
+        "clone",
+        "two quorums go on from one, and captures of both hold different batches of an epoch",
+        _clone,
+        _contradicting,
+        "error",
+    ),
+    Unlawful(
+        "log older than its files",
+        "leader-epoch-checkpoint names an offset above the end of the log beside it",
+        _older_log,
+        _files_beyond_log,
+        "truth",
+    ),
+    Unlawful(
+        "quorum-state older than the log",
+        "quorum-state is in an epoch below the last one of the log beside it",
+        _older_quorum_state,
+        _log_beyond_state,
+        "truth",
+    ),
+)
