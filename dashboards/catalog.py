@@ -10,9 +10,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from dashboards import history_views
 from dashboards.databases import KRAFT, Database
-from dashboards.definitions import FILES, chosen, needed, statements
+from dashboards.definitions import FILES, chosen, needed, over_tables, statements
 from transforms.lake.lake import Lake, escape, existing_lake
 from transforms.lake.tables import TABLES, Table
 
@@ -48,10 +47,10 @@ def define(lake: Lake, names: set[str] | None = None, moved: bool = True) -> Non
     moved: whether tables registered there may point to another folder.
     """
     current = Database(lake.spark.catalog.currentCatalog(), lake.spark.catalog.currentDatabase())
-    of_histories = chosen(history_views.statements(str(current)), names)
+    of_tables = chosen(over_tables(str(current)), names)
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda table: _register(lake, table, moved), _tables_among(names)))
-        list(threads.map(lake.spark.sql, of_histories))
+        list(threads.map(lake.spark.sql, of_tables))
     for file in FILES:
         for statement in chosen(statements(file), names):
             lake.spark.sql(statement)

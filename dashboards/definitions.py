@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 from importlib import resources
 
-from dashboards import history_views
+from dashboards import history_views, voter_functions
 from dashboards.databases import KRAFT
 
-# Views over tables and over what history_views makes, in the order in which they build on each other.
+# Views over tables and over what over_tables makes, in the order in which they build on each other.
 FILES = ("views.sql", "histories.sql")
 # Statements that need only the tables, views and functions that they name.
 QUERIES = {"select", "with", "from", "values", "describe", "desc", "explain"}
@@ -38,7 +38,12 @@ def needed(asked: str) -> set[str] | None:
 
 def every_definition() -> list[str]:
     """The definitions of all views and functions."""
-    return [*history_views.statements(KRAFT), *(s for file in FILES for s in statements(file))]
+    return [*over_tables(KRAFT), *(s for file in FILES for s in statements(file))]
+
+
+def over_tables(database: str) -> list[str]:
+    """The definitions of what is made of tables alone; functions name the tables with their database."""
+    return [*history_views.statements(database), *voter_functions.statements(database)]
 
 
 def chosen(definitions: Iterable[str], names: set[str] | None) -> list[str]:

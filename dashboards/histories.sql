@@ -13,22 +13,27 @@ FROM partitions;
 
 -- When did leadership move, from which broker to which, and did the former leader cause it (fenced, in controlled
 -- shutdown, unregistered)? caused_by_broker is null if no broker left. Unclean: Kafka recorded RECOVERING, or (before
--- release 3.2) the leader was neither in the ISR nor in the ELR nor an adding replica.
+-- release 3.2) the leader was neither in the ISR nor in the ELR nor an adding replica. Not exact: only a snapshot over
+-- a gap shows it; it happened at or before, and what caused it is not known.
 CREATE OR REPLACE VIEW leader_changes AS
 SELECT c.cluster_id, c.topic_id, c.topic_name, c.partition_id, c.valid_from_offset AS `offset`,
        c.valid_from_at AS changed_at, former.leader AS leader_before, c.leader, c.leader_epoch,
-       CASE WHEN former.leader = -1 THEN 'leader found'
+       CASE WHEN NOT c.valid_from_exact THEN NULL
+            WHEN former.leader = -1 THEN 'leader found'
             WHEN b.broker_id IS NULL THEN 'unregistered'
             WHEN b.fenced THEN 'fenced'
             WHEN b.in_controlled_shutdown THEN 'controlled shutdown'
             WHEN array_position(c.replicas, c.leader) = 1 THEN 'preferred leader'
             ELSE 'elected' END AS cause,
-       CASE WHEN former.leader <> -1 AND (b.broker_id IS NULL OR b.fenced OR b.in_controlled_shutdown)
+       CASE WHEN c.valid_from_exact AND former.leader <> -1
+             AND (b.broker_id IS NULL OR b.fenced OR b.in_controlled_shutdown)
             THEN former.leader END AS caused_by_broker,
        c.leader <> -1 AND (c.leader_recovery_state = 'RECOVERING'
-         OR NOT array_contains(array_union(former.isr, former.eligible_leader_replicas), c.leader)
-            AND NOT array_contains(former.adding_replicas, c.leader)) AS is_unclean,
-       c.commit_status
+         OR CASE WHEN c.valid_from_exact
+                 THEN NOT array_contains(array_union(former.isr, former.eligible_leader_replicas), c.leader)
+                      AND NOT array_contains(former.adding_replicas, c.leader) END) AS is_unclean,
+       c.commit_status, c.valid_from_exact AS is_exact, c.earliest_from_offset AS earliest_offset,
+       c.earliest_from_at AS earliest_at
 FROM partitions former
 JOIN partitions c
   ON former.cluster_id = c.cluster_id AND former.topic_id = c.topic_id AND former.partition_id = c.partition_id
@@ -41,7 +46,8 @@ LEFT JOIN brokers b
 CREATE OR REPLACE VIEW unclean_elections AS
 SELECT * FROM leader_changes WHERE is_unclean;
 
--- Which reassignments were there (KIP-455), and how long did they take? done_offset null: in progress.
+-- Which reassignments were there (KIP-455), and how long did they take? done_offset null: in progress. Not exact: only
+-- a snapshot shows it; it began or was done at or before.
 CREATE OR REPLACE VIEW reassignments AS
 WITH moving AS (
   SELECT *, LAG(valid_to_offset) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset)
@@ -60,7 +66,12 @@ SELECT r.cluster_id, r.topic_id, MAX(r.topic_name) AS topic_name, r.partition_id
        array_sort(array_distinct(flatten(array_agg(r.adding_replicas)))) AS added_replicas,
        array_sort(array_distinct(flatten(array_agg(r.removing_replicas)))) AS removed_replicas,
        MAX(named_struct('at', r.valid_from_offset, 'held', r.ended_by))['held'] AS ended_by,
-       MAX(r.commit_status) AS commit_status
+       MAX(r.commit_status) AS commit_status,
+       MIN(named_struct('at', r.valid_from_offset, 'held', r.valid_from_exact))['held'] AS begun_exact,
+       MIN(named_struct('at', r.valid_from_offset, 'held', r.earliest_from_offset))['held'] AS earliest_begun_offset,
+       MIN(named_struct('at', r.valid_from_offset, 'held', r.earliest_from_at))['held'] AS earliest_begun_at,
+       CASE WHEN COUNT(*) = COUNT(r.valid_to_offset)
+            THEN MAX(named_struct('at', r.valid_from_offset, 'held', r.valid_to_exact))['held'] END AS done_exact
 FROM runs r
 LEFT JOIN partitions former
   ON former.cluster_id = r.cluster_id AND former.topic_id = r.topic_id AND former.partition_id = r.partition_id
@@ -68,30 +79,39 @@ LEFT JOIN partitions former
 GROUP BY r.cluster_id, r.topic_id, r.partition_id, r.run;
 
 -- Which min.insync.replicas was in effect for a topic, and when? The topic's own, else the cluster's default in the
--- metadata log, else 1 (a broker's server.properties is not in the log).
+-- metadata log, else 1 (a broker's server.properties is not in the log). Not exact: at or before, as a snapshot shows.
 CREATE OR REPLACE VIEW min_isr_periods AS
 WITH settings AS (
   SELECT cluster_id, resource_type, resource_name, TRY_CAST(value AS INT) AS min_isr,
-         valid_from_offset, valid_to_offset, valid_from_at, valid_to_at
+         valid_from_offset, valid_to_offset, valid_from_at, valid_to_at, valid_from_exact, valid_to_exact
   FROM configs
   WHERE name = 'min.insync.replicas' AND (resource_type = 'TOPIC' OR resource_type = 'BROKER' AND resource_name = '')
 ), turns AS (
-  SELECT cluster_id, resource_name, resource_type, valid_from_offset AS `offset`, valid_from_at AS at FROM settings
+  SELECT cluster_id, resource_name, resource_type, valid_from_offset AS `offset`, valid_from_at AS at,
+         valid_from_exact AS is_exact
+  FROM settings
   UNION ALL
-  SELECT cluster_id, resource_name, resource_type, valid_to_offset, valid_to_at FROM settings
+  SELECT cluster_id, resource_name, resource_type, valid_to_offset, valid_to_at, valid_to_exact FROM settings
   WHERE valid_to_offset IS NOT NULL
-), points AS (
-  SELECT cluster_id, topic_id, name, valid_from_offset AS `offset`, valid_from_at AS at FROM topics
-  UNION
-  SELECT t.cluster_id, t.topic_id, t.name, s.`offset`, s.at
+), all_points AS (
+  SELECT cluster_id, topic_id, name, valid_from_offset AS `offset`, valid_from_at AS at, valid_from_exact AS is_exact
+  FROM topics
+  UNION ALL
+  SELECT t.cluster_id, t.topic_id, t.name, s.`offset`, s.at, s.is_exact
   FROM topics t JOIN turns s
     ON s.cluster_id = t.cluster_id AND (s.resource_type = 'BROKER' OR s.resource_name = t.name)
    AND s.`offset` > t.valid_from_offset AND (t.valid_to_offset IS NULL OR s.`offset` < t.valid_to_offset)
+), points AS (
+  SELECT cluster_id, topic_id, name, `offset`, at, COUNT(*) = COUNT(CASE WHEN is_exact THEN 1 END) AS is_exact
+  FROM all_points
+  GROUP BY cluster_id, topic_id, name, `offset`, at
 )
 SELECT p.cluster_id, p.topic_id, p.name AS topic_name, COALESCE(own.min_isr, shared.min_isr, 1) AS min_isr,
        p.`offset` AS from_offset, p.at AS from_at,
        LEAD(p.`offset`) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_offset,
-       LEAD(p.at) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_at
+       LEAD(p.at) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_at,
+       p.is_exact AS from_exact,
+       LEAD(p.is_exact) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_exact
 FROM points p
 LEFT JOIN settings own
   ON own.cluster_id = p.cluster_id AND own.resource_type = 'TOPIC' AND own.resource_name = p.name
@@ -101,13 +121,18 @@ LEFT JOIN settings shared
  AND shared.valid_from_offset <= p.`offset`
  AND (shared.valid_to_offset IS NULL OR shared.valid_to_offset > p.`offset`);
 
--- Which partitions were under min ISR, when and for how long? to_offset null: they still are.
+-- Which partitions were under min ISR, when and for how long? to_offset null: they still are. Where from_exact is false
+-- a snapshot shows it first: it began at or before, and under_ms is the least; likewise to_exact, at or before and the
+-- most.
 CREATE OR REPLACE VIEW under_min_isr AS
 WITH pieces AS (
   SELECT p.cluster_id, p.topic_id, p.topic_name, p.partition_id, p.isr, p.commit_status,
          LEAST(m.min_isr, CAST(cardinality(p.replicas) AS INT)) AS min_isr,
          GREATEST(p.valid_from_offset, m.from_offset) AS from_offset, GREATEST(p.valid_from_at, m.from_at) AS from_at,
-         LEAST(p.valid_to_offset, m.to_offset) AS to_offset, LEAST(p.valid_to_at, m.to_at) AS to_at
+         LEAST(p.valid_to_offset, m.to_offset) AS to_offset, LEAST(p.valid_to_at, m.to_at) AS to_at,
+         CASE WHEN p.valid_from_offset >= m.from_offset THEN p.valid_from_exact ELSE m.from_exact END AS from_exact,
+         CASE WHEN m.to_offset IS NULL OR p.valid_to_offset <= m.to_offset THEN p.valid_to_exact
+              ELSE m.to_exact END AS to_exact
   FROM partitions p JOIN min_isr_periods m
     ON m.cluster_id = p.cluster_id AND m.topic_id = p.topic_id
    AND m.from_offset < COALESCE(p.valid_to_offset, 9223372036854775807)
@@ -117,7 +142,7 @@ WITH pieces AS (
   SELECT *, LAG(to_offset) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY from_offset) AS last_to
   FROM pieces WHERE cardinality(isr) < min_isr
 ), runs AS (
-  SELECT *, SUM(CASE WHEN last_to = from_offset THEN 0 ELSE 1 END)
+  SELECT *, SUM(CASE WHEN last_to = from_offset AND from_exact THEN 0 ELSE 1 END)
               OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY from_offset) AS run
   FROM below
 ), joined AS (
@@ -127,18 +152,21 @@ WITH pieces AS (
          MIN(CAST(cardinality(isr) AS INT)) AS least_isr,
          MAX(named_struct('at', from_offset, 'held', isr))['held'] AS isr,
          MAX(named_struct('at', from_offset, 'held', min_isr))['held'] AS min_isr,
-         MAX(commit_status) AS commit_status
+         MAX(commit_status) AS commit_status,
+         COUNT(*) = COUNT(CASE WHEN from_exact THEN 1 END) AS from_exact,
+         CASE WHEN COUNT(*) = COUNT(to_offset) THEN COUNT(*) = COUNT(CASE WHEN to_exact THEN 1 END) END AS to_exact
   FROM runs GROUP BY cluster_id, topic_id, partition_id, run
 )
 SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS under_ms FROM joined;
 
--- Which brokers were fenced, when and for how long? to_offset null: the broker still is.
+-- Which brokers were fenced, when and for how long? to_offset null: the broker still is. Not exact: at or before, as in
+-- under_min_isr.
 CREATE OR REPLACE VIEW fenced_times AS
 WITH marked AS (
   SELECT *, LAG(valid_to_offset) OVER (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset) AS last_to
   FROM brokers WHERE fenced
 ), runs AS (
-  SELECT *, SUM(CASE WHEN last_to = valid_from_offset THEN 0 ELSE 1 END)
+  SELECT *, SUM(CASE WHEN last_to = valid_from_offset AND valid_from_exact THEN 0 ELSE 1 END)
               OVER (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset) AS run
   FROM marked
 ), joined AS (
@@ -146,12 +174,15 @@ WITH marked AS (
          CASE WHEN COUNT(*) = COUNT(valid_to_offset) THEN MAX(valid_to_offset) END AS to_offset,
          MIN(valid_from_at) AS from_at, CASE WHEN COUNT(*) = COUNT(valid_to_offset) THEN MAX(valid_to_at) END AS to_at,
          MIN_BY(record_type, valid_from_offset) AS fenced_by, MAX_BY(ended_by, valid_from_offset) AS ended_by,
-         MAX(commit_status) AS commit_status
+         MAX(commit_status) AS commit_status,
+         MIN_BY(valid_from_exact, valid_from_offset) AS from_exact,
+         MAX_BY(valid_to_exact, valid_from_offset) AS to_exact
   FROM runs GROUP BY cluster_id, broker_id, run
 )
 SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS fenced_ms FROM joined;
 
--- Which configs changed, from what to what? after null: deleted, or, if redacted, a secret.
+-- Which configs changed, from what to what? after null: deleted, or, if redacted, a secret. Not exact: only a snapshot
+-- shows it; it happened at or before.
 CREATE OR REPLACE VIEW config_changes AS
 WITH versions AS (
   SELECT *,
@@ -162,26 +193,29 @@ WITH versions AS (
 )
 SELECT cluster_id, valid_from_offset AS `offset`, valid_from_at AS changed_at, resource_type, resource_name, name,
        CASE WHEN last_to = valid_from_offset THEN last_value END AS `before`, value AS `after`, redacted, record_type,
-       commit_status
+       commit_status, valid_from_exact AS is_exact, earliest_from_offset AS earliest_offset,
+       earliest_from_at AS earliest_at
 FROM versions
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, resource_type, resource_name, name, value, NULL, redacted, ended_by,
-       end_commit_status
+       end_commit_status, valid_to_exact, earliest_to_offset, earliest_to_at
 FROM versions
 WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset;
 
--- Which topics were created again under the name of a deleted one?
+-- Which topics were created again under the name of a deleted one? Not exact: at or before, as a snapshot shows.
 CREATE OR REPLACE VIEW recreated_topics AS
 SELECT * FROM (
   SELECT cluster_id, name, topic_id, valid_from_offset AS `offset`, valid_from_at AS created_at,
          LAG(topic_id) OVER same AS topic_id_before, LAG(valid_to_offset) OVER same AS deleted_offset,
-         LAG(valid_to_at) OVER same AS deleted_at, commit_status
+         LAG(valid_to_at) OVER same AS deleted_at, commit_status,
+         valid_from_exact AS is_exact, LAG(valid_to_exact) OVER same AS deleted_exact
   FROM topics
   WINDOW same AS (PARTITION BY cluster_id, name ORDER BY valid_from_offset)
 )
 WHERE topic_id_before <> topic_id;
 
--- Which feature levels changed, metadata.version and kraft.version among them? level null: removed.
+-- Which feature levels changed, metadata.version and kraft.version among them? level null: removed. Not exact: only a
+-- snapshot shows it; it happened at or before.
 CREATE OR REPLACE VIEW feature_changes AS
 WITH versions AS (
   SELECT *, LAG(level) OVER same AS last_level, LAG(valid_to_offset) OVER same AS last_to,
@@ -191,16 +225,18 @@ WITH versions AS (
 )
 SELECT cluster_id, valid_from_offset AS `offset`, valid_from_at AS changed_at, name,
        CASE WHEN last_to = valid_from_offset THEN last_level END AS level_before, level, commit_status,
-       record_offset
+       record_offset, valid_from_exact AS is_exact, earliest_from_offset AS earliest_offset,
+       earliest_from_at AS earliest_at
 FROM versions
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, name, level AS level_before, NULL AS level, end_commit_status,
-       valid_to_offset AS record_offset
+       CASE WHEN valid_to_exact THEN valid_to_offset END AS record_offset, valid_to_exact, earliest_to_offset,
+       earliest_to_at
 FROM versions
 WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset
 UNION ALL
 SELECT r.cluster_id, r.`offset`, r.appended_at, 'kraft.version', NULL, r.kraft_version.kraft_version, s.commit_status,
-       r.`offset` AS record_offset
+       r.`offset` AS record_offset, TRUE, NULL, NULL
 FROM records r JOIN replays s
   ON s.cluster_id = r.cluster_id AND s.leader_epoch = r.leader_epoch AND s.content_digest IS NULL
  AND r.`offset` >= s.first_offset AND r.`offset` < s.end_offset
@@ -215,14 +251,20 @@ FROM records r JOIN log_ranges l
 WHERE l.commit_status = 'truncated' AND NOT r.is_control AND r.type <> 'NO_OP_RECORD';
 
 -- Which administrative operations were there (KIP-4), with the values before and after? Who requested them is not in
--- the log. What was first read from a snapshot is left out: its time is not known.
+-- the log. Where is_exact is false only a snapshot shows it: it happened at or before `offset` and changed_at, and not
+-- before earliest_offset and earliest_at (null: nothing bounds it).
 CREATE OR REPLACE VIEW admin_events AS
 WITH partition_batches AS (
-  SELECT cluster_id, topic_id, valid_from_at, COUNT(*) AS partition_count,
-         MAX(cardinality(replicas)) AS replication_factor, MIN(valid_from_offset) AS `offset`,
-         MIN(partition_id) AS first_partition, MAX(partition_id) AS last_partition, MAX(commit_status) AS commit_status
-  FROM partitions WHERE record_type = 'PARTITION_RECORD' AND record_offset IS NOT NULL
-  GROUP BY cluster_id, topic_id, valid_from_at
+  SELECT p.cluster_id, p.topic_id, p.valid_from_at, COUNT(*) AS partition_count, MIN(p.valid_from_offset) AS `offset`,
+         MIN(p.partition_id) AS first_partition, MAX(p.partition_id) AS last_partition,
+         MAX(p.commit_status) AS commit_status, COUNT(p.known_from_offset) = 0 AS is_exact,
+         MIN(p.earliest_from_offset) AS earliest_offset, MIN(p.earliest_from_at) AS earliest_at
+  FROM partitions p
+  LEFT JOIN (SELECT cluster_id, topic_id, partition_id, valid_to_offset FROM partitions WHERE NOT valid_to_exact) former
+    ON former.cluster_id = p.cluster_id AND former.topic_id = p.topic_id AND former.partition_id = p.partition_id
+   AND former.valid_to_offset = p.valid_from_offset
+  WHERE p.record_type = 'PARTITION_RECORD' AND former.topic_id IS NULL
+  GROUP BY p.cluster_id, p.topic_id, p.valid_from_at
 ), config_texts AS (
   SELECT *, CASE WHEN redacted THEN '(secret)' ELSE value END AS shown FROM configs
 ), config_versions AS (
@@ -245,6 +287,9 @@ WITH partition_batches AS (
   SELECT *, replace(CAST(from_unixtime(CAST(floor(expiration_timestamp / 1000) AS BIGINT)) AS STRING), 'T', ' ')
             || '.' || lpad(CAST(expiration_timestamp % 1000 AS STRING), 3, '0') AS expires
   FROM delegation_tokens
+), broker_versions AS (
+  SELECT *, LEAD(valid_from_offset) OVER (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset) AS next_from
+  FROM brokers
 ), token_versions AS (
   SELECT *, LAG(expires) OVER same AS last_expires, LAG(valid_to_offset) OVER same AS last_to,
          LEAD(valid_from_offset) OVER same AS next_from
@@ -252,17 +297,22 @@ WITH partition_batches AS (
 )
 SELECT t.cluster_id, t.valid_from_offset AS `offset`, t.valid_from_at AS changed_at, 'create topic' AS operation,
        'TOPIC' AS resource_type, t.name AS resource, CAST(NULL AS STRING) AS `before`,
-       p.partition_count || ' partitions, replication factor ' || p.replication_factor AS `after`, t.commit_status
+       p.partition_count || ' partitions, replication factor ' || cardinality(zero.replicas) AS `after`, t.commit_status,
+       t.valid_from_exact AS is_exact, t.earliest_from_offset AS earliest_offset, t.earliest_from_at AS earliest_at
 FROM topics t
 LEFT JOIN partition_batches p
   ON p.cluster_id = t.cluster_id AND p.topic_id = t.topic_id AND p.valid_from_at = t.valid_from_at
-WHERE t.record_offset IS NOT NULL
+LEFT JOIN (SELECT cluster_id, topic_id, valid_from_at, replicas FROM partitions
+           WHERE partition_id = 0 AND record_type = 'PARTITION_RECORD') zero
+  ON zero.cluster_id = t.cluster_id AND zero.topic_id = t.topic_id AND zero.valid_from_at = t.valid_from_at
 UNION ALL
-SELECT cluster_id, valid_to_offset, valid_to_at, 'delete topic', 'TOPIC', name, topic_id, NULL, end_commit_status
-FROM topics WHERE ended_by = 'REMOVE_TOPIC_RECORD'
+SELECT cluster_id, valid_to_offset, valid_to_at, 'delete topic', 'TOPIC', name, topic_id, NULL, end_commit_status,
+       valid_to_exact, earliest_to_offset, earliest_to_at
+FROM topics WHERE ended_by = 'REMOVE_TOPIC_RECORD' OR NOT valid_to_exact
 UNION ALL
 SELECT p.cluster_id, p.`offset`, p.valid_from_at, 'add partitions', 'TOPIC', t.name,
-       p.first_partition || ' partitions', (p.last_partition + 1) || ' partitions', p.commit_status
+       p.first_partition || ' partitions', (p.last_partition + 1) || ' partitions', p.commit_status,
+       p.is_exact, p.earliest_offset, p.earliest_at
 FROM partition_batches p
 JOIN topics t
   ON t.cluster_id = p.cluster_id AND t.topic_id = p.topic_id AND p.valid_from_at > t.valid_from_at
@@ -271,60 +321,73 @@ UNION ALL
 SELECT cluster_id, begun_offset, begun_at, 'reassign partition', 'PARTITION', topic_name || '-' || partition_id,
        '[' || array_join(replicas_before, ',') || ']',
        'adding [' || array_join(added_replicas, ',') || '], removing [' || array_join(removed_replicas, ',') || ']',
-       commit_status
-FROM reassignments WHERE replicas_before IS NOT NULL
+       commit_status, begun_exact, earliest_begun_offset, earliest_begun_at
+FROM reassignments WHERE replicas_before IS NOT NULL OR NOT begun_exact
 UNION ALL
 SELECT cluster_id, `offset`, changed_at, CASE WHEN is_unclean THEN 'elect unclean leader' ELSE 'elect leader' END,
        'PARTITION', topic_name || '-' || partition_id, CAST(leader_before AS STRING), CAST(leader AS STRING),
-       commit_status
+       commit_status, is_exact, earliest_offset, earliest_at
 FROM leader_changes
 WHERE is_unclean OR cause IN ('preferred leader', 'elected')
 UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at, 'alter config', resource_type, resource_name || ' ' || name,
-       CASE WHEN last_to = valid_from_offset THEN last_shown END, shown, commit_status
-FROM config_versions WHERE record_type = 'CONFIG_RECORD' AND record_offset IS NOT NULL
+       CASE WHEN last_to = valid_from_offset THEN last_shown END, shown, commit_status,
+       valid_from_exact, earliest_from_offset, earliest_from_at
+FROM config_versions WHERE record_type = 'CONFIG_RECORD'
 UNION ALL
-SELECT cluster_id, valid_to_offset, valid_to_at, 'alter config', resource_type, resource_name || ' ' || name, shown,
-       NULL, end_commit_status
-FROM config_versions WHERE ended_by = 'CONFIG_RECORD' AND NOT next_from <=> valid_to_offset
+SELECT v.cluster_id, v.valid_to_offset, v.valid_to_at, 'alter config', v.resource_type,
+       v.resource_name || ' ' || v.name, v.shown, NULL, v.end_commit_status,
+       v.valid_to_exact, v.earliest_to_offset, v.earliest_to_at
+FROM config_versions v
+LEFT JOIN (SELECT cluster_id, name, valid_to_offset FROM topics WHERE NOT valid_to_exact) deleted
+  ON deleted.cluster_id = v.cluster_id AND deleted.name = v.resource_name
+ AND deleted.valid_to_offset = v.valid_to_offset AND v.resource_type = 'TOPIC'
+WHERE (v.ended_by = 'CONFIG_RECORD' OR NOT v.valid_to_exact AND deleted.name IS NULL)
+  AND NOT v.next_from <=> v.valid_to_offset
 UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at, 'create ACL', resource_type, resource_name, NULL,
-       concat_ws(' ', permission_type, principal, operation, pattern_type, 'from', host), commit_status
-FROM acls WHERE record_offset IS NOT NULL
+       concat_ws(' ', permission_type, principal, operation, pattern_type, 'from', host), commit_status,
+       valid_from_exact, earliest_from_offset, earliest_from_at
+FROM acls
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'delete ACL', resource_type, resource_name,
-       concat_ws(' ', permission_type, principal, operation, pattern_type, 'from', host), NULL, end_commit_status
+       concat_ws(' ', permission_type, principal, operation, pattern_type, 'from', host), NULL, end_commit_status,
+       valid_to_exact, earliest_to_offset, earliest_to_at
 FROM acls WHERE valid_to_offset IS NOT NULL
 UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at, 'alter client quota', 'QUOTA', entity_name || ' ' || key,
-       CASE WHEN last_to = valid_from_offset THEN last_shown END, shown, commit_status
-FROM quota_versions WHERE record_offset IS NOT NULL
+       CASE WHEN last_to = valid_from_offset THEN last_shown END, shown, commit_status,
+       valid_from_exact, earliest_from_offset, earliest_from_at
+FROM quota_versions
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'alter client quota', 'QUOTA', entity_name || ' ' || key, shown, NULL,
-       end_commit_status
+       end_commit_status, valid_to_exact, earliest_to_offset, earliest_to_at
 FROM quota_versions WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset
 UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at, 'alter SCRAM credential', 'USER', name || ' ' || mechanism,
-       CASE WHEN last_to = valid_from_offset THEN 'set' END, 'set', commit_status
-FROM scram_versions WHERE record_offset IS NOT NULL
+       CASE WHEN last_to = valid_from_offset THEN 'set' END, 'set', commit_status,
+       valid_from_exact, earliest_from_offset, earliest_from_at
+FROM scram_versions
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'delete SCRAM credential', 'USER', name || ' ' || mechanism, 'set',
-       NULL, end_commit_status
+       NULL, end_commit_status, valid_to_exact, earliest_to_offset, earliest_to_at
 FROM scram_versions WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset
 UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at,
        CASE WHEN last_to = valid_from_offset THEN 'renew delegation token' ELSE 'create delegation token' END, 'TOKEN',
-       owner, CASE WHEN last_to = valid_from_offset THEN last_expires END, expires, commit_status
-FROM token_versions WHERE record_offset IS NOT NULL
+       owner, CASE WHEN last_to = valid_from_offset THEN last_expires END, expires, commit_status,
+       valid_from_exact, earliest_from_offset, earliest_from_at
+FROM token_versions
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'expire delegation token', 'TOKEN', owner, expires, NULL,
-       end_commit_status
+       end_commit_status, valid_to_exact, earliest_to_offset, earliest_to_at
 FROM token_versions WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset
 UNION ALL
 SELECT cluster_id, `offset`, changed_at, 'update feature', 'FEATURE', name, CAST(level_before AS STRING),
-       CAST(level AS STRING), commit_status
-FROM feature_changes WHERE record_offset IS NOT NULL
+       CAST(level AS STRING), commit_status, is_exact, earliest_offset, earliest_at
+FROM feature_changes
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'unregister broker', 'BROKER', CAST(broker_id AS STRING),
-       'epoch ' || broker_epoch, NULL, end_commit_status
-FROM brokers WHERE ended_by = 'UNREGISTER_BROKER_RECORD'
+       'epoch ' || broker_epoch, NULL, end_commit_status, valid_to_exact, earliest_to_offset, earliest_to_at
+FROM broker_versions
+WHERE ended_by = 'UNREGISTER_BROKER_RECORD' OR NOT valid_to_exact AND NOT next_from <=> valid_to_offset

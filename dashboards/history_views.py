@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from transforms.lake.tables import HISTORIES, Table
 
 # The columns of a version's end: null in NAME_committed while the end is not committed.
-ENDS = ("valid_to_offset", "valid_to_at", "ended_by", "end_commit_status")
+ENDS = (
+    "valid_to_offset",
+    "valid_to_at",
+    "valid_to_exact",
+    "earliest_to_offset",
+    "earliest_to_at",
+    "ended_by",
+    "end_commit_status",
+)
 
 
 def statements(database: str) -> Iterator[str]:
@@ -31,10 +39,18 @@ def _committed(table: Table) -> str:
 
 
 def _function(table: str, name: str, moment: str, part: str) -> str:
-    """The versions of a cluster valid at an offset (its record included) or at a time."""
+    """The versions of a cluster valid at an offset (its record included) or at a time.
+
+    Where only a snapshot shows when one began or ended, it may have before: its validity there is undecided.
+    """
     at = moment.split()[0]
+    begun, ended = f"valid_from_{part} <= {at}", f"valid_to_{part} <= {at}"
+    may_have_begun = f"NOT valid_from_exact AND COALESCE(earliest_from_{part} <= {at}, true)"
+    may_have_ended = f"NOT valid_to_exact AND COALESCE(earliest_to_{part} <= {at}, true)"
     return (
         f"CREATE OR REPLACE FUNCTION {name}(of_cluster STRING, {moment}) RETURNS TABLE RETURN "
-        f"SELECT * FROM {table} WHERE cluster_id = of_cluster AND valid_from_{part} <= {at} "
-        f"AND (valid_to_{part} IS NULL OR valid_to_{part} > {at})"
+        f"SELECT *, CASE WHEN COALESCE({begun}, false) AND NOT COALESCE({may_have_ended}, false) "
+        f"THEN 'valid' ELSE 'undecided' END AS validity "
+        f"FROM {table} WHERE cluster_id = of_cluster AND COALESCE({begun} OR {may_have_begun}, false) "
+        f"AND NOT COALESCE({ended}, false)"
     )

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from kraft_core.evidence.watermark_at import WatermarkAt, newest_watermark
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import (
     CAPTURES,
@@ -57,6 +58,7 @@ COLUMNS = {
         "commit_status",
         "truncated_by_epoch",
         "in_force_from",
+        "in_force_from_exact",
     ),
     EPOCHS: ("leader_epoch", "leader_id"),
     HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
@@ -109,17 +111,12 @@ class Found:
         return [f"  epochs: {len(epochs)}, newest {last['leader_epoch']} led by {leader}"]
 
     def _watermark_lines(self, cluster: str) -> list[str]:
-        marks = self.of(HIGH_WATERMARKS, cluster)
-        lower = max((m["lower_bound"] for m in marks if m["lower_bound"] is not None), default=None)
-        upper = [m for m in marks if m["upper_bound"] is not None]
-        newest = max(upper, key=lambda m: m["as_of"], default=None)
         committed = max(
             (r["end_offset"] for r in self.of(LOG_RANGES, cluster) if r["commit_status"] == "committed"),
             default=None,
         )
-        bound = f"at most {newest['upper_bound']} at {_when(newest['as_of'])}" if newest else "no upper bound"
         return [
-            f"  high watermark: {'no lower bound' if lower is None else f'at least {lower}'}, {bound}; "
+            f"  high watermark: {_watermark_words(newest_watermark(self.of(HIGH_WATERMARKS, cluster)))}; "
             f"committed {'nothing proven' if committed is None else f'up to {committed}'}"
         ]
 
@@ -153,14 +150,32 @@ class Found:
         ]
 
 
+def _watermark_words(known: WatermarkAt) -> str:
+    """The bounds at one moment, and the higher lower bound that holds from later on."""
+    lower = "no lower bound" if known.lower is None else f"at least {known.lower}"
+    upper = "no upper bound" if known.upper is None else f"at most {known.upper}"
+    words = "no bound with a known time" if known.at is None else f"{lower}, {upper} at {_when(known.at)}"
+    if known.later_lower is None:
+        return words
+    since = "at a time not known" if known.later_at is None else f"from {_when(known.later_at)}"
+    return f"{words}, at least {known.later_lower} {since}"
+
+
 def _voter_line(row: Row) -> str:
     """One voter set as a line."""
     status = row["commit_status"] or row["source"]
     if row["truncated_by_epoch"] is not None:
         status += f" by epoch {row['truncated_by_epoch']}"
     ids = ",".join(map(str, row["voter_ids"]))
-    since = f"  since {_when(row['in_force_from'])}" if row["in_force_from"] else ""
-    return f"    {row['offset']:>10}/e{row['leader_epoch']:<4} [{ids}]  {status}{since}"
+    return f"    {row['offset']:>10}/e{row['leader_epoch']:<4} [{ids}]  {status}{_since(row)}"
+
+
+def _since(row: Row) -> str:
+    """Since when a set is in force; at or before, where that is only where it is first known."""
+    if row["in_force_from"] is None:
+        return ""
+    begin = "in force at or before" if row["in_force_from_exact"] is False else "since"
+    return f"  {begin} {_when(row['in_force_from'])}"
 
 
 def _when(time: datetime) -> str:

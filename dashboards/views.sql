@@ -1,23 +1,26 @@
 -- Views of the quorum: voters, leaders, the high watermark, replicas. The comment above each view is the question
 -- that it answers.
 
--- Who could vote when, and was that set committed? One row per voter set, oldest first.
+-- Who could vote when, and was that set committed? One row per voter set, oldest first. in_force_from and in_force_to
+-- are at or before where their exact column is false: a snapshot, or the next election, shows the set first.
 CREATE OR REPLACE VIEW voter_history AS
 SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, majority, commit_status,
-       truncated_by_epoch, in_force_from, in_force_to, in_force_from_offset, in_force_to_offset, evidence
+       truncated_by_epoch, in_force_from, in_force_to, in_force_from_offset, in_force_to_offset, evidence,
+       in_force_from_exact, in_force_to_exact
 FROM voter_sets
 ORDER BY cluster_id, `offset`, leader_epoch;
 
 -- Which voter set is in force in each cluster, by the newest capture?
 CREATE OR REPLACE VIEW current_voters AS
-SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, voters, majority, commit_status, in_force_from
+SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, voters, majority, commit_status, in_force_from,
+       in_force_from_exact
 FROM voter_sets
 WHERE in_force_to_offset IS NULL AND COALESCE(commit_status, '') <> 'truncated';
 
 -- Which membership changes are not committed (lost, pending or not proven)?
 CREATE OR REPLACE VIEW membership_changes_not_committed AS
 SELECT c.cluster_id, c.`offset`, c.leader_epoch, c.kind, c.voter_id, c.directory_id, c.changed_at,
-       c.commit_status, s.truncated_by_epoch, s.evidence
+       c.commit_status, s.truncated_by_epoch, s.evidence, c.changed_exact
 FROM voter_changes c
 LEFT JOIN voter_sets s
   ON s.cluster_id = c.cluster_id AND s.`offset` = c.`offset` AND s.leader_epoch = c.leader_epoch
@@ -31,16 +34,32 @@ SELECT cluster_id, leader_epoch, leader_id, start_offset, elected_at,
 FROM epochs
 ORDER BY cluster_id, leader_epoch;
 
--- What do the captures prove about the high watermark? The best bounds of each cluster.
+-- Between which bounds was the high watermark at the last moment (as_of) that has an upper one? lower_as_of: since when
+-- that lower bound holds. A higher one that holds only later is later_lower_bound, from later_lower_as_of on.
 CREATE OR REPLACE VIEW watermark_bounds AS
-SELECT cluster_id,
-       MAX(lower_bound) AS lower_bound, MAX_BY(evidence, lower_bound) AS lower_evidence,
-       MAX_BY(as_of, lower_bound) AS lower_as_of,
-       MIN_BY(upper_bound, struct(-UNIX_MICROS(as_of), upper_bound)) FILTER (WHERE upper_bound IS NOT NULL)
-         AS latest_upper_bound,
-       MAX(as_of) FILTER (WHERE upper_bound IS NOT NULL) AS upper_as_of
-FROM high_watermarks
-GROUP BY cluster_id;
+WITH lowers AS (
+  SELECT *, struct(-lower_bound, as_of) AS best_first FROM high_watermarks WHERE lower_bound IS NOT NULL
+), lasts AS (
+  SELECT h.cluster_id, COALESCE(h.capped_at, l.begun_at) AS as_of, l.lower_bound, l.begun_at
+  FROM (SELECT cluster_id, MAX(as_of) FILTER (WHERE upper_bound IS NOT NULL) AS capped_at
+        FROM high_watermarks GROUP BY cluster_id) h
+  LEFT JOIN (SELECT cluster_id, MAX(lower_bound) AS lower_bound, MIN_BY(as_of, best_first) AS begun_at
+             FROM lowers GROUP BY cluster_id) l ON l.cluster_id = h.cluster_id
+), thens AS (
+  SELECT t.cluster_id, MAX(l.lower_bound) AS lower_bound, MIN_BY(l.evidence, l.best_first) AS lower_evidence,
+         MIN_BY(l.as_of, l.best_first) AS lower_as_of
+  FROM lasts t JOIN lowers l ON l.cluster_id = t.cluster_id AND l.as_of <= t.as_of
+  GROUP BY t.cluster_id
+)
+SELECT t.cluster_id, t.as_of, n.lower_bound, n.lower_evidence, n.lower_as_of, u.latest_upper_bound, u.upper_as_of,
+       CASE WHEN NOT t.lower_bound <=> n.lower_bound THEN t.lower_bound END AS later_lower_bound,
+       CASE WHEN NOT t.lower_bound <=> n.lower_bound THEN t.begun_at END AS later_lower_as_of
+FROM lasts t
+LEFT JOIN thens n ON n.cluster_id = t.cluster_id
+LEFT JOIN (SELECT h.cluster_id, MIN(h.upper_bound) AS latest_upper_bound, MAX(h.as_of) AS upper_as_of
+           FROM lasts t JOIN high_watermarks h
+             ON h.cluster_id = t.cluster_id AND h.upper_bound IS NOT NULL AND h.as_of >= t.as_of
+           GROUP BY h.cluster_id) u ON u.cluster_id = t.cluster_id;
 
 -- Up to where is each cluster's log committed? Everything below the end can never be lost.
 CREATE OR REPLACE VIEW committed_ends AS

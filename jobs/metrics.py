@@ -52,7 +52,9 @@ HELP = {
     "kraftlake_log_end_epoch": "Epoch of its last batch (log-end-epoch, KIP-595)",
     "kraftlake_lag_records": "Records that the replica lacks of the longest log of the last epoch",
     "kraftlake_lag_seconds": "How far its last append is behind that log's, as of its own capture",
-    "kraftlake_high_watermark": "Proven bounds of the high watermark (high-watermark, KIP-595)",
+    "kraftlake_high_watermark": "Bounds of the high watermark, proven for the moment of "
+    "kraftlake_high_watermark_timestamp_seconds (high-watermark, KIP-595)",
+    "kraftlake_high_watermark_timestamp_seconds": "The moment for which those bounds are proven",
     "kraftlake_committed_end_offset": "End of the proven committed log, exclusive",
     "kraftlake_election_leaderless_seconds": "Time without a leader before the last epoch (election-latency)",
     "kraftlake_number_of_voters": "Voters in the newest set (number-of-voters, KIP-853)",

@@ -91,9 +91,9 @@ def tight_bounds(proofs: Iterable[Row]) -> list[Row]:
     """The proofs of the high watermark that no other proof implies.
 
     A lower bound above all earlier ones, an upper bound below all later ones; of very many, the tightest of
-    each bin of time.
+    each bin of time. A proof without a time is none of these.
     """
-    rows = [p for p in proofs if p["believed_bound"] is None]
+    rows = [p for p in proofs if p["believed_bound"] is None and p["as_of"] is not None]
     lowers = [p for p in rows if p["lower_bound"] is not None]
     uppers = [p for p in rows if p["upper_bound"] is not None]
     found: list[Row] = []
@@ -181,7 +181,17 @@ def partitions_together(found: Iterable[Row]) -> list[Row]:
     alike: dict[tuple[Any, ...], Row] = {}
     for span in found:
         key = tuple(
-            str(span[name]) for name in ("topic_name", "from_at", "to_at", "isr", "min_isr", "commit_status")
+            str(span[name])
+            for name in (
+                "topic_name",
+                "from_at",
+                "to_at",
+                "from_exact",
+                "to_exact",
+                "isr",
+                "min_isr",
+                "commit_status",
+            )
         )
         row = alike.setdefault(key, span | {"partitions": []})
         row["partitions"].append(span["partition_id"])

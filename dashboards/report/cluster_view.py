@@ -63,7 +63,7 @@ def _key_facts(view: View) -> Markup:
         ("Voters", voters(s), _voters_note(s)),
         ("Leader", leader(s), f"epoch {number(s.leader_epoch)}; {count(s.epochs, 'epoch')} known"),
         ("Committed up to", number(s.committed_end_offset), f"highest log end {number(s.log_end_offset)}"),
-        ("High watermark", watermark(s), "bounds that the captures prove"),
+        ("High watermark", watermark(s), watermark_note(s)),
         ("Last capture", ago(s.last_captured_at, view.now), time_of(s.last_captured_at)),
         ("Captures", number(s.captures), f"of {count(s.replicas, 'replica')}"),
     ]
@@ -96,9 +96,23 @@ def leader(s: ClusterState) -> str:
 
 
 def watermark(s: ClusterState) -> str:
-    lower = "?" if s.lower_bound is None else number(s.lower_bound)
-    upper = "?" if s.upper_bound is None else number(s.upper_bound)
+    """The bounds that hold at one moment, which watermark_note names."""
+    lower = "?" if s.watermark.lower is None else number(s.watermark.lower)
+    upper = "?" if s.watermark.upper is None else number(s.watermark.upper)
     return f"{lower} … {upper}"
+
+
+def watermark_note(s: ClusterState) -> Markup:
+    """The moment of the bounds, and the higher lower bound that holds from later on."""
+    known = s.watermark
+    then = ["at ", time_of(known.at)] if known.at is not None else ["no bound with a known time"]
+    if known.later_lower is not None:
+        then += [f"; at least {number(known.later_lower)} ", *_since(known.later_at)]
+    return el("span", then)
+
+
+def _since(at: int | None) -> list[Markup | str]:
+    return ["from ", time_of(at)] if at is not None else ["at a time not known"]
 
 
 # Anchor, heading, and the function that makes the section; one without rows is left out.

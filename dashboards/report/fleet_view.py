@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dashboards.report.cluster_view import badge, leader, voters, watermark
+from dashboards.report.cluster_view import badge, leader, voters, watermark, watermark_note
 from dashboards.report.draw_lanes import VERBS
-from dashboards.report.formatting import ago, count, number, time_of
+from dashboards.report.formatting import ago, count, number, time_by, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.tables import status_badge
@@ -108,7 +108,11 @@ def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
         name,
         [voters(state), el("small", state.voters_status or state.voters_source)],
         [leader(state), el("small", f"epoch {number(state.leader_epoch)}")],
-        [watermark(state), el("small", f"committed to {number(state.committed_end_offset)}")],
+        [
+            watermark(state),
+            el("small", watermark_note(state)),
+            el("small", f"committed to {number(state.committed_end_offset)}"),
+        ],
         [found, el("small", count(state.warnings, "warning"))],
         [ago(state.last_captured_at, now), el("small", time_of(state.last_captured_at))],
         _last_change(state),
@@ -125,4 +129,8 @@ def _last_change(state: ClusterState) -> list[Markup]:
     if change is None:
         return [el("span", "–", class_="none")]
     what = f"{VERBS[change.kind]} node {change.voter_id}"
-    return [el("span", what), status_badge(change.commit_status), el("small", time_of(change.changed_at))]
+    return [
+        el("span", what),
+        status_badge(change.commit_status),
+        el("small", time_by(change.changed_at, change.changed_exact)),
+    ]

@@ -32,6 +32,11 @@ def time_of(ms: int | None) -> Markup:
     return el("time", utc(ms), datetime=moment(ms).isoformat(timespec="milliseconds"))
 
 
+def time_by(ms: int | None, is_exact: bool | None) -> Markup:
+    """A time; "at or before" it, where only a snapshot shows what happened (is_exact False)."""
+    return time_of(ms) if is_exact is not False else el("span", "at or before ", time_of(ms))
+
+
 def duration(ms: int) -> str:
     """A length of time in its two largest units: 154 ms, 3.6 s, 2 min 5 s, 4 d 2 h."""
     if ms < SECOND:

@@ -21,7 +21,8 @@ from dashboards.report.queries import NEWEST, Row, Rows
 ADMIN_EVENTS = """
 WITH keyed AS (
   SELECT *, concat_ws(' ', operation, resource_type, CASE WHEN resource_type <> 'PARTITION' THEN resource END,
-                      CASE WHEN `after` IS NULL THEN 'unset' END, commit_status) AS subject
+                      CASE WHEN `after` IS NULL THEN 'unset' END, commit_status,
+                      CASE WHEN NOT is_exact THEN 'at or before' END) AS subject
   FROM admin_events WHERE {clusters}
 ), marked AS (
   SELECT *, CASE WHEN subject = LAG(subject) OVER newest THEN 0 ELSE 1 END AS is_first

@@ -7,6 +7,7 @@ milliseconds since the epoch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from dashboards.report import aggregates
+from kraft_core.evidence.watermark_at import newest_watermark
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists
 from transforms.lake.tables import (
@@ -117,24 +119,21 @@ def _fleet_epochs(tables: LakeTables) -> Rows:
 
 
 def _fleet_changes(tables: LakeTables) -> Rows:
-    names = ("offset", "leader_epoch", "kind", "voter_id", "changed_at", "commit_status")
+    names = ("offset", "leader_epoch", "kind", "voter_id", "changed_at", "changed_exact", "commit_status")
     timed = ds.field("changed_at").is_valid()
     return _last_of(tables.rows(VOTER_CHANGES, *names, where=timed), "changed_at", "offset", "voter_id")
 
 
-def _fleet_lower_bounds(tables: LakeTables) -> Rows:
-    found = tables.columns(HIGH_WATERMARKS, "lower_bound", where=ds.field("lower_bound").is_valid())
-    return [] if found is None else _grouped(found, lower_bound=("lower_bound", "max"))
-
-
-def _fleet_upper_bounds(tables: LakeTables) -> Rows:
-    """The newest upper bound; of several at that time the lowest."""
-    valid = ds.field("upper_bound").is_valid()
-    found = tables.columns(HIGH_WATERMARKS, "as_of", "upper_bound", where=valid)
+def _fleet_watermarks(tables: LakeTables) -> Rows:
+    """The bounds of the high watermark that hold at one moment."""
+    found = tables.columns(HIGH_WATERMARKS, "as_of", "lower_bound", "upper_bound")
     if found is None:
         return []
-    ordered = found.sort_by([("as_of", "ascending"), ("upper_bound", "descending")])
-    return _grouped(ordered, upper_bound=("upper_bound", "last"), upper_as_of=("as_of", "last"))
+    times = found["as_of"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+    proofs: dict[str, Rows] = {}
+    for row in found.set_column(found.column_names.index("as_of"), "as_of", times).to_pylist():
+        proofs.setdefault(row["cluster_id"], []).append(row)
+    return [{"cluster_id": cluster} | asdict(newest_watermark(rows)) for cluster, rows in proofs.items()]
 
 
 def _fleet_committed(tables: LakeTables) -> Rows:
@@ -215,8 +214,7 @@ FLEET: dict[str, Callable[[LakeTables], Rows]] = {
     "voters": _fleet_voters,
     "epochs": _fleet_epochs,
     "changes": _fleet_changes,
-    "lower_bounds": _fleet_lower_bounds,
-    "upper_bounds": _fleet_upper_bounds,
+    "watermarks": _fleet_watermarks,
     "committed": _fleet_committed,
     "quarantine": _fleet_quarantine,
     "findings": _fleet_findings,
@@ -239,12 +237,12 @@ DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
     "sets": (
         VOTER_SETS,
         ("offset", "leader_epoch", "source", "voters", "majority", "commit_status", "evidence",
-         "in_force_from", "in_force_to", "truncated_by_epoch"),
+         "in_force_from", "in_force_to", "in_force_from_exact", "truncated_by_epoch"),
     ),
     "changes": (
         VOTER_CHANGES,
         ("offset", "leader_epoch", "kind", "voter_id", "directory_id", "detail", "changed_at",
-         "commit_status"),
+         "changed_exact", "commit_status"),
     ),
     "epochs": (
         EPOCHS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.report.draw_isr import draw_isr
-from dashboards.report.formatting import listed, number, ranges, time_of
+from dashboards.report.formatting import listed, number, ranges, time_by, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, span_words, status_badge, table
 from dashboards.report.view import Row, View
@@ -19,9 +19,9 @@ def min_isr(view: View) -> Markup | None:
         (
             r["topic_name"],
             ranges(sorted(r["partitions"])),
-            time_of(r["from_at"]),
-            "still" if r["to_at"] is None else time_of(r["to_at"]),
-            span_words(r["under_ms"]),
+            time_by(r["from_at"], r["from_exact"]),
+            "still" if r["to_at"] is None else time_by(r["to_at"], r["to_exact"]),
+            _under(r),
             listed(r["isr"] or ()) or "none",
             number(r["min_isr"]),
             status_badge(r["commit_status"]),
@@ -40,7 +40,7 @@ def admin_events(view: View) -> Markup | None:
         return None
     rows = [
         (
-            time_of(e["changed_at"]),
+            time_by(e["changed_at"], e["is_exact"]),
             number(e["offset"]),
             e["operation"],
             _resource(e),
@@ -51,8 +51,16 @@ def admin_events(view: View) -> Markup | None:
     ]
     columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource"), Col("Change", long=True),
                Col("Status")]  # fmt: skip
-    more = "The newest. What was first read from a snapshot is left out: its time is not known."
+    more = "The newest. At or before: only a snapshot shows it, which ends there."
     return table("Administrative operations", columns, rows, more)
+
+
+def _under(span: Row) -> str:
+    """For how long: at least, where it may have begun before; at most, where it may have ended before."""
+    if span["from_exact"] is False and span["to_exact"] is False:
+        return "not known"
+    sign = "≥ " if span["from_exact"] is False else "≤ " if span["to_exact"] is False else ""
+    return sign + span_words(span["under_ms"])
 
 
 def _resource(event: Row) -> str:

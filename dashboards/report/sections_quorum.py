@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards.report.bounds import bounds_of
 from dashboards.report.draw_bounds import draw_bounds
 from dashboards.report.draw_lanes import VERBS, draw_lanes
-from dashboards.report.formatting import listed, number, short, time_of
+from dashboards.report.formatting import listed, number, short, time_by, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, place, span_words, status_badge, table
 from dashboards.report.view import Row, View
@@ -20,7 +20,7 @@ def voting(view: View) -> Markup | None:
         of_set = status.get((change["offset"], change["leader_epoch"]), {})
         rows.append(
             (
-                time_of(change["changed_at"]),
+                time_by(change["changed_at"], change["changed_exact"]),
                 place(change["offset"], change["leader_epoch"]),
                 [
                     f"{VERBS[change['kind']]} node {change['voter_id']}",

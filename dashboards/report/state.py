@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from dashboards.report.formatting import DAY, HOUR, ago, count, duration, listed, size
+from kraft_core.evidence.watermark_at import WatermarkAt
 
 Row = dict[str, Any]
 # A nightly capture is overdue after this.
@@ -43,6 +44,7 @@ class LastChange:
     kind: str
     voter_id: int
     changed_at: int | None
+    changed_exact: bool | None
     commit_status: str | None
 
 
@@ -66,9 +68,7 @@ class ClusterState:
     leader_epoch: int | None
     leader_id: int | None
     elected_at: int | None
-    lower_bound: int | None
-    upper_bound: int | None
-    upper_as_of: int | None
+    watermark: WatermarkAt
     committed_end_offset: int | None
     errors: int
     warnings: int
@@ -124,9 +124,7 @@ def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSt
         leader_epoch=epochs.get("leader_epoch"),
         leader_id=epochs.get("leader_id"),
         elected_at=epochs.get("elected_at"),
-        lower_bound=rows["lower_bounds"].get("lower_bound"),
-        upper_bound=rows["upper_bounds"].get("upper_bound"),
-        upper_as_of=rows["upper_bounds"].get("upper_as_of"),
+        watermark=_watermark(rows["watermarks"]),
         committed_end_offset=rows["committed"].get("committed_end_offset"),
         errors=findings.get("errors", 0) + expectations.get("errors", 0),
         warnings=findings.get("warnings", 0) + expectations.get("warnings", 0),
@@ -135,8 +133,15 @@ def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSt
     )
 
 
+def _watermark(row: Row) -> WatermarkAt:
+    names = ("at", "lower", "upper", "later_lower", "later_at")
+    return WatermarkAt(*(row.get(name) for name in names))
+
+
 def _last_change(row: Row) -> LastChange:
-    return LastChange(row["kind"], row["voter_id"], row["changed_at"], row["commit_status"])
+    return LastChange(
+        row["kind"], row["voter_id"], row["changed_at"], row["changed_exact"], row["commit_status"]
+    )
 
 
 def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kraft_core.evidence.watermark_at import newest_watermark
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.captured_quorum import FETCH_TIMEOUT_MS
 from transforms.lake.delta_rs import rows_with
@@ -179,13 +180,18 @@ def _of_log(cluster: ClusterRows) -> Iterator[Sample]:
         if last["leaderless_ms"] is not None:
             seconds = last["leaderless_ms"] / 1000
             yield Sample("kraftlake_election_leaderless_seconds", seconds, cluster.labels)
-    marks = cluster.of(HIGH_WATERMARKS)
-    lower = max((m["lower_bound"] for m in marks if m["lower_bound"] is not None), default=None)
-    upper = max((m for m in marks if m["upper_bound"] is not None), key=lambda m: m["as_of"], default=None)
-    if lower is not None:
-        yield Sample("kraftlake_high_watermark", lower, {**cluster.labels, "bound": "at_least"})
-    if upper is not None:
-        yield Sample("kraftlake_high_watermark", upper["upper_bound"], {**cluster.labels, "bound": "at_most"})
+    yield from _of_high_watermark(cluster)
     committed = [r["end_offset"] for r in cluster.of(LOG_RANGES) if r["commit_status"] == "committed"]
     if committed:
         yield Sample("kraftlake_committed_end_offset", max(committed), cluster.labels)
+
+
+def _of_high_watermark(cluster: ClusterRows) -> Iterator[Sample]:
+    """The bounds at one moment, and the moment."""
+    known = newest_watermark(cluster.of(HIGH_WATERMARKS))
+    if known.at is None:
+        return
+    for bound, value in (("at_least", known.lower), ("at_most", known.upper)):
+        if value is not None:
+            yield Sample("kraftlake_high_watermark", value, {**cluster.labels, "bound": bound})
+    yield Sample("kraftlake_high_watermark_timestamp_seconds", known.at.timestamp(), cluster.labels)

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from jobs.runtime.outcome import Failure
 from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.image import tree
-from kraft_core.image.events import Event, path_under
+from kraft_core.image.events import CHECKPOINT, Event, path_under
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.image import Image
 from kraft_core.image.replay_path import Step
@@ -106,13 +106,21 @@ class LakeSource:
         for step in self._steps:
             if step.first_offset <= offset < step.end_offset:
                 return step
-        raise OutOfReachError(f"offset {offset} is not in any capture of the lake")
+        below = max((s.end_offset - 1 for s in self._steps if s.end_offset <= offset), default=None)
+        above = min(s.first_offset for s in self._steps if s.first_offset > offset)
+        known = f"after offset {above}" if below is None else f"after offset {below} and after offset {above}"
+        raise OutOfReachError(
+            f"undecided: no capture in the lake has offset {offset}; the nearest known state is that {known}"
+        )
 
     def offset_at(self, time: int) -> int:
         offset = self._clock.offset_at(time)
         if offset is None:
             if self._steps[0].first_offset > 0:
-                raise OutOfReachError("that time is before the oldest known state")
+                raise OutOfReachError(
+                    "undecided: that time is before the oldest known state, which is that after offset "
+                    f"{self._steps[0].first_offset}"
+                )
             return -1
         return offset
 
@@ -153,10 +161,12 @@ class LakeSource:
             start, end = row["valid_from_offset"], row["valid_to_offset"]
             if path is not None:
                 known = before if until == start else None
-                yield self._event(row["record_type"], start, row["valid_from_at"], path, kind, known, value)
+                shown_by = CHECKPOINT if row["valid_from_exact"] is False else row["record_type"]
+                yield self._event(shown_by, start, row["valid_from_at"], path, kind, known, value)
                 goes_on = following is not None and following["valid_from_offset"] == end
                 if end is not None and end <= last_offset and not goes_on:
-                    yield self._event(row["ended_by"], end, row["valid_to_at"], path, kind, value, None)
+                    shown_by = CHECKPOINT if row["valid_to_exact"] is False else row["ended_by"]
+                    yield self._event(shown_by, end, row["valid_to_at"], path, kind, value, None)
             before, until = value, end
 
     def _event(

@@ -178,8 +178,9 @@ def log(session: Session, targets: Sequence[str]) -> CommandOutput:
 
     def text() -> Iterator[str]:
         for event in session.source.events(patterns, session.image.offset):
+            when = iso(event.timestamp) if event.is_exact else f"at or before {iso(event.timestamp)}"
             yield (
-                f"{event.offset:>8}  epoch {event.leader_epoch}  {iso(event.timestamp)}"
+                f"{event.offset:>8}  epoch {event.leader_epoch}  {when}"
                 f"  {event.record_type}  {text_of(event.path)}  "
                 + change_text.what_changed(event.kind, event.before, event.after)
             )
@@ -190,6 +191,7 @@ def log(session: Session, targets: Sequence[str]) -> CommandOutput:
                 "offset": event.offset,
                 "leader_epoch": event.leader_epoch,
                 "timestamp": event.timestamp,
+                "is_exact": event.is_exact,
                 "record_type": event.record_type,
                 "path": text_of(event.path),
                 "before": None if event.before is None else BY_NAME[event.kind].row(event.before),

@@ -11,12 +11,17 @@ from kraft_core.raft.voters import Voter, change_between
 
 
 def voter_lines(sets: list[SourcedVoterSet], position: int) -> Iterator[str]:
-    """One line per set; a star marks the one in force at the offset `position`."""
+    """One line per set; a star marks the one in force at the offset `position`, if that is known."""
     in_force = max((one.offset for one in sets if one.offset <= position), default=None)
+    if in_force is None:
+        yield f"undecided: who could vote at offset {position} is not in the captures; known from later on:"
     before: SourcedVoterSet | None = None
     for one in sets:
         star = "*" if one.offset == in_force else " "
-        head = f"{star} offset {one.offset}, epoch {one.leader_epoch}, {iso(one.timestamp)}, {one.source}"
+        since = "" if one.is_exact else "at or before "
+        head = (
+            f"{star} {since}offset {one.offset}, epoch {one.leader_epoch}, {iso(one.timestamp)}, {one.source}"
+        )
         yield f"{head}: {', '.join(map(_voter, one.voters or ())) or _numbers(one.ids)}{_step(before, one)}"
         before = one
 
@@ -37,6 +42,7 @@ def voter_data(sets: list[SourcedVoterSet]) -> list[dict[str, Any]]:
             "offset": one.offset,
             "leader_epoch": one.leader_epoch,
             "timestamp": one.timestamp,
+            "is_exact": one.is_exact,
             "source": one.source,
             "voters": [_voter_data(voter) for voter in one.voters or ()] or [{"id": id_} for id_ in one.ids],
         }

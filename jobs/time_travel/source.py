@@ -27,6 +27,11 @@ class SourcedVoterSet:
     voters: VoterSet | None
     ids: tuple[int, ...]
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the set came into force there; else it was in force at or before."""
+        return self.source in ("record", "bootstrap") or self.offset == 0
+
 
 @dataclass(frozen=True, slots=True)
 class Epoch:

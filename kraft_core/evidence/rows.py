@@ -87,8 +87,9 @@ class VoterSetRow:
     """A voter set. Key: offset, leader_epoch, source.
 
     commit_status, as_of: None for static and bootstrap sets. in_force_*: on the set's own line of the log;
-    of a truncated set until the end of what was truncated with it. Of a source snapshot from where it is
-    known.
+    of a truncated set until the end of what was truncated with it. Where in_force_from_exact is False a
+    snapshot, or a LEADER_CHANGE under a static configuration, shows the set first: it was in force at or
+    before; likewise in_force_to_exact, None while it is in force.
     """
 
     cluster_id: str
@@ -106,12 +107,17 @@ class VoterSetRow:
     in_force_to_offset: int | None
     in_force_from: int | None
     in_force_to: int | None
+    in_force_from_exact: bool
+    in_force_to_exact: bool | None
     truncated_by_epoch: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class VoterChangeRow:
-    """A difference between two successive sets. Key: offset, leader_epoch, kind, voter_id, directory_id."""
+    """A difference between two successive sets. Key: offset, leader_epoch, kind, voter_id, directory_id.
+
+    changed_exact: False where only a snapshot shows it: it happened at or before changed_at.
+    """
 
     cluster_id: str
     offset: int
@@ -122,6 +128,7 @@ class VoterChangeRow:
     detail: str | None
     changed_at: int | None
     commit_status: Status | None
+    changed_exact: bool
 
 
 @dataclass(frozen=True, slots=True)

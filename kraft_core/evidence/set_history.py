@@ -47,6 +47,11 @@ class SetNode:
     def key(self) -> Key:
         return (self.voters.offset, self.voters.leader_epoch, self.source)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether its place and time are where it came into force, not only where it is first known."""
+        return self.source in ("record", "bootstrap") or (self.source == "static" and self.is_first)
+
     def may_count_at(self, moment: int) -> bool:
         """Whether a leader may have counted by this set at a moment (ms), by what is known of its times."""
         verdict = self.verdict

@@ -33,6 +33,7 @@ def voter_changes(known: Conclusions, nodes: list[SetNode]) -> list[VoterChangeR
             detail,
             node.since,
             node.verdict.status if node.verdict else None,
+            node.is_exact,
         )
         for node in nodes
         if node.source in ("record", "snapshot")

@@ -53,6 +53,8 @@ def _row(known: Conclusions, node: SetNode, successor: SetNode | None) -> VoterS
         to_offset,
         node.since,
         to,
+        node.is_exact,
+        None if to_offset is None else successor is None or successor.is_exact,
         verdict.truncated_by_epoch if verdict else None,
     )
 

@@ -20,8 +20,8 @@ CHECKPOINT = "checkpoint"
 class Event:
     """A change of the thing at a path: its values before and after, None: absent.
 
-    offset, leader_epoch, timestamp (ms): of the record that made it visible, or of the checkpoint's end;
-    record_type: of the record that made it, or CHECKPOINT.
+    offset, leader_epoch, timestamp (ms): of the record that made it visible, or of the end of the checkpoint
+    at or before which it happened; record_type: of the record that made it, or CHECKPOINT.
     """
 
     offset: int
@@ -32,6 +32,11 @@ class Event:
     kind: str
     before: Any
     after: Any
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a record shows it; else it happened at or before its offset and time."""
+        return self.record_type != CHECKPOINT
 
 
 def events(replica: CapturedReplica, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:

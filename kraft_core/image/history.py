@@ -3,6 +3,8 @@
 The plain reference of the history tables: whatever computes them in another way must equal it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,8 +26,12 @@ class Version:
     valid_from_at, valid_to_at: the same in time, ms by the running maximum of the batches' timestamps; -1
     where no timestamp is known. record_offset, record_type, record_leader_epoch, appended_at (ms, as the
     leader stamped it): the record that made it; in a metadata transaction it lies below valid_from_offset,
-    which is the transaction's end. ended_by: type of the record that ended it. known_from_offset: the last
-    offset of the snapshot that held the version first; it may be older, and its record_offset is None.
+    which is the transaction's end. ended_by: type of the record that ended it, or SNAPSHOT.
+
+    known_from_offset: the last offset of the snapshot that held the version first; it began at or before,
+    and its record_offset is None. earliest_from_offset, earliest_from_at: where the log before that snapshot
+    ends, below which it did not begin; None and -1 where nothing bounds it. earliest_to_offset,
+    earliest_to_at: the same of an end by SNAPSHOT.
     """
 
     kind: str
@@ -38,9 +44,24 @@ class Version:
     record_leader_epoch: int
     appended_at: int
     known_from_offset: int | None = None
+    earliest_from_offset: int | None = None
+    earliest_from_at: int = -1
     valid_to_offset: int | None = None
     valid_to_at: int | None = None
+    earliest_to_offset: int | None = None
+    earliest_to_at: int = -1
     ended_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayGap:
+    """Offsets that are not replayed, from first_offset (inclusive) to a snapshot that covers them.
+
+    begun_at: running maximum of the timestamps below first_offset, ms; -1 where none is known.
+    """
+
+    first_offset: int
+    begun_at: int
 
 
 class History:
@@ -79,14 +100,17 @@ class History:
             if made.change.value is not None:
                 self._begin(self._of_record(made, offset))
 
-    def load(self, snapshot: Image) -> None:
-        """Start from a snapshot's image, or jump to it: what is equal goes on, the rest ends or begins."""
+    def load(self, snapshot: Image, gap: ReplayGap | None = None) -> None:
+        """Start from a snapshot's image, or jump to it: what is equal goes on, the rest ends or begins.
+
+        gap: over which it jumps; None: nothing before the snapshot is known.
+        """
         self.reach(snapshot.timestamp)
         for difference in differences(self.image, snapshot):
             change = Change(difference.kind, difference.key, difference.after)
-            self._end(change, snapshot.offset, SNAPSHOT)
+            self._end(change, snapshot.offset, SNAPSHOT, gap)
             if change.value is not None:
-                self._begin(self._of_snapshot(change, snapshot))
+                self._begin(self._of_snapshot(change, snapshot, gap))
         self.image = snapshot.copy()
 
     def _of_record(self, made: AppliedChange, visible_from: int) -> Version:
@@ -102,7 +126,7 @@ class History:
             appended_at=made.record.timestamp,
         )
 
-    def _of_snapshot(self, change: Change, snapshot: Image) -> Version:
+    def _of_snapshot(self, change: Change, snapshot: Image, gap: ReplayGap | None) -> Version:
         record_type, _ = BY_NAME[change.kind].to_record(change.value)
         return Version(
             kind=change.kind,
@@ -115,16 +139,23 @@ class History:
             record_leader_epoch=snapshot.leader_epoch,
             appended_at=snapshot.timestamp,
             known_from_offset=snapshot.offset,
+            earliest_from_offset=gap and gap.first_offset,
+            earliest_from_at=gap.begun_at if gap else -1,
         )
 
     def _begin(self, version: Version) -> None:
         self._open[version.kind][version.key] = version
 
-    def _end(self, change: Change, offset: int, ended_by: str) -> None:
+    def _end(self, change: Change, offset: int, ended_by: str, gap: ReplayGap | None = None) -> None:
         version = self._open[change.kind].pop(change.key, None)
         if version is not None:
             ended = replace(
-                version, valid_to_offset=offset, valid_to_at=self._effective_at, ended_by=ended_by
+                version,
+                valid_to_offset=offset,
+                valid_to_at=self._effective_at,
+                earliest_to_offset=gap and gap.first_offset,
+                earliest_to_at=gap.begun_at if gap else -1,
+                ended_by=ended_by,
             )
             self._closed[change.kind].append(ended)
 
@@ -162,6 +193,12 @@ def rows(versions: Iterable[Version]) -> Iterator[dict[str, Any]]:
             "valid_to_offset": version.valid_to_offset,
             "valid_from_at": version.valid_from_at,
             "valid_to_at": version.valid_to_at,
+            "valid_from_exact": version.known_from_offset is None,
+            "earliest_from_offset": version.earliest_from_offset,
+            "earliest_from_at": version.earliest_from_at,
+            "valid_to_exact": None if version.ended_by is None else version.ended_by != SNAPSHOT,
+            "earliest_to_offset": version.earliest_to_offset,
+            "earliest_to_at": version.earliest_to_at,
             "known_from_offset": version.known_from_offset,
             "record_offset": version.record_offset,
             "record_type": version.record_type,

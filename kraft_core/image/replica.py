@@ -112,7 +112,10 @@ class CapturedReplica:
         if count:
             known.append(self._batches[count - 1].header.last_offset)
         if not known and not self._begins_at_zero:
-            raise OutOfReachError("that time is before the oldest known state")
+            raise OutOfReachError(
+                "undecided: that time is before the oldest known state, which is that after offset "
+                f"{self._oldest().offset}"
+            )
         return max(known, default=-1)
 
     def steps(self) -> Iterator[Image | Record]:
@@ -151,7 +154,8 @@ class CapturedReplica:
     def append_before(self, offset: int) -> int | None:
         """The timestamp (ms) of the batch just below an offset; None if it is not in the log."""
         count = bisect_right(self._batches, offset - 1, key=lambda batch: batch.header.base_offset)
-        return self._batches[count - 1].header.max_timestamp if count else None
+        header = self._batches[count - 1].header if count else None
+        return None if header is None or header.last_offset < offset - 1 else header.max_timestamp
 
     @property
     def _begins_at_zero(self) -> bool:
@@ -164,7 +168,8 @@ class CapturedReplica:
         oldest = self._oldest()
         if oldest.offset > wanted:
             raise OutOfReachError(
-                f"offset {wanted} is gone; the oldest known state is that after offset {oldest.offset}"
+                f"undecided: offset {wanted} is gone; the oldest known state is that after offset "
+                f"{oldest.offset}"
             )
         return oldest
 

@@ -203,6 +203,7 @@ def version(cluster: str, offset: int) -> dict[str, Any]:
         "valid_to_offset": None,
         "valid_from_at": BEGAN,
         "valid_to_at": None,
+        "valid_from_exact": True,
         "record_offset": offset,
         "ended_by": None,
         "commit_status": "committed",

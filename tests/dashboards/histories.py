@@ -25,6 +25,8 @@ def version(start: int, end: int | None, **more: Any) -> Row:
         "valid_to_offset": end,
         "valid_from_at": time_at(start),
         "valid_to_at": None if end is None else time_at(end),
+        "valid_from_exact": True,
+        "valid_to_exact": None if end is None else True,
         "record_offset": start,
         "record_type": "RECORD",
         "ended_by": None,
@@ -32,6 +34,22 @@ def version(start: int, end: int | None, **more: Any) -> Row:
         "end_commit_status": None if end is None else "committed",
     }
     return row | more
+
+
+def known_since(row: Row, earliest: int | None = None) -> Row:
+    """The version as a snapshot at the start of it shows it first, over a gap that begins at `earliest`."""
+    bounds = {
+        "earliest_from_offset": earliest,
+        "earliest_from_at": None if earliest is None else time_at(earliest),
+    }
+    known = {"valid_from_exact": False, "known_from_offset": row["valid_from_offset"], "record_offset": None}
+    return row | bounds | known
+
+
+def gone_by(row: Row, earliest: int) -> Row:
+    """The version as a snapshot at the end of it no longer has it, over a gap that begins at `earliest`."""
+    return row | {"valid_to_exact": False, "ended_by": "snapshot", "earliest_to_offset": earliest,
+                  "earliest_to_at": time_at(earliest)}  # fmt: skip
 
 
 def topic(topic_id: str, name: str, start: int, end: int | None = None) -> Row:
@@ -130,6 +148,15 @@ def random_histories(random: Random, cluster: str) -> dict[str, list[Row]]:
         "features": some(lambda s, e: version(s, e, name="metadata.version", level=member((7, 25)),
                                               record_offset=member((s, None)))),
     }  # fmt: skip
-    for row in (row for rows in histories.values() for row in rows):
+    over_gaps = {name: [_over_a_gap(random, row) for row in rows] for name, rows in histories.items()}
+    for row in (row for rows in over_gaps.values() for row in rows):
         row["cluster_id"] = cluster
-    return histories
+    return over_gaps
+
+
+def _over_a_gap(random: Random, row: Row) -> Row:
+    """Now and then only a snapshot shows where it begins, or ends."""
+    earliest = random.choice((None, max(row["valid_from_offset"] - 2, 0)))
+    row = known_since(row, earliest) if random.random() < 0.2 else row
+    end = row["valid_to_offset"]
+    return row if end is None or random.random() < 0.8 else gone_by(row, max(end - 2, 0))

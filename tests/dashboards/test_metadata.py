@@ -13,6 +13,8 @@ from dashboards.report import history_queries
 from dashboards.report.aggregates import MOST_STEPS, partitions_together, under_min_isr_steps
 from tests.dashboards.histories import (
     MOST_OFFSET,
+    gone_by,
+    known_since,
     partition,
     random_partitions,
     random_settings,
@@ -202,24 +204,93 @@ def test_a_reassignment_is_one_event_however_the_isr_goes_meanwhile(events: Even
     ]  # fmt: skip
 
 
-def test_what_was_first_read_from_a_snapshot_is_no_event(events: Events) -> None:
-    feature = version(5, None, name="metadata.version", level=7)
-    unknown = {"record_offset": None}
-    snapshot_first = {
-        "features": [feature | unknown],
-        "topics": [topic("t", "orders", 5) | unknown],
-        "partitions": [partition(5, None, 3) | unknown | {"record_type": "PARTITION_RECORD",
-                                                          "adding_replicas": [4]}],
-        "configs": [version(5, None, resource_type="TOPIC", resource_name="orders", name="retention.ms",
-                            value="10", record_type="CONFIG_RECORD") | unknown],
-        "client_quotas": [version(5, None, entity_name="user=bob", key="rate", value=1.0) | unknown],
-        "scram_users": [version(5, None, mechanism="SCRAM-SHA-256", name="bob") | unknown],
-        "delegation_tokens": [version(5, None, token_digest="d", owner="User:bob", expiration_timestamp=1)
-                              | unknown],
-        "acls": [version(5, None, id="i", resource_type="TOPIC", resource_name="orders") | unknown],
-    }  # fmt: skip
-    assert events(**snapshot_first) == []
-    assert events(features=[feature]) == [(5, "update feature", "metadata.version", None, "7")]
+SNAPSHOT_FIRST = {
+    "features": [version(5, None, name="metadata.version", level=7)],
+    "topics": [topic("t", "orders", 5)],
+    "partitions": [partition(5, None, 3) | {"record_type": "PARTITION_RECORD", "adding_replicas": [4]}],
+    "configs": [version(5, None, resource_type="TOPIC", resource_name="orders", name="retention.ms",
+                        value="10", record_type="CONFIG_RECORD", redacted=False)],
+    "client_quotas": [version(5, None, entity_name="user=bob", key="rate", value=1.0)],
+    "scram_users": [version(5, None, mechanism="SCRAM-SHA-256", name="bob")],
+    "delegation_tokens": [version(5, None, token_digest="d", owner="User:bob", expiration_timestamp=1)],
+    "acls": [version(5, None, id="i", resource_type="TOPIC", resource_name="orders", host="*")],
+}  # fmt: skip
+
+
+def test_what_was_first_read_from_a_snapshot_happened_at_or_before(events: Events) -> None:
+    """An ACL of 09:35:01 that only a snapshot of 09:36:26 shows was not created at 09:36:26."""
+    found = events.rows(**{name: [known_since(row) for row in rows] for name, rows in SNAPSHOT_FIRST.items()})
+    assert {(e["operation"], e["resource"], e["after"]) for e in found} == {
+        ("update feature", "metadata.version", "7"),
+        ("create topic", "orders", "1 partitions, replication factor 3"),
+        ("reassign partition", "orders-0", "adding [4], removing []"),
+        ("alter config", "orders retention.ms", "10"),
+        ("alter client quota", "user=bob rate", "1.0"),
+        ("alter SCRAM credential", "bob SCRAM-SHA-256", "set"),
+        ("create delegation token", "User:bob", "1970-01-01 00:00:00.001"),
+        ("create ACL", "orders", "from *"),
+    }
+    names = ("offset", "changed_at", "is_exact", "earliest_offset", "earliest_at")
+    assert {tuple(e[name] for name in names) for e in found} == {(5, 50, False, None, None)}
+    assert {(e["is_exact"], e["earliest_offset"]) for e in events.rows(**SNAPSHOT_FIRST)} == {(True, None)}
+
+
+def test_what_a_snapshot_over_a_gap_shows_happened_in_the_gap(events: Events) -> None:
+    """After the log before the gap, and at or before the snapshot's last offset."""
+    topics = [
+        topic("x", "kept", 0),
+        gone_by(topic("y", "lost", 0, 9), 4),
+        known_since(topic("z", "new", 9), 4),
+    ]
+    config = {"resource_type": "TOPIC", "resource_name": "lost", "name": "retention.ms", "value": "1",
+              "record_type": "CONFIG_RECORD", "redacted": False}  # fmt: skip
+    made = [partition(0, 9, 3) | {"topic_id": "x", "topic_name": "kept"},
+            known_since(partition(9, None, 2) | {"topic_id": "x", "topic_name": "kept"}, 4),
+            known_since(partition(9, None, 1) | {"topic_id": "z", "topic_name": "new"}, 4)]  # fmt: skip
+    made = [gone_by(made[0], 4), *made[1:]]
+    found = events.rows(
+        topics=topics,
+        partitions=[row | {"record_type": "PARTITION_RECORD"} for row in made],
+        configs=[gone_by(version(1, 9, **config), 4)],
+        brokers=[gone_by(version(2, 9, broker_id=7, broker_epoch=2, fenced=False), 4)],
+        acls=[gone_by(version(3, 9, id="i", resource_type="TOPIC", resource_name="a"), 4)],
+    )
+    over_the_gap = [e for e in found if not e["is_exact"]]
+    assert sorted((e["operation"], e["resource"]) for e in over_the_gap) == [
+        ("create topic", "new"), ("delete ACL", "a"), ("delete topic", "lost"), ("unregister broker", "7"),
+    ]  # fmt: skip
+    names = ("offset", "changed_at", "earliest_offset", "earliest_at")
+    assert {tuple(e[name] for name in names) for e in over_the_gap} == {(9, 90, 4, 40)}
+    exact = [(e["operation"], e["offset"]) for e in found if e["is_exact"]]
+    assert exact == [("create ACL", 3), ("alter config", 1), ("create topic", 0), ("create topic", 0)]
+
+
+def test_who_led_over_a_gap_was_not_elected_unlawfully(events: Events) -> None:
+    """Between the leader before a gap and the one behind it the ISR may have changed."""
+    rows = [gone_by(partition(1, 9, 1), 4), known_since(partition(9, None, 1) | {"leader": 2}, 4)]
+    assert events(partitions=rows) == []
+    exact = [rows[0] | {"valid_to_exact": True}, partition(9, None, 1) | {"leader": 2}]
+    assert [operation for _, operation, *_ in events(partitions=exact)] == ["elect unclean leader"]
+
+
+def test_under_min_isr_of_a_snapshot_began_at_or_before(tmp_path: Path) -> None:
+    rows = [known_since(partition(5, 9, 1), 2), partition(9, 12, 1)]
+    (span,) = thin(tmp_path / "a", rows, [setting(0, None, 2)])
+    assert (span["from_offset"], span["from_exact"], span["to_offset"], span["to_exact"]) == (
+        5,
+        False,
+        12,
+        True,
+    )
+    before, after = thin(
+        tmp_path / "b",
+        [gone_by(partition(1, 9, 1), 4), known_since(partition(9, None, 1), 4)],
+        [setting(0, None, 2)],
+    )
+    assert (before["from_exact"], before["to_offset"], before["to_exact"]) == (True, 9, False)
+    assert (after["from_offset"], after["from_exact"], after["to_exact"]) == (9, False, None)
+    (known,) = thin(tmp_path / "c", [partition(1, None, 1)], [known_since(setting(3, None, 2))])
+    assert (known["from_offset"], known["from_exact"]) == (3, False)
 
 
 def test_tokens_acls_quotas_and_credentials(events: Events) -> None:

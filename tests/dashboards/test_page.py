@@ -141,3 +141,29 @@ def test_what_is_wrong_with_the_lake_itself_is_told() -> None:
 def test_an_empty_lake_says_so(clusters: int) -> None:
     text = page(states(*"a" * clusters), {}, NOW, "lake").text
     assert ("holds no captures yet" in text) == (clusters == 0)
+
+
+def test_what_only_a_snapshot_shows_happened_at_or_before() -> None:
+    """In every table of the page; durations are at least or at most."""
+    rows = told()
+    rows["changes"] = [row | {"changed_exact": False} for row in rows["changes"]]
+    rows["admin_events"] = [row | {"is_exact": False} for row in rows["admin_events"]]
+    spans = rows["under_min_isr_spans"]
+    rows["under_min_isr_spans"] = [
+        row | {"topic_name": f"{start}-{end}", "from_exact": start, "to_exact": end}
+        for row in spans
+        for start in (True, False)
+        for end in (True, False)
+    ]
+    text = page(states("a", changes=LATER), {"a": rows}, NOW, "lake").text
+    words = " ".join(re.sub(r"<[^>]*>", " ", text).split())
+    assert "at or before 2026-11-21 09:01:00Z 400 create topic" in words
+    assert words.count("at or before 2026-11-21 09:00:32Z") == 2  # of the fleet, and of the changes
+    assert "True-True 0–1 2026-11-21 09:00:10Z 2026-11-21 09:00:50Z 40 s" in words
+    assert "False-True 0–1 at or before 2026-11-21 09:00:10Z 2026-11-21 09:00:50Z ≥ 40 s" in words
+    assert "True-False 0–1 2026-11-21 09:00:10Z at or before 2026-11-21 09:00:50Z ≤ 40 s" in words
+    assert "09:00:10Z at or before 2026-11-21 09:00:50Z not known" in words
+
+
+LATER = {"kind": "added", "voter_id": 4, "changed_at": at(32), "changed_exact": False,
+         "commit_status": "truncated"}  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dashboards.report.fleet_view import verdict
 from dashboards.report.formatting import HOUR
 from dashboards.report.page import page
 from dashboards.report.state import Need
+from kraft_core.evidence.watermark_at import WatermarkAt
 from tests.dashboards.worlds import NOW, at, states
 
 CALM = {"voter_ids": [1, 2, 3], "commit_status": "committed"}
@@ -18,7 +21,7 @@ def test_a_sound_cluster_needs_nobody() -> None:
     assert state.need == Need.NONE
     assert state.reasons == ()
     assert (state.voter_ids, state.leader_id, state.leader_epoch) == ((1, 2, 3), 2, 3)
-    assert (state.lower_bound, state.upper_bound, state.committed_end_offset) == (353, 507, 507)
+    assert (state.watermark, state.committed_end_offset) == (WatermarkAt(at(90), 353, 507), 507)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,15 @@ def test_what_needs_a_person(rows: dict[str, dict[str, object]], need: Need, sai
     state = states("a", **rows)[0]
     assert state.need == need
     assert [(r.words, r.section) for r in state.reasons] == [(said, section)]
+
+
+def test_the_bounds_of_the_high_watermark_are_those_of_one_moment() -> None:
+    known = {"at": at(90), "lower": 1215, "upper": 1230, "later_lower": 1222, "later_at": at(93)}
+    text = page(states("a", watermarks=known), {}, NOW, "lake").text
+    words = re.sub(r"<[^>]*>", "", text)
+    assert "1,215 … 1,230at 2026-11-21 09:01:30Z; at least 1,222 from 2026-11-21 09:01:33Z" in words
+    nothing = re.sub(r"<[^>]*>", "", page(states("a", watermarks={"at": None}), {}, NOW, "lake").text)
+    assert "? … ?no bound with a known time" in nothing
 
 
 def test_a_late_capture_is_worth_a_look() -> None:
@@ -109,7 +121,7 @@ def test_a_cluster_known_by_captures_only() -> None:
     from dashboards.report.state import fleet
 
     row = {"cluster_id": "a", "captures": 1, "replicas": 1, "last_captured_at": NOW, "log_end_offset": None}
-    kinds = ("voters", "epochs", "changes", "lower_bounds", "upper_bounds", "committed", "quarantine",
+    kinds = ("voters", "epochs", "changes", "watermarks", "committed", "quarantine",
              "findings", "resolved", "expectations", "names", "failures")  # fmt: skip
     (state,) = fleet({"captures": [row], **{kind: [] for kind in kinds}}, NOW)
     assert (state.voter_ids, state.leader_id, state.epochs) == ((), None, 0)

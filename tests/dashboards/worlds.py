@@ -31,6 +31,7 @@ def voter_set(offset: int, epoch: int, ids: tuple[int, ...], status: str | None,
         "evidence": "snapshot 321/e1",
         "in_force_from": None,
         "in_force_to": None,
+        "in_force_from_exact": True,
         "truncated_by_epoch": None,
     }
     return row | more
@@ -45,6 +46,7 @@ def change(offset: int, epoch: int, kind: str, node: int, status: str, when: int
         "directory_id": DIRECTORIES[node],
         "detail": None,
         "changed_at": when,
+        "changed_exact": True,
         "commit_status": status,
     }
     return row | more
@@ -197,12 +199,12 @@ def told(text: str = "a majority stored it") -> dict[str, list[Row]]:
                           {"at": at(50), "partitions": 0, "most": 0}],
         "under_min_isr_spans": [
             {"topic_name": text, "partitions": [0, 1], "from_at": at(10), "to_at": at(50), "under_ms": 40_000,
-             "isr": [1], "min_isr": 2, "commit_status": "committed"},
+             "isr": [1], "min_isr": 2, "commit_status": "committed", "from_exact": True, "to_exact": True},
         ],
         "admin_events": [
             {"offset": 400, "changed_at": at(60), "operation": "create topic",
              "resource_type": "topic", "resource": text, "before": None, "after": text,
-             "commit_status": "committed", "times": 3, "since": at(55)},
+             "commit_status": "committed", "times": 3, "since": at(55), "is_exact": True},
         ],
         "under_min_isr_totals": [{"spans": 1}],
     }  # fmt: skip
@@ -226,11 +228,10 @@ def states(*clusters: str, now: int = NOW, **rows: Row) -> list[ClusterState]:
         ],
         "changes": [
             {"cluster_id": c, "kind": "added", "voter_id": 4, "changed_at": at(32),
-             "commit_status": "truncated"}
+             "changed_exact": True, "commit_status": "truncated"}
             for c in clusters
         ],
-        "lower_bounds": [{"cluster_id": c, "lower_bound": 353} for c in clusters],
-        "upper_bounds": [{"cluster_id": c, "upper_bound": 507, "upper_as_of": at(90)} for c in clusters],
+        "watermarks": [{"cluster_id": c, "at": at(90), "lower": 353, "upper": 507} for c in clusters],
         "committed": [{"cluster_id": c, "committed_end_offset": 507} for c in clusters],
         "quarantine": [],
         "findings": [],

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.cli import main
 from jobs.metrics import HELP, lines
-from jobs.quorum.quorum_samples import ClusterRows, Sample, _of_voters, lag_ms
+from jobs.quorum.quorum_samples import ClusterRows, Sample, _of_high_watermark, _of_voters, lag_ms
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, RUNS
 
@@ -95,6 +95,25 @@ def test_no_sample_where_nothing_is_proven() -> None:
     assert samples("committed")["kraftlake_uncommitted_voter_change"] == 0
     assert "kraftlake_uncommitted_voter_change" not in samples("undecided")
     assert samples("undecided")["kraftlake_number_of_uncaptured_voters"] == 3
+
+
+def test_the_bounds_of_the_high_watermark_are_those_of_one_moment() -> None:
+    """At least 1,222 is proven three seconds after at most 1,230: then at least 1,215 was."""
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+    def proof(lower: int | None, upper: int | None, seconds: int) -> dict[str, Any]:
+        return {"as_of": noon + timedelta(seconds=seconds), "lower_bound": lower, "upper_bound": upper}
+
+    rows = [proof(1215, None, 30), proof(None, 1230, 39), proof(1222, None, 42)]
+    assert [
+        (sample.name.removeprefix("kraftlake_high_watermark"), sample.labels.get("bound"), sample.value)
+        for sample in _of_high_watermark(ClusterRows("c", {"high_watermarks": rows}))
+    ] == [
+        ("", "at_least", 1215),
+        ("", "at_most", 1230),
+        ("_timestamp_seconds", None, noon.timestamp() + 39),
+    ]
+    assert list(_of_high_watermark(ClusterRows("c", {}))) == []
 
 
 def test_a_replica_that_stands_still_lags_by_the_leaders_clock() -> None:

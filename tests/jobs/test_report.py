@@ -81,6 +81,10 @@ def number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
+def shown_bound(value: int | None) -> str:
+    return "?" if value is None else number(value)
+
+
 def when(time: datetime | None) -> str:
     return "–" if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
@@ -106,7 +110,8 @@ def ask(catalog_lake: Any) -> Any:
 def test_the_fleet_equals_sql(made: Path, ask: Any) -> None:
     rows = ask(
         """SELECT c.*, v.voter_ids, v.commit_status, e.leader_epoch, e.leader_id, w.lower_bound,
-                  w.latest_upper_bound, m.committed_end_offset, COALESCE(f.errors, 0) AS errors,
+                  w.latest_upper_bound, w.as_of, w.later_lower_bound, w.later_lower_as_of,
+                  m.committed_end_offset, COALESCE(f.errors, 0) AS errors,
                   COALESCE(f.warnings, 0) AS warnings
            FROM (SELECT cluster_id, MAX(captured_at) AS captured_at FROM captures GROUP BY cluster_id) c
            LEFT JOIN current_voters v USING (cluster_id)
@@ -124,9 +129,14 @@ def test_the_fleet_equals_sql(made: Path, ask: Any) -> None:
         _, _, voters, leader, watermark, found, captured, _ = shown[r["cluster_id"]]
         assert voters == f"{listed(r['voter_ids'])} {r['commit_status']}"
         assert leader == f"node {r['leader_id']} epoch {r['leader_epoch']}"
+        later = (
+            f"; at least {number(r['later_lower_bound'])} from {when(r['later_lower_as_of'])}"
+            if r["later_lower_bound"] is not None
+            else ""
+        )
         assert watermark == (
-            f"{number(r['lower_bound'])} … {number(r['latest_upper_bound'])} "
-            f"committed to {number(r['committed_end_offset'])}"
+            f"{shown_bound(r['lower_bound'])} … {shown_bound(r['latest_upper_bound'])} "
+            f"at {when(r['as_of'])}{later} committed to {number(r['committed_end_offset'])}"
         )
         assert found.split()[::2] == [str(r["errors"]), str(r["warnings"])]
         assert captured.endswith(when(r["captured_at"]))
@@ -156,7 +166,8 @@ def test_a_cluster_equals_sql(lake: Any, ask: Any, tmp_path: Path) -> None:
     assert truncated == ["✕ truncated by epoch 7", "✕ truncated by epoch 3"]
     (bounds,) = ask(f"SELECT * FROM watermark_bounds WHERE cluster_id = '{TRUNCATED}'")
     told = page.rows("Bounds")
-    assert next(row[2] for row in told if row[1] == "at least") == number(bounds["lower_bound"])
+    newest = bounds["later_lower_bound"] or bounds["lower_bound"]
+    assert next(row[2] for row in told if row[1] == "at least") == number(newest)
     assert next(row[2] for row in told if row[1] == "at most") == number(bounds["latest_upper_bound"])
 
 
@@ -176,7 +187,7 @@ def test_the_page_asks_the_views_of_sql(lake: Any, ask: Any, view: str) -> None:
     assert same(found, ask(f"SELECT * FROM {view}"))
 
 
-def test_both_engines_agree_on_random_histories(catalog_lake: Any, tmp_path: Path) -> None:
+def test_both_engines_agree_on_random_histories(spark: Any, tmp_path: Path) -> None:
     random = Random(20)
     tables: dict[str, list[dict[str, Any]]] = {}
     for n in range(150):
@@ -184,7 +195,6 @@ def test_both_engines_agree_on_random_histories(catalog_lake: Any, tmp_path: Pat
             tables.setdefault(name, []).extend(rows)
     write_for(tmp_path, "admin_events", tables)
     (tmp_path / "lake.json").write_text('{"format_version": 1}')
-    spark = catalog_lake.spark
     views = ("admin_events", "under_min_isr")
     with current_kept(spark):
         spark.sql("CREATE DATABASE random_histories")

@@ -70,6 +70,11 @@ class Clock:
         count = int(np.searchsorted(self.highest, time, side="right"))
         return int(self.end[:count].max()) - 1 if count else None
 
+    def highest_below(self, offset: int) -> int:
+        """The running maximum (ms) of the times of the batches below an offset; -1: there are none."""
+        count = int(np.searchsorted(self.first, offset - 1, side="right"))
+        return int(self.highest[count - 1]) if count else -1
+
     def time_before(self, offset: int) -> int | None:
         """The time (ms) of the batch just below an offset; None where there is none."""
         count = int(np.searchsorted(self.first, offset - 1, side="right"))

@@ -55,7 +55,7 @@ KIND_OF = {table: table.name for table in OTHERS} | {ZK_MIGRATION_STATES: ZK_MIG
 TYPES = tuple(sorted(MESSAGES.keys() - {REGISTRATION, CHANGE, CLEAR_ELR}))
 OF_LOG = WAS_READ & ds.field("type").isin([*TYPES, *MARKERS])
 OF_CHECKPOINTS = WAS_READ & ds.field("type").isin(TYPES)
-TIMES = ("valid_from_at", "valid_to_at", "appended_at")
+TIMES = ("valid_from_at", "valid_to_at", "earliest_from_at", "earliest_to_at", "appended_at")
 
 
 def count_others(lake: Path, plans: Sequence[ReplayPlan]) -> Counter[str]:
@@ -135,7 +135,8 @@ class OtherKinds:
             records = checkpoint_records(self._held, self._plan.cluster_id, checkpoint, TYPES, OF_CHECKPOINTS)
             at = -1 if checkpoint.timestamp is None else checkpoint.timestamp
             self._history.reach(self._plan.floor_at(checkpoint.first_offset))
-            self._history.load(Image.of_snapshot(records, checkpoint.end_offset, checkpoint.leader_epoch, at))
+            image = Image.of_snapshot(records, checkpoint.end_offset, checkpoint.leader_epoch, at)
+            self._history.load(image, self._plan.gaps.get(checkpoint.first_offset))
 
     def _keep(self, table: Table, versions: Sequence[Version]) -> None:
         made = [self._lake_row(table, row) for row in rows(versions)]
@@ -164,18 +165,20 @@ class OtherKinds:
 def version_of(table: Table, row: Row) -> Version:
     """A version of a row of its history, as it was before anything ended it."""
     change = change_of(KIND_OF[table], row)
-    appended_at = milliseconds(row["appended_at"])
+    at = {name: -1 if row[name] is None else milliseconds(row[name]) or 0 for name in TIMES}
     return Version(
         kind=change.kind,
         key=change.key,
         value=change.value,
         valid_from_offset=row["valid_from_offset"],
-        valid_from_at=-1 if row["valid_from_at"] is None else milliseconds(row["valid_from_at"]) or 0,
+        valid_from_at=at["valid_from_at"],
         record_offset=row["record_offset"],
         record_type=row["record_type"],
         record_leader_epoch=row["record_leader_epoch"],
-        appended_at=-1 if appended_at is None else appended_at,
+        appended_at=at["appended_at"],
         known_from_offset=row["known_from_offset"],
+        earliest_from_offset=row["earliest_from_offset"],
+        earliest_from_at=at["earliest_from_at"],
     )
 
 

@@ -232,15 +232,25 @@ def as_table(
         "topic_name": topics.take(pa.array(life[state.rows])),
         "valid_to_offset": ended(events["visible_offset"], [each.end_offset for each in lives]),
         "valid_to_at": ended(events["effective_at"], [each.end_at for each in lives]),
+        "earliest_to_offset": ended(events["earliest_offset"], [each.earliest_end_offset for each in lives]),
+        "earliest_to_at": ended(events["earliest_at"], [each.earliest_end_at for each in lives]),
         "ended_by": ended(enders, [each.end_type for each in lives]),
         "end_commit_status": ended(events["commit_status"], [each.end_status for each in lives]),
     }
     begun = events.take(pa.array(state.rows))
     columns |= {name: begun[name] for name in AS_THEY_ARE}
-    columns |= {"valid_from_offset": begun["visible_offset"], "valid_from_at": begun["effective_at"]}
+    columns |= {name: begun[event_name] for name, event_name in OF_START.items()}
+    columns["valid_from_exact"] = pc.is_null(begun["known_from_offset"])
+    columns["valid_to_exact"] = pc.not_equal(columns["ended_by"], SNAPSHOT)
     return pa.table(columns)
 
 
+OF_START = {
+    "valid_from_offset": "visible_offset",
+    "valid_from_at": "effective_at",
+    "earliest_from_offset": "earliest_offset",
+    "earliest_from_at": "earliest_at",
+}
 AS_THEY_ARE = (
     "topic_id",
     "partition_id",

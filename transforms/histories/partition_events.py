@@ -31,7 +31,8 @@ LISTS = (*NUMBER_LISTS, "directories")
 NEVER = np.iinfo(np.int64).max
 # What an event is: a registration, which has all fields; a change; ELRs cleared; absence from a snapshot.
 WHOLE, CHANGED, CLEARED, GONE = "whole", "changed", "cleared", "gone"
-# When and by what an event happened; seq: its place in the log. known_from_offset: set if by a snapshot.
+# When and by what an event happened; seq: its place in the log. known_from_offset: set if a snapshot shows
+# it; then earliest_offset, earliest_at: where it can have happened first, null if nothing bounds it.
 ENVELOPE = pa.schema(
     [
         ("seq", pa.int64()),
@@ -44,6 +45,8 @@ ENVELOPE = pa.schema(
         ("record_leader_epoch", pa.int32()),
         ("appended_at", MOMENT),
         ("known_from_offset", pa.int64()),
+        ("earliest_offset", pa.int64()),
+        ("earliest_at", MOMENT),
     ]
 )
 EVENTS = pa.schema(
@@ -71,6 +74,8 @@ class Life:
     first_seq: int
     end_offset: int | None
     end_at: Any
+    earliest_end_offset: int | None
+    earliest_end_at: Any
     end_type: str | None
     end_status: str | None
 

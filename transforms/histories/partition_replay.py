@@ -192,6 +192,8 @@ def standing_events(rows: pa.Table, plan: ReplayPlan) -> pa.Table:
         "batch_crc": pa.array(np.full(len(kept), KEPT)),
         "visible_offset": kept["valid_from_offset"],
         "effective_at": kept["valid_from_at"],
+        "earliest_offset": kept["earliest_from_offset"],
+        "earliest_at": kept["earliest_from_at"],
         "event": pa.array([WHOLE] * len(kept), pa.string()),
         "leader_recovery_state": pc.index_in(kept["leader_recovery_state"], words),
     }
@@ -215,6 +217,8 @@ def life_of(row: dict[str, Any]) -> Life:
         first_seq=row["known_from_offset"] if row["record_offset"] is None else row["record_offset"],
         end_offset=row["valid_to_offset"],
         end_at=row["valid_to_at"],
+        earliest_end_offset=row["earliest_to_offset"],
+        earliest_end_at=row["earliest_to_at"],
         end_type=row["ended_by"],
         end_status=row["end_commit_status"],
     )
@@ -245,6 +249,7 @@ def loaded_envelope(rows: pa.Table, plan: ReplayPlan, checkpoint: PathCheckpoint
     """When the records of a checkpoint take effect: at the last offset that it covers."""
     seq = checkpoint.first_offset
     at = max(plan.floor_at(seq), -1 if checkpoint.timestamp is None else checkpoint.timestamp)
+    gap = plan.gaps.get(seq)
     values = {
         "seq": seq,
         "batch_crc": 0,
@@ -255,6 +260,8 @@ def loaded_envelope(rows: pa.Table, plan: ReplayPlan, checkpoint: PathCheckpoint
         "record_leader_epoch": checkpoint.leader_epoch,
         "appended_at": moment(checkpoint.timestamp),
         "known_from_offset": seq,
+        "earliest_offset": None if gap is None else gap.first_offset,
+        "earliest_at": None if gap is None or gap.begun_at < 0 else moment(gap.begun_at),
     }
     columns = [
         rows["type"] if f.name == "record_type" else pa.repeat(pa.scalar(values[f.name], f.type), len(rows))
@@ -300,6 +307,8 @@ def on_path(rows: pa.Table, plan: ReplayPlan) -> tuple[pa.Table, pa.Table]:
             rows["leader_epoch"],
             rows["appended_at"].cast(MOMENT),
             pa.nulls(len(rows), pa.int64()),
+            pa.nulls(len(rows), pa.int64()),
+            pa.nulls(len(rows), MOMENT),
         ],
         schema=ENVELOPE,
     )

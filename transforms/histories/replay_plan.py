@@ -9,9 +9,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from kraft_core.image.history import ReplayGap
 from kraft_core.image.replay_path import (
     COMMITTED,
     PathCheckpoint,
@@ -21,7 +23,7 @@ from kraft_core.image.replay_path import (
     replay_order,
     replay_path,
 )
-from transforms.histories.clocks import Floor, clocks
+from transforms.histories.clocks import Clock, Floor, clocks
 from transforms.lake.arrow_rows import milliseconds, moment
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
@@ -55,13 +57,17 @@ class Transaction:
 
 @dataclass(slots=True)
 class ReplayPlan:
-    """The replay path of a cluster; its histories hold up to `start` and are made anew from there."""
+    """The replay path of a cluster; its histories hold up to `start` and are made anew from there.
+
+    gaps: by the offset at which it is loaded, the gap that a checkpoint covers; the first step covers none.
+    """
 
     cluster_id: str
     steps: list[Step]
     start: int = 0
     floors: list[Floor] = field(default_factory=list[Floor])
     transactions: list[Transaction] = field(default_factory=list[Transaction])
+    gaps: dict[int, ReplayGap] = field(default_factory=dict[int, ReplayGap])
 
     @property
     def ranges(self) -> list[ReplayRange]:
@@ -102,6 +108,7 @@ def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[ReplayPlan
         group = found[first : first + TOGETHER]
         for cluster, clock in clocks(lake, {plan.cluster_id: plan.steps for plan in group}).items():
             plans[cluster].floors = clock.floors(undated(plans[cluster].steps))
+            plans[cluster].gaps = gaps(plans[cluster].steps, clock)
         add_transactions(lake, group)
     return found
 
@@ -109,6 +116,15 @@ def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[ReplayPlan
 def undated(steps: Iterable[Step]) -> list[int]:
     """The offsets at which checkpoints that bear no timestamp are loaded."""
     return [s.first_offset for s in steps if isinstance(s, PathCheckpoint) and s.timestamp is None]
+
+
+def gaps(steps: Iterable[Step], clock: Clock) -> dict[int, ReplayGap]:
+    """The gaps of a path by the offset at which the checkpoint that covers each is loaded."""
+    return {
+        step.first_offset: ReplayGap(before.end_offset, clock.highest_below(before.end_offset))
+        for before, step in pairwise(steps)
+        if isinstance(step, PathCheckpoint)
+    }
 
 
 def lowest_start(plans: Iterable[ReplayPlan]) -> int:

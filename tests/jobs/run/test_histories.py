@@ -36,6 +36,7 @@ WHOLE_LOGS = {
     "6H0D77QjTmKI23eYS_Y-Kw": "election-storm/node-1",
     "roWi3HLRRCuDirielH5nnw": "v4.4.0-mini/node-1",
 }
+TIMES = ("valid_from_at", "valid_to_at", "earliest_from_at", "earliest_to_at", "appended_at")
 KIND_OF = {ZK_MIGRATION_STATES: "zk_migration"}
 # Columns that the core does not have.
 OWN = {"cluster_id", "entity_name", "commit_status", "end_commit_status"}
@@ -52,7 +53,7 @@ def by_core(directory: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def with_times(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {name: moment(row[name]) for name in ("valid_from_at", "valid_to_at", "appended_at")}
+    return row | {name: None if row[name] == -1 else moment(row[name]) for name in TIMES}
 
 
 @pytest.mark.parametrize("cluster", WHOLE_LOGS)

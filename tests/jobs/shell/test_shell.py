@@ -150,7 +150,29 @@ def test_voters_and_epochs(say):
 def test_static_voters(say):
     out, _, _ = say(GOLDEN / "static-upgrade/at-3.9.2/node-1", "voters")
     (line,) = out.splitlines()
+    assert line.startswith("* offset 0, ")
     assert line.endswith("static: {1, 2, 3}")
+
+
+def test_a_moment_before_the_proof_is_undecided(say):
+    """The log of node 4 begins with a checkpoint at 356; its first voter set is that of 659."""
+    node = GOLDEN / "static-upgrade/node-4"
+    with pytest.raises(Failure, match=r"undecided: offset 100 is gone; the oldest known state .* offset 355"):
+        run("--at-offset", "100", node, "ls")
+    out, _, _ = say("--at-offset", "600", node, "voters")
+    first, *others = out.splitlines()
+    assert first.startswith("undecided: who could vote at offset 600 is not in the captures")
+    assert [line[:13] for line in others] == ["  offset 659,", "  offset 766,", "  offset 782,"]
+
+
+def test_what_only_a_checkpoint_shows_happened_at_or_before(say):
+    node = GOLDEN / "static-upgrade/node-4"
+    out, _, _ = say(node, "log", "/image/topics/byName/old1")
+    assert out.splitlines()[0].startswith(
+        "     355  epoch 8  at or before 2026-11-21T09:37:16.583Z  checkpoint"
+    )
+    printed = json.loads(say("--format", "json", node, "log", "/image/topics/byName/old1")[0])
+    assert {(event["offset"], event["is_exact"]) for event in printed} == {(355, False), (381, True)}
 
 
 def test_a_conversation(talk):

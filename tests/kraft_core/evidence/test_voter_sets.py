@@ -20,12 +20,18 @@ def spans(story: Story) -> list[tuple[str, int, int | None, int | None, int | No
     ]
 
 
+def exact(story: Story) -> list[tuple[str, bool, bool | None]]:
+    return [(s.source, s.in_force_from_exact, s.in_force_to_exact) for s in story.evidence().voter_sets]
+
+
 def test_static_sets_change_by_configuration() -> None:
     story = Story().leader(1, 0, 1, THREE).leader(3, 20, 2, THREE).leader(5, 40, 2, "1 2 4")
     story.capture("1", 1000, "1:0-20 3:20-40 5:40-50", 5)
     assert story.sets() == ["static 0/1: 1 2 3 None", "static 40/5: 1 2 4 None"]
     assert changes(story) == []
     assert spans(story) == [("static", 0, 40, 0, 400), ("static", 40, None, 400, None)]
+    # The configuration changed before the election that shows it.
+    assert exact(story) == [("static", True, False), ("static", False, None)]
     (first, _) = story.evidence().voter_sets
     assert (first.majority, first.as_of, first.voters[0].min_kraft_version) == (2, None, None)
     assert first.voters[0].directory_id == "A" * 22
@@ -81,6 +87,8 @@ def test_sets_known_only_from_snapshots_stand_at_their_lowest_end() -> None:
     assert story.sets() == ["snapshot 119/1: 1 2 3 committed", "snapshot 179/1: 1 2 3 4 committed"]
     assert spans(story) == [("snapshot", 119, 179, 1500, 3000), ("snapshot", 179, None, 3000, None)]
     assert changes(story) == [(179, "added", 4)]
+    assert exact(story) == [("snapshot", False, False), ("snapshot", False, None)]
+    assert [change.changed_exact for change in story.evidence().voter_changes] == [False]
     assert story.evidence().voter_sets[0].as_of == 1500
 
 
@@ -92,6 +100,7 @@ def test_a_set_that_came_back_gets_a_row_of_its_own() -> None:
         "snapshot 119/1: 1 2 committed",
         "snapshot 179/1: 1 2 3 committed",
     ]
+    assert exact(story) == [("record", True, False), ("snapshot", False, False), ("snapshot", False, None)]
 
 
 def test_the_log_counts_before_a_stale_snapshot() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft_core.image.history import SNAPSHOT, History, history, rows
+from kraft_core.image.history import SNAPSHOT, History, ReplayGap, history, rows
 from kraft_core.image.image import Image
 from tests.kraft_core.image.worlds import Row, change_fields, partition_fields, topic_fields
 
@@ -44,6 +44,12 @@ def test_a_row_has_the_columns_of_the_thing_and_of_its_version():
         "valid_to_offset": 5,
         "valid_from_at": 1000,
         "valid_to_at": 3000,
+        "valid_from_exact": True,
+        "earliest_from_offset": None,
+        "earliest_from_at": -1,
+        "valid_to_exact": True,
+        "earliest_to_offset": None,
+        "earliest_to_at": -1,
         "known_from_offset": None,
         "record_offset": 0,
         "record_type": "TOPIC_RECORD",
@@ -58,6 +64,8 @@ def test_versions_first_found_in_a_snapshot_are_known_from_its_last_offset():
     (row,) = rows(history([record(100, 4000, "NO_OP_RECORD", {})], snapshot)["topics"])
     assert (row["known_from_offset"], row["valid_from_offset"], row["valid_from_at"]) == (99, 99, 5000)
     assert (row["record_offset"], row["record_type"], row["record_leader_epoch"]) == (None, "TOPIC_RECORD", 7)
+    bounds = (row["valid_from_exact"], row["earliest_from_offset"], row["earliest_from_at"])
+    assert bounds == (False, None, -1)
 
 
 def test_a_snapshot_over_a_gap_ends_what_it_has_not_and_keeps_what_it_has():
@@ -66,13 +74,30 @@ def test_a_snapshot_over_a_gap_ends_what_it_has_not_and_keeps_what_it_has():
         found.apply(each)
     found.apply(record(4, 2000, "TOPIC_RECORD", topic_fields("u", "AgICAgICAgICAgICAgICAg")))
     kept = Image.of_snapshot(LIFE[:1], end_offset=50, leader_epoch=5, timestamp=9000)
-    found.load(kept)
+    found.load(kept, ReplayGap(first_offset=5, begun_at=2500))
     topics = [
         (v.value.name, v.valid_from_offset, v.valid_to_offset, v.ended_by) for v in found.versions("topics")
     ]
     assert topics == [("t", 0, None, None), ("u", 4, 49, SNAPSHOT)]
     (partition,) = found.versions("partitions")
     assert (partition.valid_to_offset, partition.valid_to_at) == (49, 9000)
+    (ended,) = rows([partition])
+    assert (ended["valid_to_exact"], ended["earliest_to_offset"], ended["earliest_to_at"]) == (False, 5, 2500)
+
+
+def test_what_changed_over_a_gap_began_after_the_log_before_it():
+    found = History()
+    found.apply(LIFE[0])
+    one = record(0, 0, "TOPIC_RECORD", topic_fields("v", OTHER))
+    other = record(0, 0, "TOPIC_RECORD", topic_fields("w", NEW))
+    found.load(Image.of_snapshot([LIFE[0], one], 50, 5, 9000), ReplayGap(1, 1000))
+    found.load(Image.of_snapshot([LIFE[0], one, other], 90, 5, 9500), ReplayGap(50, 9000))
+    topics = [
+        (row["name"], row["valid_from_offset"], row["valid_from_exact"], row["earliest_from_offset"],
+         row["earliest_from_at"])
+        for row in rows(found.versions("topics"))
+    ]  # fmt: skip
+    assert topics == [("t", 0, True, None, -1), ("v", 49, False, 1, 1000), ("w", 89, False, 50, 9000)]
 
 
 def test_secrets_are_not_among_the_columns():

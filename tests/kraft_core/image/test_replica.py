@@ -107,7 +107,7 @@ def test_a_log_without_its_beginning_starts_at_the_checkpoint(files):
     replica = files.replica()
     assert [level(replica.image_at(offset)) for offset in (2, 3, 5)] == [3, 4, 6]
     with pytest.raises(
-        OutOfReachError, match="offset 1 is gone; the oldest known state is that after offset 2"
+        OutOfReachError, match="undecided: offset 1 is gone; the oldest known state is that after offset 2"
     ):
         replica.image_at(1)
     assert replica.offset_at(300) == 3

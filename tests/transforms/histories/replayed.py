@@ -15,7 +15,7 @@ import pyarrow as pa
 from kraft_core.columnar.schema import RECORDS as RECORDS_SCHEMA
 from kraft_core.columnar.schema import message_projection
 from kraft_core.format.secrets import redact
-from kraft_core.image.history import History, rows
+from kraft_core.image.history import History, ReplayGap, rows
 from kraft_core.image.image import Image
 from kraft_core.image.replay_path import (
     PathCheckpoint,
@@ -29,7 +29,7 @@ from kraft_core.image.tables import KINDS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from tests.kraft_core.image.worlds import Row, replay
 from transforms.histories.clocks import clock, on_path
-from transforms.histories.replay_plan import ReplayPlan, transactions, undated
+from transforms.histories.replay_plan import ReplayPlan, gaps, transactions, undated
 
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
 # The checksum of the batches; those that conflict have lower and higher ones.
@@ -78,6 +78,7 @@ class World:
         kept = on_path(made.steps, offsets, offsets + 1, epochs)
         of_path = clock(made.steps, [(offsets[kept], offsets[kept] + 1, times[kept])])
         made.floors = of_path.floors(undated(made.steps))
+        made.gaps = gaps(made.steps, of_path)
         made.transactions = transactions(made, [as_row(r, crc) for crc, r in held if r.type in MARKERS])
         opened = [t.begin_offset for t in made.transactions if t.begin_offset < made.start <= t.last_offset]
         made.start = min([made.start, *opened])
@@ -102,19 +103,25 @@ class World:
     def expected(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of every history by the pure core."""
         history = History()
+        gap, reached = None, -1
         for step in self.steps:
             if isinstance(step, PathCheckpoint):
-                history.load(self.checkpoints[step])
+                history.load(self.checkpoints[step], gap)
+                reached = max(reached, -1 if step.timestamp is None else step.timestamp)
             else:
                 for _, at_offset in groupby(self.on(step), lambda each: each[1].offset):
-                    history.apply(*(record for _, record in at_offset))
+                    found = [record for _, record in at_offset]
+                    history.apply(*found)
+                    reached = max(reached, *(record.timestamp for record in found))
+            gap = ReplayGap(step.end_offset, reached)
         return {kind: [self._lake_row(row) for row in rows(history.versions(kind))] for kind in KINDS}
 
     def _lake_row(self, row: dict[str, Any]) -> dict[str, Any]:
         known, end = row["known_from_offset"], row["valid_to_offset"]
         began = "committed" if known is not None else self._status(row["valid_from_offset"])
         ended = None if end is None else "committed" if row["ended_by"] == "snapshot" else self._status(end)
-        times = {n: moment(row[n]) for n in ("valid_from_at", "valid_to_at", "appended_at")}
+        names = ("valid_from_at", "valid_to_at", "earliest_from_at", "earliest_to_at", "appended_at")
+        times = {n: moment(row[n]) for n in names}
         return (
             row | times | {"cluster_id": self.cluster_id, "commit_status": began, "end_commit_status": ended}
         )

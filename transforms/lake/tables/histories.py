@@ -12,14 +12,48 @@ FEATURES_TYPE = (
 )
 
 VERSION = (
-    required("valid_from_offset", "BIGINT", "First offset at which the version is valid"),
-    Column("valid_to_offset", "BIGINT", "End of its validity, exclusive; null if it is still valid"),
+    required(
+        "valid_from_offset",
+        "BIGINT",
+        "First offset at which it is known to be valid: unless valid_from_exact, it began at or before",
+    ),
+    Column(
+        "valid_to_offset",
+        "BIGINT",
+        "End of its validity, exclusive: unless valid_to_exact, at or before; null if it is still valid",
+    ),
     Column(
         "valid_from_at",
         "TIMESTAMP",
-        "Start of its validity in time: the running maximum of the batches' timestamps",
+        "valid_from_offset in time, likewise at or before: the running maximum of the batches' timestamps",
     ),
-    Column("valid_to_at", "TIMESTAMP", "End of its validity in the same time; null if it is still valid"),
+    Column(
+        "valid_to_at",
+        "TIMESTAMP",
+        "valid_to_offset in the same time, likewise at or before; null if it is still valid",
+    ),
+    Column(
+        "valid_from_exact",
+        "BOOLEAN",
+        "Whether a record shows its start; false if a snapshot shows it first: it began at or before",
+    ),
+    Column(
+        "earliest_from_offset",
+        "BIGINT",
+        "Unless valid_from_exact, the lowest offset at which it can have begun; null if nothing bounds it",
+    ),
+    Column("earliest_from_at", "TIMESTAMP", "earliest_from_offset in time: it did not begin before"),
+    Column(
+        "valid_to_exact",
+        "BOOLEAN",
+        "Whether a record shows its end; false if a snapshot lacks it: it ended at or before",
+    ),
+    Column(
+        "earliest_to_offset",
+        "BIGINT",
+        "Unless valid_to_exact, the lowest offset at which it can have ended",
+    ),
+    Column("earliest_to_at", "TIMESTAMP", "earliest_to_offset in time: it did not end before"),
     Column(
         "known_from_offset",
         "BIGINT",
