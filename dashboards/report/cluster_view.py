@@ -105,10 +105,13 @@ def watermark(s: ClusterState) -> str:
 def watermark_note(s: ClusterState) -> Markup:
     """The moment of the bounds, and the higher lower bound that holds from later on."""
     known = s.watermark
-    then = ["at ", time_of(known.at)] if known.at is not None else ["no bound with a known time"]
-    if known.later_lower is not None:
-        then += [f"; at least {number(known.later_lower)} ", *_since(known.later_at)]
-    return el("span", then)
+    later = [f"; at least {number(known.later_lower)} ", *_since(known.later_at)]
+    return el("span", watermark_moment(s), later if known.later_lower is not None else None)
+
+
+def watermark_moment(s: ClusterState) -> Markup:
+    at = s.watermark.at
+    return el("span", "no bound with a known time" if at is None else ["at ", time_of(at)])
 
 
 def _since(at: int | None) -> list[Markup | str]:

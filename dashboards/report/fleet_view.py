@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dashboards.report.cluster_view import badge, leader, voters, watermark, watermark_note
+from dashboards.report.cluster_view import badge, leader, voters, watermark, watermark_moment
 from dashboards.report.draw_lanes import VERBS
 from dashboards.report.formatting import ago, count, number, time_by, time_of
 from dashboards.report.markup import Markup, el
@@ -110,7 +110,7 @@ def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
         [leader(state), el("small", f"epoch {number(state.leader_epoch)}")],
         [
             watermark(state),
-            el("small", watermark_note(state)),
+            el("small", watermark_moment(state)),
             el("small", f"committed to {number(state.committed_end_offset)}"),
         ],
         [found, el("small", count(state.warnings, "warning"))],

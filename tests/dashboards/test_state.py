@@ -11,7 +11,7 @@ from dashboards.report.formatting import HOUR
 from dashboards.report.page import page
 from dashboards.report.state import Need
 from kraft_core.evidence.watermark_at import WatermarkAt
-from tests.dashboards.worlds import NOW, at, states
+from tests.dashboards.worlds import NOW, at, states, told
 
 CALM = {"voter_ids": [1, 2, 3], "commit_status": "committed"}
 
@@ -67,8 +67,9 @@ def test_what_needs_a_person(rows: dict[str, dict[str, object]], need: Need, sai
 
 def test_the_bounds_of_the_high_watermark_are_those_of_one_moment() -> None:
     known = {"at": at(90), "lower": 1215, "upper": 1230, "later_lower": 1222, "later_at": at(93)}
-    text = page(states("a", watermarks=known), {}, NOW, "lake").text
+    text = page(states("a", watermarks=known), {"a": told()}, NOW, "lake").text
     words = re.sub(r"<[^>]*>", "", text)
+    assert "1,215 … 1,230at 2026-11-21 09:01:30Zcommitted to 507" in words
     assert "1,215 … 1,230at 2026-11-21 09:01:30Z; at least 1,222 from 2026-11-21 09:01:33Z" in words
     nothing = re.sub(r"<[^>]*>", "", page(states("a", watermarks={"at": None}), {}, NOW, "lake").text)
     assert "? … ?no bound with a known time" in nothing
