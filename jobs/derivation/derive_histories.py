@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,10 +15,11 @@ from transforms.histories import partition_replay
 from transforms.histories.other_kinds import OTHERS, count_others, other_versions
 from transforms.histories.partition_replay import changed_partitions, count_partitions
 from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays, step_row
-from transforms.histories.replay_tasks import in_groups, others_by_tasks, partitions_by_tasks
+from transforms.histories.replay_tasks import others_by_tasks, partitions_by_tasks
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import arrow_schema, moment, to_arrow
 from transforms.lake.lake import Lake, of_clusters
+from transforms.lake.spark_tasks import in_groups
 from transforms.lake.tables import METADATA_TRANSACTIONS, PARTITIONS, REPLAYS, Table
 
 Row = dict[str, Any]
@@ -44,12 +45,12 @@ def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> None:
     if sizes.total() <= OTHERS_IN_DRIVER:
         write_changed(lake, plans, other_versions(lake.path, plans, lowest))
     else:
-        write_others_by_tasks(lake, plans, in_groups(plans, sizes, OTHERS_IN_DRIVER))
+        write_others_by_tasks(lake, plans, grouped(plans, sizes, OTHERS_IN_DRIVER))
     sizes = count_partitions(lake.path, plans)
     if sizes.total() <= PARTITIONS_IN_DRIVER:
         write_changed(lake, plans, changed_partitions(lake.path, plans, lowest))
     else:
-        rows = partitions_by_tasks(lake.spark, lake.path, in_groups(plans, sizes, PARTITIONS_IN_DRIVER))
+        rows = partitions_by_tasks(lake.spark, lake.path, grouped(plans, sizes, PARTITIONS_IN_DRIVER))
         lake.replace_where(PARTITIONS, rows, replaced_by(plans, of_clusters(sizes)))
     of_them = delta_rs.among_texts("cluster_id", sizes)
     transactions = to_arrow(transaction_rows(plans), METADATA_TRANSACTIONS.schema)
@@ -57,6 +58,11 @@ def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> None:
         delta_rs.replace_where(lake.path, METADATA_TRANSACTIONS, transactions, of_them)
     steps = [step_row(plan.cluster_id, n, step) for plan in plans for n, step in enumerate(plan.steps)]
     delta_rs.replace_where(lake.path, REPLAYS, to_arrow(steps, REPLAYS.schema), of_them)
+
+
+def grouped(plans: Sequence[ReplayPlan], sizes: Mapping[str, int], most: int) -> list[list[ReplayPlan]]:
+    """The plans in groups that read about `most` rows."""
+    return in_groups(plans, lambda plan: sizes[plan.cluster_id], most)
 
 
 def write_changed(

@@ -30,10 +30,12 @@ from transforms.histories.replay_records import (
     END,
     WAS_READ,
     Held,
+    checkpoint_columns,
     checkpoint_records,
     counted,
     ended_from,
     history_rows,
+    in_memory,
     in_order,
     log_records,
     opened,
@@ -79,9 +81,10 @@ def other_versions(
     by_cluster = {plan.cluster_id: plan for plan in plans}
     before = {table: history_rows(held, table, list(by_cluster), lowest) for table in OTHERS}
     ranges = {plan.cluster_id: plan.ranges for plan in plans}
+    checkpoints = checkpoints_held(held, plans)
     for cluster, pieces in groupby(log_records(held, ranges, TYPES, OF_LOG), itemgetter(0)):
         plan = by_cluster[cluster]
-        replay = OtherKinds(plan, held)
+        replay = OtherKinds(plan, checkpoints.get(cluster, held))
         for table in OTHERS:
             replay.resume(table, before[table][cluster])
         for _, records in pieces:
@@ -92,6 +95,16 @@ def other_versions(
             after = in_order(table, pa.concat_tables([ended, *made]))
             if not after.equals(rows):
                 yield cluster, table, after
+
+
+def checkpoints_held(held: Held, plans: Sequence[ReplayPlan]) -> dict[str, Held]:
+    """Checkpoints of several clusters, which are small, by cluster; those of one alone are read in pieces."""
+    digests = [c.content_digest for plan in plans for c in plan.checkpoints]
+    if len(plans) == 1 or not digests:
+        return {}
+    where = OF_CHECKPOINTS & ds.field("content_digest").isin(digests)
+    wanted = {SNAPSHOT_RECORDS: (checkpoint_columns(TYPES), where)}
+    return in_memory(held, wanted, [plan.cluster_id for plan in plans])
 
 
 class OtherKinds:

@@ -57,6 +57,33 @@ def opened(lake: Path, *tables: Table) -> Held:
     return {table: delta_rs.opened(lake, table) for table in tables if delta_rs.exists(lake, table)}
 
 
+def in_memory(
+    held: Held, wanted: Mapping[Table, tuple[Sequence[str], ds.Expression]], clusters: Sequence[str]
+) -> dict[str, Held]:
+    """By cluster the rows of some small ones, by one scan a table: each scan reads all files.
+
+    wanted: of each table the columns, and the condition that its rows meet.
+    """
+    found: dict[str, dict[Table, list[pa.Table]]] = {cluster: {} for cluster in clusters}
+    for table, (names, where) in wanted.items():
+        for cluster, rows in scanned(held, table, names, where, clusters):
+            found[cluster].setdefault(table, []).append(rows)
+    return {
+        cluster: {table: ds.dataset(pa.concat_tables(pieces)) for table, pieces in tables.items()}
+        for cluster, tables in found.items()
+    }
+
+
+def log_columns(types: Sequence[str]) -> list[str]:
+    """The columns of RECORDS that a replay of these types reads."""
+    return ["offset", "batch_crc", *ENVELOPE, *struct_columns(types)]
+
+
+def checkpoint_columns(types: Sequence[str]) -> list[str]:
+    """The columns of SNAPSHOT_RECORDS by which checkpoint_records chooses rows, and those that it reads."""
+    return ["end_offset", "content_digest", "position", *ENVELOPE, *struct_columns(types)]
+
+
 def scanned(
     held: Held, table: Table, columns: Sequence[str], where: ds.Expression, clusters: Sequence[str]
 ) -> Iterator[tuple[str, pa.Table]]:
@@ -117,7 +144,7 @@ def log_records(
     offsets: dict[str, list[Any]] = {cluster: [] for cluster in ranges}
     for cluster, rows in scanned(held, RECORDS, ["offset"], inside, list(ranges)):
         offsets[cluster].append(rows["offset"].to_numpy())
-    columns = ["offset", "batch_crc", *ENVELOPE, *struct_columns(types)]
+    columns = log_columns(types)
     for clusters, low, high in pieces(offsets):
         found: dict[str, list[pa.Table]] = {cluster: [] for cluster in clusters}
         piece = inside & (ds.field("offset") >= low) & (ds.field("offset") < high)

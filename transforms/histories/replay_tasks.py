@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -24,19 +24,6 @@ CHANGED = pa.schema(
         *(pa.field(table.name, pa.struct(list(arrow_schema(table.schema)))) for table in OTHERS),
     ]
 )
-
-
-def in_groups(plans: Sequence[ReplayPlan], sizes: Mapping[str, int], most: int) -> list[list[ReplayPlan]]:
-    """The plans in groups that read `most` rows or a few more; the largest first."""
-    groups: list[list[ReplayPlan]] = []
-    room = 0
-    for plan in sorted(plans, key=lambda plan: sizes[plan.cluster_id], reverse=True):
-        if room <= 0:
-            groups.append([])
-            room = most
-        groups[-1].append(plan)
-        room -= sizes[plan.cluster_id]
-    return groups
 
 
 def partitions_by_tasks(spark: SparkSession, lake: Path, groups: Sequence[Sequence[ReplayPlan]]) -> DataFrame:

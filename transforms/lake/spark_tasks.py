@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +14,22 @@ from pyspark.sql.pandas.types import from_arrow_schema
 # From a piece of work to rows.
 Make = Callable[[Any], Iterator[pa.RecordBatch]]
 WORK = pa.schema([("task", pa.int32()), ("work", pa.binary())])
+Piece = TypeVar("Piece")
 # Rows that go to Spark at once.
 ROWS = 10_000
+
+
+def in_groups(pieces: Sequence[Piece], size: Callable[[Piece], int], most: int) -> list[list[Piece]]:
+    """Pieces in groups of `most` rows, or of one piece more; the largest first, each of `most` rows alone."""
+    groups: list[list[Piece]] = []
+    room = 0
+    for piece in sorted(pieces, key=size, reverse=True):
+        if room <= 0:
+            groups.append([])
+            room = most
+        groups[-1].append(piece)
+        room -= size(piece)
+    return groups
 
 
 def in_tasks(spark: SparkSession, work: Sequence[Any], make: Make, schema: pa.Schema) -> DataFrame:

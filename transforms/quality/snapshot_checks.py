@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -23,9 +24,20 @@ from kraft_core.image.from_columns import MESSAGES, StoredRecord
 from kraft_core.image.image import Image
 from kraft_core.image.snapshot_check import deviations
 from transforms.histories.replay_plan import MARKERS
-from transforms.histories.replay_records import WAS_READ, Held, checkpoint_records, log_records, opened
+from transforms.histories.replay_records import (
+    TOGETHER,
+    WAS_READ,
+    Held,
+    checkpoint_columns,
+    checkpoint_records,
+    counted,
+    in_memory,
+    log_columns,
+    log_records,
+    opened,
+)
 from transforms.lake.arrow_rows import spark_types
-from transforms.lake.spark_tasks import in_tasks
+from transforms.lake.spark_tasks import in_groups, in_tasks
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
 
 Row = dict[str, Any]
@@ -37,6 +49,11 @@ DEVIATION = tuple(name for name in SnapshotDeviation.__slots__ if name not in KE
 TYPES = tuple(MESSAGES)
 # Records that count, and those of which nothing is known.
 OF_LOG = ds.field("type").isin([*TYPES, *MARKERS]) | ~WAS_READ
+# What a comparison reads: columns and condition by table.
+READ = {
+    RECORDS: (log_columns(TYPES), OF_LOG),
+    SNAPSHOT_RECORDS: (checkpoint_columns(TYPES), ds.scalar(True)),
+}
 CHECKED = pa.schema(
     [
         ("replay", pa.int32()),
@@ -69,19 +86,42 @@ def checked_snapshots(
     A replay that fails is one row with the failure.
     """
     schema = spark_types(CHECKED)
+    clusters = sorted({cluster for cluster, _ in todo})
+    sizes = counted(opened(lake, *READ), {table: where for table, (_, where) in READ.items()}, clusters)
+    work = [Numbered(number, *each) for number, each in enumerate(todo)]
 
-    def check(work: tuple[int, str, SnapshotReplay]) -> Iterator[pa.RecordBatch]:
-        number, cluster, replay = work
-        found = [{"replay": number} | row for row in checked(lake, cluster, replay)]
-        yield pa.RecordBatch.from_pylist(found, schema=schema)
+    def check(group: Sequence[Numbered]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pylist(list(checked_group(lake, group)), schema=schema)
 
-    return in_tasks(spark, [(number, *each) for number, each in enumerate(todo)], check, CHECKED)
+    groups = in_groups(work, lambda each: sizes[each.cluster_id], TOGETHER)
+    return in_tasks(spark, groups, check, CHECKED)
 
 
-def checked(lake: Path, cluster: str, replay: SnapshotReplay) -> Iterator[Row]:
-    """The rows of CHECKED of one replay."""
+class Numbered(NamedTuple):
+    """A replay of a cluster and its place among those asked for."""
+
+    number: int
+    cluster_id: str
+    replay: SnapshotReplay
+
+
+def checked_group(lake: Path, group: Sequence[Numbered]) -> Iterator[Row]:
+    """The rows of CHECKED of some replays: small clusters are read together, one that is alone in pieces."""
+    small: dict[str, Held] = {}
+    if len(group) > 1:
+        # What cannot be read together is read cluster by cluster: then one alone fails.
+        with suppress(Exception):
+            clusters = sorted({each.cluster_id for each in group})
+            small = in_memory(opened(lake, *READ), READ, clusters)
+    for each in group:
+        for row in checked(lake, each.cluster_id, each.replay, small.get(each.cluster_id)):
+            yield {"replay": each.number} | row
+
+
+def checked(lake: Path, cluster: str, replay: SnapshotReplay, held: Held | None = None) -> Iterator[Row]:
+    """The rows of CHECKED of one replay. held: the cluster's records, None to read them from the lake."""
     try:
-        yield from outcomes(opened(lake, RECORDS, SNAPSHOT_RECORDS), cluster, replay)
+        yield from outcomes(opened(lake, *READ) if held is None else held, cluster, replay)
     except Exception as error:  # what is wrong with one cluster must not fail the others
         at = traceback.extract_tb(error.__traceback__)[-1]
         yield {"failure": f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"}
