@@ -23,7 +23,7 @@ from tests.bench.frame import Bench, Row, seconds
 from tests.bench.inputs import NAMED, leader_change, renumbered, value, write_directory
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import existing_lake
-from transforms.lake.tables import CAPTURES, FINDINGS
+from transforms.lake.tables import CAPTURES, FINDINGS, SNAPSHOT_CHECKS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 REPLICAS = 5
@@ -61,7 +61,8 @@ def grown(bench: Bench, name: str, captures: list[Path]) -> Iterator[Row]:
 
 
 def judge(bench: Bench, path: Path) -> None:
-    """Derive and judge every cluster of a lake."""
+    """Derive and judge every cluster of a lake, its checkpoints as if for the first time."""
+    shutil.rmtree(path / SNAPSHOT_CHECKS.name, ignore_errors=True)
     lake = existing_lake(bench.spark, path)
     clusters = sorted({row["cluster_id"] for row in rows_with(path, CAPTURES, ["cluster_id"])})
     failed = derive(lake, clusters, PendingCommit(), RunRecord("bench", Progress()))
