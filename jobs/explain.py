@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from jobs.arguments import add_evidence_age, add_format, add_lake_path, now_of
 from jobs.quorum.quorum_facts import clusters_of, facts_of
@@ -12,14 +14,19 @@ from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.set_history import set_nodes
 from kraft_core.findings.explain import explain
+from kraft_core.findings.recovery import recovery_advice
 from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import RECOVERIES
+from transforms.lake.tables import FINDINGS, RECOVERIES
+from transforms.quality.findings import finding_of
 
+Row = dict[str, Any]
 EXAMPLES = """examples:
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --offset 355
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --recovery
+  kraftlake explain --lake /data/lake --recovery --without 2 --without 3
   kraftlake explain --lake /data/lake --offset 355 --format json"""
 
 
@@ -38,12 +45,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="which replica to recover from, and what each would lose",
     )
+    parser.add_argument(
+        "--without",
+        type=int,
+        action="append",
+        default=[],
+        metavar="N",
+        help="with --recovery: as if node N were gone for good; repeatable",
+    )
     add_evidence_age(parser)
     add_format(parser, "text", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
+    if args.without and not args.recovery:
+        raise Failure("--without N answers a question of --recovery")
     cluster = _chosen_cluster(args)
     return _explain_recovery(args, cluster) if args.recovery else _explain_offset(args, cluster)
 
@@ -65,7 +82,7 @@ def _chosen_cluster(args: argparse.Namespace) -> str:
 def _explain_offset(args: argparse.Namespace, cluster: str) -> int:
     explained = explain(conclude(facts_of(args.lake, cluster)), args.offset)
     if args.format == "json":
-        print(json.dumps(_with_times(asdict(explained)), ensure_ascii=False))
+        print(json.dumps(as_json(_with_times(asdict(explained))), ensure_ascii=False))
         return ExitCode.FINE
     print(f"offset {explained.offset} of cluster {cluster}")
     for sentence in explained.words:
@@ -73,11 +90,11 @@ def _explain_offset(args: argparse.Namespace, cluster: str) -> int:
     return ExitCode.FINE
 
 
-def _with_times(value: object) -> object:
-    """The explanation with its times (fields *_at and as_of) as ISO 8601."""
+def _with_times(value: Any) -> Any:
+    """A conclusion with its times (fields *_at and as_of) as datetimes."""
     if isinstance(value, dict):
         return {
-            name: as_json(moment(held)) if name.endswith("_at") or name == "as_of" else _with_times(held)
+            name: moment(held) if name.endswith("_at") or name == "as_of" else _with_times(held)
             for name, held in value.items()
         }
     return [_with_times(item) for item in value] if isinstance(value, list | tuple) else value
@@ -87,15 +104,31 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
     if not rows:
         raise Failure(f"cluster {cluster} has not been validated yet: kraftlake validate --lake {args.lake}")
-    age = EvidenceAge(rows[0]["as_of"], now_of(args), args.max_evidence_age_hours)
+    row = _without(args.lake, cluster, sorted(set(args.without))) if args.without else rows[0]
+    age = EvidenceAge(row["as_of"], now_of(args), args.max_evidence_age_hours)
     if args.format == "json":
-        print(json.dumps(as_json(rows[0] | _age_fields(age)), ensure_ascii=False))
+        print(json.dumps(as_json(row | _age_fields(age)), ensure_ascii=False))
     else:
-        print("\n".join(recovery_lines(rows[0], age.is_old)))
+        print("\n".join(recovery_lines(row, age.is_old)))
         print("\n".join(wrapped(age.sentence)))
     return ExitCode.FINE
 
 
-def _age_fields(age: EvidenceAge) -> dict[str, object]:
+def _without(lake: Path, cluster: str, gone: list[int]) -> Row:
+    """The advice as a row of recoveries, with the nodes that are gone for good. Raises Failure."""
+    known = conclude(facts_of(lake, cluster))
+    ids = {replica.id for replica in known.holdings.captures}
+    ids |= {voter.key.id for node in set_nodes(known) for voter in node.voters.voters}
+    for node in gone:
+        if node not in ids:
+            raise Failure(
+                f"node {node} is no voter of {cluster} and was not captured: --without takes one of "
+                f"{', '.join(map(str, sorted(ids)))}"
+            )
+    findings = [finding_of(row) for row in rows_with(lake, FINDINGS, cluster_id=[cluster])]
+    return _with_times(asdict(recovery_advice(known, findings, gone))) | {"without": gone}
+
+
+def _age_fields(age: EvidenceAge) -> Row:
     """The age of the evidence as fields of the JSON answer."""
     return {"now": age.now, "is_evidence_old": age.is_old, "evidence_age": age.sentence}

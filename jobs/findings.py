@@ -128,7 +128,8 @@ def note(lake: Path, row: Row, reason: str) -> int:
         "reason": reason,
     }
     append_row(lake, ACKNOWLEDGEMENTS, acknowledgement)
-    row |= {"state": "resolved" if row["state"] == "resolved" else "acknowledged", "reason": reason}
+    if row["state"] != "resolved":  # why it is resolved says more
+        row |= {"state": "acknowledged", "reason": reason}
     put_rows(lake, FINDINGS, [row], by="finding_id")
     print("\n".join(finding_lines(row)))
     return ExitCode.FINE

@@ -85,8 +85,10 @@ def recovery_lines(row: Mapping[str, Any], is_old: bool) -> Iterator[str]:
 
 def recovery_headline(row: Mapping[str, Any], is_old: bool = True) -> str:
     """The advice in one line; is_old: what is safe is so as of the captures only."""
+    without = f" without {named('node', row['without'])}" if row.get("without") else ""
+    what = f"recovery of {row['cluster_id']}{without}"
     if not row["best"]:
-        return f"recovery of {row['cluster_id']}: no captured replica to start from"
+        return f"{what}: NOT SAFE, no captured replica to start from"
     best = row["best"][0]
     nodes = named("node", [candidate["node_id"] for candidate in row["best"]])
     have = "has" if len(row["best"]) == 1 else "have"
@@ -95,7 +97,7 @@ def recovery_headline(row: Mapping[str, Any], is_old: bool = True) -> str:
     )
     as_of = f" as of {when(row['as_of'])}" if is_old and row["as_of"] is not None else ""
     verdict = "safe" if row["is_safe"] else "NOT SAFE"
-    return f"recovery of {row['cluster_id']}: {claim}, {verdict}{as_of}"
+    return f"{what}: {claim}, {verdict}{as_of}"
 
 
 def wrapped(text: str) -> list[str]:

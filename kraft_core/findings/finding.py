@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
+from kraft_core.findings.capture_order import is_later
 from kraft_core.raft.rules import RULES, Rule
 from kraft_core.raft.voters import ReplicaKey
 
@@ -52,7 +54,8 @@ class Finding:
 
     rule, name, source: by raft.rules.RULES; rule 0 is about bytes. severity: error only where KRaft forbids
     it. replicas: "id@directory id". first_seen_at, last_seen_at: ms, of the captures and describe outputs
-    that show it. resolved: each of the replicas has a newer capture, which does not show it.
+    that show it. resolution: why the fault is over, None while it is not: each of the replicas has a newer
+    capture, read as a whole, that does not show it.
     """
 
     finding_id: str
@@ -70,7 +73,11 @@ class Finding:
     source: str
     first_seen_at: int
     last_seen_at: int
-    resolved: bool
+    resolution: str | None = None
+
+    @property
+    def resolved(self) -> bool:
+        return self.resolution is not None
 
 
 def of_rule(number: int) -> Rule:
@@ -110,7 +117,7 @@ def _finding(known: Conclusions, breaches: list[Breach]) -> Finding:
         source=rule.source,
         first_seen_at=min(seen, default=0),
         last_seen_at=max(seen, default=0),
-        resolved=_is_resolved(known, replicas, captures),
+        resolution=_resolution(known, replicas, captures),
     )
 
 
@@ -119,9 +126,34 @@ def _finding_id(cluster_id: str, rule: Rule, identity: tuple[Part, ...]) -> str:
     return hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
-def _is_resolved(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, Capture]) -> bool:
-    newest = [known.holdings.captures[key][-1] for key in replicas if key in known.holdings.captures]
-    return bool(shown) and bool(newest) and all(capture.capture_id not in shown for capture in newest)
+def _resolution(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, Capture]) -> str | None:
+    """Why a fault is over. A capture that could not be read, or whose time is open, ends none."""
+    captured = [
+        known.holdings.captures[key] for key in sorted(replicas, key=_by_id) if key in known.holdings.captures
+    ]
+    newest = [_newest_without(captures, shown) for captures in captured]
+    if not shown or not newest or None in newest:
+        return None
+    words = ", ".join(f"{label(c.replica)} of {_time(c.captured_at)}" for c in newest if c is not None)
+    return f"no longer in the newest capture of {words}"
+
+
+def _newest_without(captures: Sequence[Capture], shown: dict[str, Capture]) -> Capture | None:
+    """A replica's newest capture, if it does not show the fault and was taken after those that do."""
+    newest = max((c for c in captures if c.known_end is not None), default=None, key=_when)
+    if newest is None or newest.capture_id in shown:
+        return None
+    showing = [capture for capture in captures if capture.capture_id in shown]
+    return newest if all(is_later(newest, capture) for capture in showing) else None
+
+
+def _when(capture: Capture) -> tuple[int, str]:
+    return capture.captured_at, capture.capture_id
+
+
+def _time(ms: int) -> str:
+    """A time in UTC, to the second."""
+    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _place(finding: Finding) -> tuple[int, int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from kraft_core.findings.facts import (
@@ -15,10 +16,12 @@ from kraft_core.findings.facts import (
     UnreadableBytes,
 )
 from kraft_core.findings.finding import Finding
+from transforms.evidence.fact_values import known_ms
 from transforms.lake.arrow_rows import milliseconds, moment
 from transforms.lake.tables import FINDINGS
 
 Row = dict[str, Any]
+LISTS = ("leader_epochs", "replicas", "capture_ids")
 OBSERVED_TIMES = ("observed_from", "observed_to", "last_fetch_at", "last_caught_up_at")
 
 
@@ -66,7 +69,10 @@ def replicas(rows: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
 
 
 def finding_rows(findings: Iterable[Finding], acknowledgements: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Rows of table findings without cluster_id; a resolved finding stays so, acknowledged or not."""
+    """Rows of table findings without cluster_id; a resolved finding stays so, acknowledged or not.
+
+    reason: why it is resolved, else why it was acknowledged, else null.
+    """
     ordered = sorted(acknowledgements, key=lambda a: (a["acknowledged_at"], a["reason"]))
     reasons = {a["finding_id"]: a["reason"] for a in ordered}
     return [finding_row(finding, reasons.get(finding.finding_id)) for finding in findings]
@@ -76,12 +82,20 @@ def finding_row(finding: Finding, reason: str | None) -> Row:
     noted = "open" if reason is None else "acknowledged"
     stated = {
         "state": "resolved" if finding.resolved else noted,
-        "reason": reason,
+        "reason": finding.resolution or reason,
         "first_seen_at": moment(finding.first_seen_at),
         "last_seen_at": moment(finding.last_seen_at),
     }
     names = [n for n in FINDINGS.names if n not in (*stated, "cluster_id")]
     return stated | {name: getattr(finding, name) for name in names}
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    """A row of table findings as the core's value."""
+    names = [field.name for field in fields(Finding) if field.name in FINDINGS.names]
+    values: Row = {name: tuple(row[name] or ()) if name in LISTS else row[name] for name in names}
+    values |= {name: known_ms(row[name]) for name in ("first_seen_at", "last_seen_at")}
+    return Finding(**values, resolution=row["reason"] if row["state"] == "resolved" else None)
 
 
 def observation_rows(cluster_id: str, observation_id: str, observations: Iterable[Observation]) -> list[Row]:

@@ -21,7 +21,7 @@ from transforms.lake.arrow_rows import to_frame
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import DERIVATIONS, FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
 from transforms.quality.expectation_history import unvalidated
-from transforms.quality.findings import finding_rows, observation_rows
+from transforms.quality.findings import finding_of, finding_rows, observation_rows
 
 # The clusters of dynamic-membership and of the three uncommitted-* scenarios.
 BAD_CLOCK, FALSELY_DESCRIBED = "rPoTXydvQsK3Nv6AA77Cqg", "iWP35uOsShu1pFlBJh_E7w"
@@ -105,20 +105,20 @@ def test_a_new_error_fails_the_job_and_a_failing_cluster_affects_no_other(
 
 def test_states_follow_captures_and_acknowledgements() -> None:
     finding = Finding(
-        "id", "c", 23, "name", "error", 1, 2, (1,), ("1@a",), ("x",), "words", "", "KIP", 1000, 2000, False
+        "id", "c", 23, "name", "error", 1, 2, (1,), ("1@a",), ("x",), "words", "", "KIP", 1000, 2000
     )
     noted = [
         {"finding_id": "id", "reason": "later", "acknowledged_at": datetime(2026, 2, 1, tzinfo=UTC)},
         {"finding_id": "id", "reason": "first", "acknowledged_at": datetime(2026, 1, 1, tzinfo=UTC)},
     ]
-    rows = finding_rows(
-        [finding, replace(finding, resolved=True), replace(finding, finding_id="other")], noted
-    )
+    over = replace(finding, resolution="no longer shown")
+    rows = finding_rows([finding, over, replace(finding, finding_id="other")], noted)
     assert [(r["state"], r["reason"]) for r in rows] == [
         ("acknowledged", "later"),
-        ("resolved", "later"),
+        ("resolved", "no longer shown"),
         ("open", None),
     ]
+    assert [finding_of({"cluster_id": "c", **row}) for row in rows[:2]] == [finding, over]
     assert (rows[0]["first_seen_at"], rows[0]["last_seen_at"]) == (
         datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
         datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC),
@@ -160,6 +160,20 @@ def test_recovery_advice(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
     advice = json.loads(explained(lake, capsys, "--recovery", "--format", "json", *now))
     assert (advice["is_safe"], advice["is_evidence_old"]) == (True, False)
     assert {(c["node_id"], c["log_end_offset"]) for c in advice["best"]} >= {(1, 1288), (2, 1288), (3, 1288)}
+
+
+def test_recovery_without_nodes_that_are_gone(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    one = explained(lake, capsys, "--recovery", "--without", "3", "--now", "2026-11-21T12:00:00Z")
+    claim = "nodes 1, 2, 4 have the best claim (epoch 10, log end 1288), safe"
+    assert one.startswith(f"recovery of {FALSELY_DESCRIBED} without node 3: {claim}\n")
+    three = explained(lake, capsys, "--recovery", *(f"--without={n}" for n in (1, 2, 3)))
+    assert "node 4 has the best claim (epoch 10, log end 1288), NOT SAFE" in three
+    assert "is gone: what it stored after its capture is lost" in " ".join(three.split())
+    of = ("--cluster", FALSELY_DESCRIBED, "--recovery", "--without", "9")
+    assert main(["explain", "--lake", str(lake.path), *of]) == 2
+    assert main(["explain", "--lake", str(lake.path), "--offset", "9", "--without", "3"]) == 2
+    errors = capsys.readouterr().err
+    assert "--without N answers a question of --recovery" in errors
 
 
 def test_wrong_usage(lake: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

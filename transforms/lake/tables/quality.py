@@ -25,7 +25,7 @@ FINDINGS = Table(
         required("sentence", "STRING", "What is wrong, in one sentence"),
         Column("evidence", "STRING", "What shows it"),
         Column("source", "STRING", "Where the rule is specified: section of a KIP, or Kafka's class"),
-        Column("reason", "STRING", "Why it was acknowledged; null if it was not"),
+        Column("reason", "STRING", "Why it is resolved, else why it was acknowledged; null while it is open"),
     ),
     key=("cluster_id", "finding_id"),
     recomputed=True,
