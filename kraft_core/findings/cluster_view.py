@@ -74,8 +74,10 @@ class ClusterView:
         rows = [row for row in high_watermarks(self.known, self.sets) if row.upper_bound is not None]
         return sorted(rows, key=lambda row: row.as_of)
 
-    def upper_bound_at(self, moment: int) -> int | None:
+    def upper_bound_at(self, moment: int | None) -> int | None:
         """The highest that the high watermark can have been at a moment (ms); None: unbounded."""
+        if moment is None:
+            return None
         nth = bisect_left(self.upper_bounds, moment, key=lambda row: row.as_of)
         return self.upper_bounds[nth].upper_bound if nth < len(self.upper_bounds) else None
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, EpochRange, label
 from kraft_core.evidence.holdings import lacks
 from kraft_core.evidence.lineage import EpochLine, Link
 from kraft_core.evidence.proofs import CommittedPrefix, Proof
+from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
 from kraft_core.findings.finding import Breach, Severity, of_rule
 
 
 def committed_stay(view: ClusterView) -> Iterator[Breach]:
-    """Rule 5, between two captures of one replica, where the loss comes after the commitment.
+    """Rule 5, between two captures of one replica in known order, where the loss comes after the commitment.
 
     That is so if the batch was committed in its own epoch (no leader without it can have been elected since
     it was stored), or in an epoch that the replica had reached in the earlier capture. A replica that had not
@@ -31,7 +31,7 @@ def committed_stay(view: ClusterView) -> Iterator[Breach]:
     for replica, captures in view.known.holdings.captures.items():
         if replica.directory_id is None:  # each capture may be of another disk
             continue
-        for before, after in pairwise(captures):
+        for before, after in successive(captures):
             for run in _not_kept(before, after):
                 proven = _committed_end(view, before, run)
                 lost = _first_lacked(after, run.leader_epoch, run.first_offset, proven[0]) if proven else None
@@ -85,7 +85,8 @@ def _lost(
         if now is not None
         else f"its log then ended at {after.log_end_offset}"
     )
-    later = [c for c in view.known.holdings.captures[before.replica] if c.captured_at >= after.captured_at]
+    captures = view.known.holdings.captures[before.replica]
+    later = [c for c in captures if c is after or is_later(c, after)]
     return Breach(
         of_rule(5),
         severity,

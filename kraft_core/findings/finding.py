@@ -17,7 +17,7 @@ from typing import Literal
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
-from kraft_core.findings.capture_order import is_later
+from kraft_core.findings.capture_order import is_later, newest_readable
 from kraft_core.raft.rules import RULES, Rule
 from kraft_core.raft.voters import ReplicaKey
 
@@ -128,10 +128,10 @@ def _finding_id(cluster_id: str, rule: Rule, identity: tuple[Part, ...]) -> str:
 
 def _resolution(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, Capture]) -> str | None:
     """Why a fault is over. A capture that could not be read, or whose time is open, ends none."""
-    captured = [
+    of_each = [
         known.holdings.captures[key] for key in sorted(replicas, key=_by_id) if key in known.holdings.captures
     ]
-    newest = [_newest_without(captures, shown) for captures in captured]
+    newest = [_newest_without(captures, shown) for captures in of_each]
     if not shown or not newest or None in newest:
         return None
     words = ", ".join(f"{label(c.replica)} of {_time(c.captured_at)}" for c in newest if c is not None)
@@ -140,15 +140,13 @@ def _resolution(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, 
 
 def _newest_without(captures: Sequence[Capture], shown: dict[str, Capture]) -> Capture | None:
     """A replica's newest capture, if it does not show the fault and was taken after those that do."""
-    newest = max((c for c in captures if c.known_end is not None), default=None, key=_when)
-    if newest is None or newest.capture_id in shown:
-        return None
+    newest = newest_readable(captures)
     showing = [capture for capture in captures if capture.capture_id in shown]
-    return newest if all(is_later(newest, capture) for capture in showing) else None
-
-
-def _when(capture: Capture) -> tuple[int, str]:
-    return capture.captured_at, capture.capture_id
+    is_over = all(
+        now.capture_id not in shown and now.known_end is not None and all(is_later(now, c) for c in showing)
+        for now in newest
+    )
+    return newest[-1] if newest and is_over else None
 
 
 def _time(ms: int) -> str:

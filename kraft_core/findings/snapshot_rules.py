@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts, labels
+from kraft_core.findings.capture_order import taken_by
 from kraft_core.findings.captured_logs import engine_snapshot
 from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import SnapshotDeviation
@@ -54,7 +55,9 @@ def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
             sentence = f"{_name(snapshot)} is incomplete: it does not reach from its header to a footer."
             yield _breach(view, 18, "error", snapshot, sentence, "")
             continue
-        bound = None if _is_believed(view, snapshot) else view.upper_bound_at(snapshot.first_captured_at)
+        bound = (
+            None if _is_believed(view, snapshot) else view.upper_bound_at(taken_by(_captures(view, snapshot)))
+        )
         for found in invariants.snapshots_are_aligned(_log_around(snapshot, bound)):
             evidence = (
                 f"the batch of its last record ends at {snapshot.batch_end}; log ends bound it by {bound}"

@@ -15,6 +15,7 @@ from kraft_core.evidence.commit import CommitVerdict
 from kraft_core.evidence.elections import Election
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.capture_order import is_later
 from kraft_core.findings.cluster_view import ClusterView, holds
 from kraft_core.findings.truncations import TruncationRow
 from kraft_core.raft.batches import Batch
@@ -127,7 +128,7 @@ def stale_after_truncation(view: ClusterView) -> Iterator[StaleAfterTruncation]:
             emulated,
             missed,
             tuple(
-                c for c in captures if c.captured_at >= after.captured_at and not _has_led(view, c, missed)
+                c for c in captures if (c is after or is_later(c, after)) and not _has_led(view, c, missed)
             ),
         )
 

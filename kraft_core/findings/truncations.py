@@ -2,7 +2,7 @@
 
 KIP-595: a follower truncates what the leader's log does not have. Only a batch of a higher epoch at the
 offset proves it: a shorter log may be an older copy, a deleted prefix or a gap is no truncation, and another
-directory is another replica.
+directory is another replica. Which capture came first must be known: by stated times, or by the epochs.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, CapturedControlRecord
 from kraft_core.evidence.states import record_set
+from kraft_core.findings.capture_order import successive
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import VoterSet, change_between
 
@@ -46,13 +46,13 @@ class TruncationRow:
 def observed_truncations(known: Conclusions) -> list[TruncationRow]:
     """Every truncation between two successive captures of one replica, by replica and time.
 
-    Two copies of the same moment, or of times that contradict the epochs, show none.
+    Two copies of the same moment, of unknown order, or of times that contradict the epochs, show none.
     """
     found = [
         row
         for replica, captures in known.holdings.captures.items()
         if replica.directory_id is not None  # else each capture may be of another disk
-        for before, after in pairwise(captures)
+        for before, after in successive(captures)
         for row in _between(known, before, after)
     ]
     return sorted(found, key=lambda row: (row.node_id, row.directory_id, row.held_at, row.truncated_to))

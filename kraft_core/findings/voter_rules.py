@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.states import record_set
+from kraft_core.findings.capture_order import taken_by
 from kraft_core.findings.cluster_view import ClusterView, replicas_of
 from kraft_core.findings.finding import Breach, Severity, of_rule
 from kraft_core.raft import invariants, quorum_invariants
@@ -22,7 +23,7 @@ from kraft_core.raft.rules import Violation
 
 def one_change_uncommitted(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 12: a change is uncommitted if the high watermark cannot have reached it at the capture."""
-    bound = view.upper_bound_at(capture.captured_at)
+    bound = view.upper_bound_at(capture.captured_until)
     for log in view.logs.sections(capture):
         high_watermark = log.end_offset if bound is None else bound
         for found in invariants.one_change_uncommitted(log, high_watermark):
@@ -52,7 +53,7 @@ def changes_follow_a_commit(view: ClusterView) -> Iterator[Breach]:
         captures = view.holding(record.leader_epoch, record.offset) if voters is not None else ()
         if voters is None or line is None or line.start is None or line.contested or not captures:
             continue
-        bound = view.upper_bound_at(min(capture.captured_at for capture in captures))
+        bound = view.upper_bound_at(taken_by(captures))
         if bound is None:
             continue
         batch = Batch(

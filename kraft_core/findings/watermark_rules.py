@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.holdings import lacks
 from kraft_core.evidence.lineage import EpochLine
 from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.capture_order import taken_by
 from kraft_core.findings.cluster_view import ClusterView, holds
 from kraft_core.findings.facts import Observation
 from kraft_core.findings.finding import Breach, of_rule
@@ -226,7 +227,7 @@ def _leader_shows(view: ClusterView, claim: _Claim, leads_in: SetInForce) -> boo
     """Whether the leader was captured in its epoch after the output, with all that it had appended above."""
     leader = view.known.in_force.leader_among(leads_in.voters, claim.epoch)
     return leader is not None and any(
-        capture.captured_at >= claim.output.observed_to
+        _was_taken_after(capture, claim.output)
         and capture.in_epoch == claim.epoch
         and capture.known_end == capture.runs[-1].end_offset
         and holds(capture, claim.epoch, claim.last.base_offset)
@@ -241,9 +242,15 @@ def _lacked(view: ClusterView, replica: ReplicaKey, output: Observation, last: B
     held = view.known.holdings.by_epoch[last.leader_epoch].get(replica)
     if held is not None and any(first <= last.base_offset < end for first, end in held.ranges):
         return False
-    captures = view.known.holdings.captures[replica]
-    count = bisect_left(captures, output.observed_to, key=lambda capture: capture.captured_at)
-    return any(lacks(capture, last.leader_epoch, last.base_offset) for capture in captures[count:])
+    return any(
+        _was_taken_after(capture, output) and lacks(capture, last.leader_epoch, last.base_offset)
+        for capture in view.known.holdings.captures[replica]
+    )
+
+
+def _was_taken_after(capture: Capture, output: Observation) -> bool:
+    """Whether a capture was taken at or after the end of a describe command."""
+    return capture.captured_from is not None and capture.captured_from >= output.observed_to
 
 
 def _above_bound(view: ClusterView, output: Observation, high_watermark: int, epoch: int) -> Iterator[str]:
@@ -259,7 +266,7 @@ def _data_too_early(view: ClusterView) -> Iterator[Breach]:
             continue
         data_end = view.known.lineage.lines[lower.leader_epoch].first_data_end
         captures = view.holding(lower.leader_epoch, lower.offset if data_end is None else data_end - 1)
-        bound = view.upper_bound_at(min((c.captured_at for c in captures), default=lower.as_of))
+        bound = view.upper_bound_at(taken_by(captures))
         election = view.known.elections.get(lower.leader_epoch)
         if bound is not None and lower.bound > bound and election is not None:
             yield Breach(
