@@ -20,7 +20,7 @@ from kraft_core.raft.voters import ReplicaKey
 
 
 def one_leader_an_epoch(view: ClusterView) -> Iterator[Breach]:
-    """Rule 1, by LEADER_CHANGE records, quorum-state files and describe outputs."""
+    """Rule 1, by LEADER_CHANGE records, describe outputs and quorum-state files that fit their logs."""
     claims: set[tuple[int, int, int]] = set()
     sources: defaultdict[int, set[str]] = defaultdict(set)
     for record in view.known.facts.control_records:
@@ -30,7 +30,7 @@ def one_leader_an_epoch(view: ClusterView) -> Iterator[Breach]:
             sources[record.leader_epoch].add(f"LEADER_CHANGE at {record.offset}: {leader}")
     for capture in view.known.facts.captures:
         epoch, leader = capture.quorum_state_epoch, capture.quorum_state_leader_id
-        if epoch is not None and leader is not None and leader >= 0:
+        if epoch is not None and leader is not None and leader >= 0 and capture.consistent:
             claims.add((epoch, -1, leader))
             sources[epoch].add(f"quorum-state of {label(capture.replica)}: {leader}")
     for output in view.facts.observations:

@@ -25,10 +25,16 @@ def is_later(after: Capture, before: Capture) -> bool:
 def successive(captures: Sequence[Capture]) -> Iterator[tuple[Capture, Capture]]:
     """Pairs of a replica's captures, by time, of which the second was provably taken after the first.
 
-    Of stated times each with the one before; a capture without one with the nearest that its epoch orders.
+    Of stated times each with the next, and where that was not read as a whole, with the next that was; a
+    capture without one with the nearest that its epoch orders.
     """
     stated = [capture for capture in captures if _is_stated(capture)]
     yield from ((before, after) for before, after in pairwise(stated) if is_later(after, before))
+    whole: Capture | None = None
+    for before, after in zip(reversed(stated[:-1]), reversed(stated[1:]), strict=True):
+        whole = after if after.known_end is not None else whole
+        if whole is not None and whole is not after and is_later(whole, before):
+            yield before, whole
     for capture in captures:
         if not _is_stated(capture):
             earlier = [c for c in captures if is_later(capture, c)]

@@ -17,7 +17,7 @@ from typing import Literal
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
-from kraft_core.findings.capture_order import is_later, newest_readable
+from kraft_core.findings.capture_order import is_later
 from kraft_core.raft.rules import RULES, Rule
 from kraft_core.raft.voters import ReplicaKey
 
@@ -135,18 +135,18 @@ def _resolution(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, 
     if not shown or not newest or None in newest:
         return None
     words = ", ".join(f"{label(c.replica)} of {_time(c.captured_at)}" for c in newest if c is not None)
-    return f"no longer in the newest capture of {words}"
+    return f"not in the newer capture of {words}"
 
 
 def _newest_without(captures: Sequence[Capture], shown: dict[str, Capture]) -> Capture | None:
-    """A replica's newest capture, if it does not show the fault and was taken after those that do."""
-    newest = newest_readable(captures)
+    """A replica's newest whole capture that was taken after all that show the fault."""
     showing = [capture for capture in captures if capture.capture_id in shown]
-    is_over = all(
-        now.capture_id not in shown and now.known_end is not None and all(is_later(now, c) for c in showing)
-        for now in newest
+    later = (
+        c
+        for c in reversed(captures)
+        if c.capture_id not in shown and c.known_end is not None and all(is_later(c, s) for s in showing)
     )
-    return newest[-1] if newest and is_over else None
+    return next(later, None)
 
 
 def _time(ms: int) -> str:

@@ -14,6 +14,7 @@ from kraft_core.findings import (
     agreement_rules,
     byte_rules,
     completeness_rules,
+    directory_rules,
     election_rules,
     log_rules,
     snapshot_rules,
@@ -40,6 +41,7 @@ LOG_RULES_OF: dict[int, LogRuleFunction] = {
     19: log_rules.starts_under_a_snapshot,
     20: voter_rules.removed_leader_changes_no_more,
     21: log_rules.epoch_is_not_behind_log,
+    46: directory_rules.log_is_not_behind_its_files,
 }
 RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     0: (byte_rules.bytes_are_readable,),
@@ -58,6 +60,8 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     22: (snapshot_rules.snapshots_equal_the_replay,),
     23: (election_rules.leader_change_names_the_set,),
     24: (watermark_rules.leader_outside_voters_is_not_counted,),
+    44: (directory_rules.stored_stays,),
+    45: (directory_rules.one_directory_per_static_id,),
 }
 
 _NO_FACTS = RuleFacts()

@@ -52,15 +52,31 @@ def epoch_cache_matches_batches(view: ClusterView, capture: Capture) -> Iterator
     start = max(log.start_offset, (ends[0] if all_known else ends[-1]) if ends else 0)
     log = replace(log, start_offset=start, epochs=EpochCache(tuple(sorted(entries))))
     for found in invariants.epoch_cache_matches_batches(log):
-        yield _cached_otherwise(capture, found)
+        yield _cached_otherwise(capture, found, dict(entries))
 
 
-def _cached_otherwise(capture: Capture, found: Violation) -> Breach:
+def _cached_otherwise(capture: Capture, found: Violation, entries: dict[int, int]) -> Breach:
     detail = f"epoch {found.leader_epoch} {found.detail}"
     sentence = f"leader-epoch-checkpoint of {label(capture.replica)} disagrees with its log: {detail}."
-    is_newer = found.leader_epoch > capture.runs[-1].leader_epoch
-    severity: Severity = "error" if _is_consistent(capture) and not is_newer else "warning"
+    may_be_later = capture.older_log is not None or _is_of_later_log(capture, found, entries)
+    severity: Severity = "error" if _is_consistent(capture) and not may_be_later else "warning"
     return _of_capture(10, severity, capture, found.offset, found.leader_epoch, sentence, detail, moves=True)
+
+
+def _is_of_later_log(capture: Capture, found: Violation, entries: dict[int, int]) -> bool:
+    """Whether the log may have come to differ so after it was copied: by a truncation, or a deleted prefix.
+
+    These remove entries at the end and at the beginning, and raise the first one that is left.
+    """
+    epoch, last_epoch = found.leader_epoch, capture.runs[-1].leader_epoch
+    if epoch > last_epoch:
+        return True
+    first = min(entries, default=epoch)
+    if epoch in entries:
+        return epoch == first and entries[epoch] > found.offset
+    state = capture.quorum_state_epoch
+    is_truncated = epoch > max((e for e in entries if e <= last_epoch), default=-1)
+    return epoch <= first or (is_truncated and (state is None or state > last_epoch))
 
 
 def _unordered_entries(capture: Capture, entries: tuple[tuple[int, int], ...]) -> Iterator[Breach]:
@@ -96,16 +112,23 @@ def starts_under_a_snapshot(view: ClusterView, capture: Capture) -> Iterator[Bre
 
 
 def epoch_is_not_behind_log(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """Rule 21. A quorum-state that was copied before the log is no evidence: a warning."""
+    """Rule 21, a warning: no file shows that quorum-state was copied after the log.
+
+    A replica stores its epoch before it appends, so it is the capture that is inconsistent, not the quorum.
+    """
     if capture.quorum_state_epoch is None:
         return
-    for found in invariants.epoch_is_not_behind_log(view.logs.whole(capture), capture.quorum_state_epoch):
+    log = view.logs.whole(capture)
+    behind = [f.leader_epoch for f in invariants.epoch_is_not_behind_log(log, capture.quorum_state_epoch)]
+    if behind or not capture.consistent:
+        shown = f"its log has epoch {behind[0]}" if behind else "other logs show that it voted in a later one"
         sentence = (
-            f"quorum-state of {label(capture.replica)} has epoch {capture.quorum_state_epoch}, "
-            f"its log epoch {found.leader_epoch}."
+            f"The capture of {label(capture.replica)} is inconsistent: its quorum-state has epoch "
+            f"{capture.quorum_state_epoch}, and {shown}. Copy quorum-state after the log."
         )
-        severity: Severity = "error" if capture.consistent else "warning"
-        yield _of_capture(21, severity, capture, None, found.leader_epoch, sentence, found.detail)
+        epoch = behind[0] if behind else capture.quorum_state_epoch
+        evidence = f"quorum-state: epoch {capture.quorum_state_epoch}; {shown}"
+        yield _of_capture(21, "warning", capture, None, epoch, sentence, evidence)
 
 
 def _is_consistent(capture: Capture) -> bool:

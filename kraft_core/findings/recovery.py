@@ -7,7 +7,7 @@ epoch and the lowest id. Whether it is safe is decided in recovery_safety.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -17,7 +17,7 @@ from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.finding import Finding
-from kraft_core.findings.recovery_safety import RecoveryCase, decided, newest_capture
+from kraft_core.findings.recovery_safety import RecoveryCase, decided, newest_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
 
@@ -75,17 +75,20 @@ def recovery_advice(
     captures hold is still known, but they are no candidates and do not count.
     """
     gone = frozenset(without)
+    newest = newest_of(known)
     nodes = set_nodes(known)
     counting = _counting(nodes)
     ranges = log_ranges(known)
     statuses = {node.key: node.verdict.status if node.verdict else None for node in nodes}
     candidates = [
-        _candidate(known, capture, counting[:1], ranges, statuses) for capture in _choices(known, gone)
+        _candidate(known, captures[-1], counting[:1], ranges, statuses)
+        for replica, captures in newest.items()
+        if replica.id not in gone and captures and (captures[-1].runs or captures[-1].log_end_offset)
     ]
     candidates.sort(key=_claim)
     voters = [c for c in candidates if not c.is_observer]
     best = [c for c in candidates if voters and _log(c) == _log(voters[0])]
-    safety = decided(_case(known, counting, best, ranges, findings, gone))
+    safety = decided(_case(known, counting, best, ranges, findings, gone, newest))
     epochs = [c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None]
     epochs += [run.leader_epoch for c in known.facts.captures for run in c.runs[-1:]]
     return RecoveryAdvice(
@@ -99,14 +102,6 @@ def recovery_advice(
     )
 
 
-def _choices(known: Conclusions, gone: frozenset[int]) -> Iterator[Capture]:
-    """The newest captures of the replicas that are left, where anything of their log could be read."""
-    for replica in known.holdings.captures:
-        capture = newest_capture(known, replica)
-        if replica.id not in gone and (capture.runs or capture.log_end_offset):
-            yield capture
-
-
 def _case(
     known: Conclusions,
     counting: list[SetInForce],
@@ -114,6 +109,7 @@ def _case(
     ranges: list[LogRange],
     findings: Sequence[Finding],
     gone: frozenset[int],
+    newest: Mapping[ReplicaKey, tuple[Capture, ...]],
 ) -> RecoveryCase:
     captures = {capture.capture_id: capture for capture in known.facts.captures}
     chosen = tuple(captures[c.capture_id] for c in best if not c.is_observer)
@@ -123,7 +119,7 @@ def _case(
         for entry in _missing(_by_epoch(capture), capture.log_start_offset or 0, ranges)
         if entry[0] == "committed"
     }
-    return RecoveryCase(known, tuple(counting), chosen, _ranges_text(sorted(lost)), findings, gone)
+    return RecoveryCase(known, tuple(counting), chosen, _ranges_text(sorted(lost)), findings, gone, newest)
 
 
 def _counting(nodes: list[SetNode]) -> list[SetInForce]:

@@ -8,13 +8,14 @@ to capture or to state to know better.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
 from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.finding import Finding
 from kraft_core.raft.voters import ReplicaKey, Voter
 
@@ -23,6 +24,8 @@ MOST_NAMED = 5
 
 # Rules about the files of one directory: they concern no other replica's log.
 _OF_ONE_DIRECTORY = frozenset({0, 10, 19, 21, 46})
+# A voter that forgot what it had acknowledged: another voter may have lost it since, and no log shows it.
+_FORGETTING = frozenset({44, 45})
 # What a leader of an unlawful election believed, and that election: no evidence against another epoch's log.
 _BELIEFS = frozenset({6, 8, 9, 23, 24})
 # Committed records that another history replaced stay lost, whatever newer captures show.
@@ -36,7 +39,8 @@ class RecoveryCase:
     counting: the newest committed voter set, then every later one that may count. best: the newest captures
     of the replicas with the best claim, all with equal logs. lost: committed offsets that other captures hold
     and the best claim lacks, in words, "" for none. findings: the broken rules of the cluster. gone: node ids
-    that are lost for good.
+    that are lost for good. newest: of each replica the captures that may be its newest; of several nobody
+    knows which.
     """
 
     known: Conclusions
@@ -44,12 +48,13 @@ class RecoveryCase:
     best: tuple[Capture, ...]
     lost: str
     findings: Sequence[Finding]
-    gone: frozenset[int] = frozenset()
+    gone: frozenset[int]
+    newest: Mapping[ReplicaKey, tuple[Capture, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """as_of (ms): of the earliest capture that counts, None if none does. why: in words."""
+    """as_of (ms): the captures that count were taken then or later, None if there are none. why: in words."""
 
     is_safe: bool
     why: str
@@ -66,8 +71,8 @@ def decided(case: RecoveryCase) -> Safety:
         else f"committed records may be missing. {' '.join(reasons)}"
     )
     counted = [c for voters in case.counting for v in voters.voters for c in [_counted(case, v)] if c]
-    as_of = min((capture.captured_at for capture in (*counted, *case.best)), default=None)
-    return Safety(not reasons, f"{counts}: {verdict}" if counts else verdict, as_of)
+    since = [c.captured_from for c in (*counted, *case.best) if c.captured_from is not None]
+    return Safety(not reasons, f"{counts}: {verdict}" if counts else verdict, min(since, default=None))
 
 
 def reasons_against(case: RecoveryCase) -> Iterator[str]:
@@ -98,7 +103,7 @@ def _too_few_voters(case: RecoveryCase) -> Iterator[str]:
 
 def _unusable_choice(case: RecoveryCase) -> Iterator[str]:
     for capture in case.best:
-        reason = _why_not_whole(case, capture)
+        reason = _why_not_known(case, capture.replica)
         if reason:
             yield f"The best claim itself does not count. {reason}"
 
@@ -107,7 +112,8 @@ def _lost_records(case: RecoveryCase) -> Iterator[str]:
     """What is proven committed and lies beyond the best claim."""
     if case.lost:
         yield f"The best claim lacks {case.lost}: find out how they were lost before anything is deleted."
-    end = max((capture.known_end or 0 for capture in case.best), default=None)
+    ends = [capture.known_end for capture in case.best if capture.known_end is not None]
+    end = max(ends, default=None)
     committed = max((p.end_offset for p in case.known.commit.prefixes.values()), default=0)
     if end is not None and end < committed:
         yield (
@@ -127,7 +133,7 @@ def _contested_epochs(case: RecoveryCase) -> Iterator[str]:
 
 
 def _open_errors(case: RecoveryCase) -> Iterator[str]:
-    errors = [f for f in case.findings if f.severity == "error" and _concerns(case, f)]
+    errors = [f for f in case.findings if _concerns(case, f)]
     for finding in errors[:MOST_NAMED]:
         yield f"Rule {finding.rule} is broken: {finding.sentence}"
     if len(errors) > MOST_NAMED:
@@ -135,7 +141,11 @@ def _open_errors(case: RecoveryCase) -> Iterator[str]:
 
 
 def _concerns(case: RecoveryCase, error: Finding) -> bool:
-    """Whether an error stands against the logs that are advised or counted."""
+    """Whether a finding stands against the logs that are advised or counted; a warning if a voter forgot."""
+    if error.rule in _FORGETTING:
+        return _is_forgotten(case, error)
+    if error.severity != "error":
+        return False
     if error.rule in _LASTING:
         return True
     if error.resolved:
@@ -149,6 +159,23 @@ def _concerns(case: RecoveryCase, error: Finding) -> bool:
     if error.rule in _OF_ONE_DIRECTORY:
         return names_them
     return names_them or not all(_is_off_line(case, epoch) for epoch in error.leader_epochs)
+
+
+def _is_forgotten(case: RecoveryCase, finding: Finding) -> bool:
+    """Whether a voter forgot what the best claim does not hold either."""
+    voters = {voter.key.id for counted in case.counting for voter in counted.voters}
+    if voters.isdisjoint(int(replica.partition("@")[0]) for replica in finding.replicas):
+        return False
+    first, end = finding.first_offset, finding.end_offset
+    if first is None or end is None:
+        return not finding.resolved
+    return not all(
+        any(
+            run.leader_epoch in finding.leader_epochs and run.first_offset <= first and end <= run.end_offset
+            for run in capture.runs
+        )
+        for capture in case.best
+    )
 
 
 def _is_off_line(case: RecoveryCase, epoch: int) -> bool:
@@ -183,37 +210,59 @@ def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
             f"{name} is a voter by id alone and has {len(replicas)} directories, the newer of which may "
             "lack what the older had stored: capture the other voters."
         )
-    capture = newest_capture(case.known, replicas[0])
-    if voter.key.directory_id is None and not capture.runs and not capture.log_end_offset:
+    newest = case.newest[replicas[0]]
+    if voter.key.directory_id is None and newest and not newest[-1].runs and not newest[-1].log_end_offset:
         return f"{name} has an empty log, as on a new disk: capture the other voters."
-    return _why_not_whole(case, capture)
+    return _why_not_known(case, replicas[0])
 
 
-def _why_not_whole(case: RecoveryCase, capture: Capture) -> str | None:
-    """Why a capture does not show its replica's whole log, and what to do; None if it does."""
-    name = f"Node {label(capture.replica)}"
+def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
+    """Why no capture shows a replica's newest log as a whole, and what to do; None if one does."""
+    name, newest = f"Node {label(replica)}", case.newest[replica]
+    if not newest:
+        return (
+            f"{name} was captured, but its files could not be read: capture it with the right to read them."
+        )
+    if any(_log(capture) != _log(newest[0]) for capture in newest):
+        return (
+            f"{name} has several captures, of which the newest is not known: state when each was taken "
+            "(capture.json or --captured-at)."
+        )
+    capture = newest[-1]
     if any(one.end_offset != other.first_offset for one, other in pairwise(capture.runs)):
         return f"{name} has a gap in its captured log: capture it again."
+    if capture.older_log is not None:
+        return (
+            f"{name} has a log that is older than the files beside it ({capture.older_log}): capture it "
+            "again, or find out what it lost."
+        )
     if capture.known_end is None:
         return f"{name} was captured with a log that could be read in part only: capture it again."
     if not capture.consistent:
         return f"{name} was copied with a quorum-state older than its log: copy it again, quorum-state last."
+    if capture.captured_from is None:
+        return f"{name} has a capture that nothing dates: state when it was taken (capture.json)."
     last = capture.runs[-1] if capture.runs else None
     if last and case.known.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is None:
         return f"{name} has a log of which the voters in force are not known: capture its checkpoints, too."
     return None
 
 
-def newest_capture(known: Conclusions, replica: ReplicaKey) -> Capture:
-    """The newest capture of a replica."""
-    return known.holdings.captures[replica][-1]
+def _log(capture: Capture) -> tuple[object, ...]:
+    return capture.log_start_offset, capture.known_end, capture.runs
+
+
+def newest_of(known: Conclusions) -> dict[ReplicaKey, tuple[Capture, ...]]:
+    """Of each replica the readable captures that may be its newest, as they are listed."""
+    return {replica: newest_readable(captures) for replica, captures in known.holdings.captures.items()}
 
 
 def _counted(case: RecoveryCase, voter: Voter) -> Capture | None:
+    """The capture by which a voter counts."""
     if why_not_counted(case, voter) is not None:
         return None
     (replica,) = case.known.holdings.replicas_of(voter)
-    return newest_capture(case.known, replica)
+    return case.newest[replica][-1]
 
 
 def _counts(case: RecoveryCase, voters: SetInForce) -> str:

@@ -48,14 +48,20 @@ def observed_truncations(known: Conclusions) -> list[TruncationRow]:
 
     Two copies of the same moment, of unknown order, or of times that contradict the epochs, show none.
     """
-    found = [
+    rows = (
         row
         for replica, captures in known.holdings.captures.items()
         if replica.directory_id is not None  # else each capture may be of another disk
         for before, after in successive(captures)
         for row in _between(known, before, after)
-    ]
-    return sorted(found, key=lambda row: (row.node_id, row.directory_id, row.held_at, row.truncated_to))
+    )
+    narrowest: dict[tuple[int, str, int, int, int], TruncationRow] = {}
+    for row in sorted(rows, key=lambda row: (-row.held_at, row.lost_at, row.held_capture_id)):
+        key = (row.node_id, row.directory_id, row.truncated_to, row.end_offset, row.by_epoch)
+        narrowest.setdefault(key, row)
+    return sorted(
+        narrowest.values(), key=lambda row: (row.node_id, row.directory_id, row.held_at, row.truncated_to)
+    )
 
 
 def truncation_point(before: Capture, after: Capture) -> tuple[int, int] | None:

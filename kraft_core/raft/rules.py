@@ -2,7 +2,7 @@
 
 A row leads from what a rule demands to where that is written (source), to the functions that keep or check it
 when logs are replayed and quorums simulated (engine), and to those that judge it on captures (finding).
-Numbers 0 to 24 are the API of findings; from 25 on stand rules that have no finding of their own.
+Numbers are the API of findings. 25 to 43 are rules that have no finding of their own.
 """
 
 from __future__ import annotations
@@ -449,6 +449,30 @@ RULES = {
             "KIP-853, First leader",
             engine=("protocol.records.start_of_epoch",),
             note="not judged: a log of kraft.version 0 is lawful without them",
+        ),
+        Rule(
+            44,
+            "stored_stays",
+            "a replica loses what it stored only to a higher epoch, and its own epoch never goes back",
+            "KIP-595, Quorum state; Fetch",
+            engine=("raft.replay.step",),
+            finding=("findings.directory_rules.stored_stays",),
+        ),
+        Rule(
+            45,
+            "one_directory_per_static_id",
+            "a voter that is known by id alone keeps its directory",
+            "KIP-853, Motivation",
+            finding=("findings.directory_rules.one_directory_per_static_id",),
+            note="the engine's voters have one directory each",
+        ),
+        Rule(
+            46,
+            "log_is_not_behind_its_files",
+            "a log reaches what the files beside it name",
+            "KIP-101; Kafka's LeaderEpochFileCache",
+            finding=("findings.directory_rules.log_is_not_behind_its_files",),
+            note="the engine writes a replica's files at once",
         ),
     )
 }

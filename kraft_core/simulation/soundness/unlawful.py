@@ -213,13 +213,17 @@ def _two_live_directories(sample: FaultyCopies) -> bool:
 
 
 def _shrunk_log(sample: FaultyCopies) -> bool:
-    """A later copy of a directory lacks the end of an epoch, and its node knew no higher one."""
+    """A later copy of a directory lacks the end of an epoch, and its node knew no higher one.
+
+    A log that is older than its files may have been copied before the longer one.
+    """
     return any(
         one.replica == other.replica
         and one.captured_at < other.captured_at
         and bool(one.runs)
         and (other.log_end_offset or 0) < one.runs[-1].end_offset
         and (other.quorum_state_epoch or 0) <= one.runs[-1].leader_epoch
+        and other.older_log is None
         for one in sample.captures
         for other in sample.captures
     )

@@ -64,7 +64,16 @@ class Node:
     """One captured controller directory, to be edited in place."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self.log_dir = path / LOG_DIR_NAME
+
+    def copy_as(self, directory_id: str) -> None:
+        """The same files once more, under another directory id."""
+        copy = self.path.with_name(f"{self.path.name}-{directory_id}")
+        shutil.copytree(self.path, copy)
+        properties = copy / "meta.properties"
+        lines = [line for line in properties.read_text().splitlines() if not line.startswith("directory.id")]
+        properties.write_text("\n".join([*lines, f"directory.id={directory_id}"]) + "\n")
 
     @property
     def segments(self) -> list[Path]:

@@ -214,6 +214,21 @@ def foreign_voters_in_leader_change(captures: Captures) -> None:
         node.edit_batch(352, with_control(LEADER_CHANGE, lambda value: value | {"voters": names}))
 
 
+def restored_backup(captures: Captures) -> None:
+    """Node 1's whole directory, quorum-state too, is that of an earlier moment of epoch 1."""
+    lost_tail(captures)
+    captures.node(AFTER, 1).set_quorum_state(leaderEpoch=1, leaderId=1)
+
+
+def second_directory(captures: Captures) -> None:
+    """Node 3 of a static quorum has one more directory with its log."""
+    captures.node(STATIC, 3).copy_as("C" * 22)
+
+
+def log_behind_its_files(captures: Captures) -> None:
+    captures.node(AFTER, 3).set_epochs((1, 0), (3, 352), (4, 9999))
+
+
 # --- what is forged -------------------------------------------------------------------------------
 
 
@@ -288,10 +303,15 @@ TABLE = (
     Row(19, (STORM,), first_segment_gone, (13, ())),
     # Its second change comes while the first is uncommitted.
     Row(20, (REMOVAL,), removed_leader_goes_on, (795, (6,)), also(12)),
-    Row(21, (AFTER,), quorum_state_behind, (None, (3,))),
+    # No file shows that quorum-state was copied after the log.
+    Row(21, (AFTER,), quorum_state_behind, (None, (3,)), severity="warning"),
     Row(22, (AFTER,), checkpoint_without_a_record, (324, (1,))),
     Row(23, (AFTER,), foreign_voters_in_leader_change, (352, (3,))),
     Row(24, (AFTER,), removed_leader_counts_itself, (499, (3,)), observed=(3, 2, (500,))),
+    # What it lost was committed.
+    Row(44, (BEFORE, AFTER), restored_backup, (340, (1,)), also(5)),
+    Row(45, (STATIC,), second_directory, (None, ()), severity="warning"),
+    Row(46, (AFTER,), log_behind_its_files, (507, ()), severity="warning"),
 )
 
 
@@ -316,7 +336,7 @@ def test_a_broken_rule_is_found_and_nothing_else(row: Row, tmp_path: Path) -> No
 
 
 def test_every_rule_has_a_row() -> None:
-    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == set(range(25))
+    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == {*range(25), 44, 45, 46}
 
 
 # --- small tools ----------------------------------------------------------------------------------

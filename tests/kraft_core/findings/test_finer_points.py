@@ -97,6 +97,22 @@ def test_a_truncation_between_the_copies_of_log_and_cache_warns() -> None:
     assert broken(story) == [(10, "warning", 40)]
 
 
+@pytest.mark.parametrize("entries", [(), ((1, 30), (2, 40)), ((2, 40),), ((2, 45),)], ids=str)
+def test_a_prefix_deleted_between_the_copies_of_log_and_cache_warns(
+    entries: tuple[tuple[int, int], ...],
+) -> None:
+    story = three().leader(2, 40, 2, "1 2 3")
+    story.capture("1", 1000, "1:0-40 2:40-50", 2, leader_epoch_checkpoint=entries)
+    assert {(rule, severity) for rule, severity, _ in broken(story)} == {(10, "warning")}
+
+
+def test_an_epoch_missing_between_two_others_is_an_error() -> None:
+    story = three().leader(2, 40, 2, "1 2 3").leader(3, 45, 2, "1 2 3")
+    entries = ((1, 0), (3, 45))
+    story.capture("1", 1000, "1:0-40 2:40-45 3:45-50", 3, leader_epoch_checkpoint=entries)
+    assert broken(story) == [(10, "error", 40)]
+
+
 def test_an_epoch_cache_out_of_order_is_an_error() -> None:
     story = three().leader(2, 40, 2, "1 2 3")
     entries = ((2, 40), (1, 0))
@@ -200,7 +216,7 @@ def test_a_committed_batch_that_an_observer_lost_warns() -> None:
     assert broken(story) == [(5, "warning", 30)]
     voter = three().capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1)
     voter.capture("2", 2000, "1:0-30", 1)
-    assert broken(voter) == [(5, "error", 30)]
+    assert broken(voter) == [(5, "error", 30), (44, "error", 30)]
     assert not found(voter)[0].resolved
     voter.capture("2", 3000, "1:0-30", 1)
     assert not found(voter)[0].resolved

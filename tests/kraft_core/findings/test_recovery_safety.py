@@ -108,6 +108,30 @@ def test_the_best_claim_itself_must_be_whole() -> None:
     assert "The best claim itself does not count. Node 1@" in advice.why
 
 
+def test_the_best_claim_must_be_its_replicas_newest_log() -> None:
+    """Nodes 2 and 3 would do; whether node 1 still holds the log that is chosen, no time shows."""
+    story = whole()
+    story.captures[1] = replace(story.captures[2], node_id=2, directory_id=story.captures[1].directory_id)
+    story.capture("1", 900, "1:0-60", 1, stated=False)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "The best claim itself does not count. Node 1@" in advice.why
+
+
+def test_without_stated_times_it_is_safe_as_of_what_the_logs_date() -> None:
+    """The newest timestamp in a copied log is a sound bound of its time; that of its files is none."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").capture("1", 9000, "1:0-50", 1, stated=False)
+    story.capture("2", 9000, "1:0-40", 1, stated=False)
+    advice = advised(story)
+    assert (advice.is_safe, advice.as_of) == (True, 390)
+
+
+def test_a_capture_that_could_not_be_read_hides_no_earlier_one() -> None:
+    story = two(lambda s: s).capture("2", 5000, "", 1, readable=False)
+    advice = advised(story)
+    assert (advice.is_safe, advice.as_of) == (True, 1000)
+
+
 def test_an_empty_log_of_a_static_voter_may_be_a_new_disk() -> None:
     story = static("1").capture("2", 1000, "", 1)
     advice = advised(story)

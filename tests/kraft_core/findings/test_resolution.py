@@ -24,7 +24,7 @@ def of_rule_5(story: Story) -> Finding:
 def test_a_newer_capture_in_order_ends_it_and_says_so() -> None:
     assert of_rule_5(lost()).resolution is None
     over = of_rule_5(lost().capture("2", 3000, "1:0-60", 1))
-    assert over.resolution == f"no longer in the newest capture of {NODE_2} of 1970-01-01 00:00:03Z"
+    assert over.resolution == f"not in the newer capture of {NODE_2} of 1970-01-01 00:00:03Z"
 
 
 def test_a_newer_capture_that_could_not_be_read_ends_nothing() -> None:
@@ -35,8 +35,16 @@ def test_a_newer_capture_that_could_not_be_read_ends_nothing() -> None:
 
 
 def test_an_unreadable_capture_in_between_changes_nothing() -> None:
-    over = lost().capture("2", 3000, "1:0-60", 1).capture("2", 4000, "", 1, tail_damaged=True)
+    over = lost().capture("2", 3000, "1:0-60", 1).capture("2", 4000, "", 1, readable=False)
     assert "1970-01-01 00:00:03Z" in (of_rule_5(over).resolution or "")
+
+
+def test_a_capture_whose_time_is_open_ends_nothing() -> None:
+    """A file time is no time; a timestamp in the copy that is newer than the others' times is one."""
+    unstated = lost().capture("2", 3000, "1:0-60", 1, stated=False)
+    assert of_rule_5(unstated).resolution is None
+    newer = lost().capture("2", 3000, "1:0-260", 1, stated=False)
+    assert of_rule_5(newer).resolution is not None
 
 
 def test_each_replica_needs_a_newer_capture() -> None:

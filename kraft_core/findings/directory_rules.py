@@ -1,0 +1,196 @@
+"""Rules 44 to 46: a replica's directory goes forward only, and a voter known by id alone has one.
+
+KRaft trusts the disk: what a voter has stored it still has after a restart (KIP-595, Quorum state and Fetch).
+A restored backup, an old disk or a second directory breaks that, and with it every count of a majority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_core.evidence.facts import Capture, label, labels
+from kraft_core.findings.capture_order import is_later, successive
+from kraft_core.findings.cluster_view import ClusterView, epoch_at
+from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.raft.voters import ReplicaKey, Voter
+
+
+def stored_stays(view: ClusterView) -> Iterator[Breach]:
+    """Rule 44, between two captures of one directory in known order.
+
+    A follower truncates only in a higher epoch, and keeps that epoch in its quorum-state. A warning where the
+    later capture's files do not fit its log. An observer does not flush what it fetches, and may lose it.
+    """
+    for replica, captures in view.known.holdings.captures.items():
+        if replica.directory_id is None:  # each capture may be of another disk
+            continue
+        for before, after in successive(captures):
+            if view.is_voter(replica):
+                yield from _lost_within_epoch(view, before, after)
+            yield from _fallen_epoch(view, before, after)
+
+
+def _lost_within_epoch(view: ClusterView, before: Capture, after: Capture) -> Iterator[Breach]:
+    for run in before.runs:
+        epoch, end = run.leader_epoch, run.end_offset
+        first = _first_lost(after, epoch, run.first_offset, end)
+        if first is not None:
+            fits = after.in_epoch is not None and after.older_log is None
+            state = (
+                f"its quorum-state has epoch {after.in_epoch}"
+                if fits
+                else "the files beside it do not fit it: a higher epoch may have truncated it"
+            )
+            yield _went_back(
+                "error" if fits else "warning",
+                (before.node_id, before.directory_id, epoch, first),
+                f"{label(before.replica)} had stored offsets {first} to {end - 1} of epoch {epoch} and lost "
+                "them, and no higher epoch took their place, as after a restored backup or an old disk.",
+                f"its later log ends at {after.log_end_offset}; {state}",
+                before.replica,
+                tuple(c for c in _from(view, after) if _has_lost(c, epoch, first)),
+                (first, end, epoch),
+            )
+            return
+
+
+def _first_lost(after: Capture, epoch: int, first: int, end: int) -> int | None:
+    """The first of a captured range that a later log has lost within the epoch; None if there is none."""
+    bounds = [
+        after.log_end_offset or 0,
+        *(at for run in after.runs for at in (run.first_offset, run.end_offset)),
+    ]
+    inside = sorted({first, *(bound for bound in bounds if first < bound < end)})
+    return next((offset for offset in inside if _has_lost(after, epoch, offset)), None)
+
+
+def _has_lost(after: Capture, epoch: int, offset: int) -> bool:
+    """Whether a log has neither the epoch's batch at an offset nor a higher epoch that may have truncated it.
+
+    It ends at or below the offset, or a lower epoch's batch stands there.
+    """
+    if after.log_end_offset is None or after.tail_damaged or not after.readable:
+        return False
+    there, state = epoch_at(after, offset), after.quorum_state_epoch
+    is_lacking = offset >= after.log_end_offset if there is None else there < epoch
+    newest = max((run.leader_epoch for run in after.runs), default=-1)
+    return is_lacking and newest <= epoch and (state is None or state <= epoch)
+
+
+def _from(view: ClusterView, after: Capture) -> list[Capture]:
+    """A capture and the later ones of its replica."""
+    captures = view.known.holdings.captures[after.replica]
+    return [capture for capture in captures if capture is after or is_later(capture, after)]
+
+
+def _fallen_epoch(view: ClusterView, before: Capture, after: Capture) -> Iterator[Breach]:
+    """quorum-state is written before its epoch is acted upon, and never goes back."""
+    was, now = before.in_epoch, after.in_epoch
+    if was is None or now is None or now >= was:
+        return
+    yield _went_back(
+        "error",
+        (before.node_id, before.directory_id, "quorum-state", was),
+        f"{label(before.replica)} was in epoch {was} and later in epoch {now}, as after a restored backup "
+        "or an old disk.",
+        f"quorum-state: epoch {was}, later {now}",
+        before.replica,
+        tuple(c for c in _from(view, after) if c.in_epoch is not None and c.in_epoch < was),
+        (None, None, was),
+    )
+
+
+def _went_back(
+    severity: Severity,
+    identity: tuple[int | str, ...],
+    sentence: str,
+    evidence: str,
+    replica: ReplicaKey,
+    captures: tuple[Capture, ...],
+    lost: tuple[int | None, int | None, int],
+) -> Breach:
+    """lost: first and end offset, None for none, and the epoch."""
+    first, end, epoch = lost
+    return Breach(
+        of_rule(44),
+        severity,
+        identity,
+        sentence,
+        evidence,
+        first_offset=first,
+        end_offset=end,
+        leader_epochs=(epoch,),
+        replicas=(replica,),
+        captures=captures,
+    )
+
+
+def one_directory_per_static_id(view: ClusterView) -> Iterator[Breach]:
+    """Rule 45, of voters that a set names by id alone: an error where two directories were live at once.
+
+    A new disk is a warning: what the old one had acknowledged, the new one does not know.
+    """
+    by_id = {voter for node in view.sets for voter in node.voters.voters if voter.key.directory_id is None}
+    for voter in sorted(by_id, key=lambda voter: voter.key.id):
+        directories = _with_logs(view, voter)
+        if len(directories) > 1:
+            yield _doubled(view, voter, directories)
+
+
+def _with_logs(view: ClusterView, voter: Voter) -> list[ReplicaKey]:
+    """The voter's directories of which a capture holds any of the log; an unknown directory is none."""
+    return [
+        replica
+        for replica in view.known.holdings.replicas_of(voter)
+        if replica.directory_id is not None and any(c.runs for c in view.known.holdings.captures[replica])
+    ]
+
+
+def _doubled(view: ClusterView, voter: Voter, directories: list[ReplicaKey]) -> Breach:
+    node = voter.key.id
+    live = any(
+        _written_after(view, one, other) and _written_after(view, other, one)
+        for nth, one in enumerate(directories)
+        for other in directories[:nth]
+    )
+    what = (
+        f"Two directories of voter {node} were live at once, and the voters are known by id alone: each may "
+        "vote and count for it."
+        if live
+        else f"Voter {node}, known by id alone, has {len(directories)} directories: what the older one had "
+        "acknowledged, the newer one does not know."
+    )
+    return Breach(
+        of_rule(45),
+        "error" if live else "warning",
+        (node,),
+        what,
+        f"logs in {labels(directories)}",
+        replicas=tuple(directories),
+        captures=tuple(c for replica in directories for c in view.known.holdings.captures[replica]),
+    )
+
+
+def _written_after(view: ClusterView, one: ReplicaKey, other: ReplicaKey) -> bool:
+    """Whether one directory has a batch that was appended after the other was captured with a log."""
+    captures = view.known.holdings.captures
+    written = max(run.last_appended_at for capture in captures[one] for run in capture.runs)
+    taken = [c.captured_until for c in captures[other] if c.runs and c.captured_until is not None]
+    return bool(taken) and written > min(taken)
+
+
+def log_is_not_behind_its_files(_: ClusterView, capture: Capture) -> Iterator[Breach]:
+    """Rule 46, a warning: the files may have been copied later than the log, else the log lost its end."""
+    if capture.older_log is not None:
+        yield Breach(
+            of_rule(46),
+            "warning",
+            (capture.node_id, capture.directory_id),
+            f"The captured log of {label(capture.replica)} is older than the files beside it: it ends at "
+            f"{capture.log_end_offset or 0}, and {capture.older_log}. Copy it again; if it still ends there, "
+            "it lost records.",
+            capture.older_log,
+            first_offset=capture.log_end_offset or 0,
+            replicas=(capture.replica,),
+            captures=(capture,),
+        )

@@ -1,0 +1,173 @@
+"""Rules 44 to 46: a directory that went back, a second one of a static id, a log older than its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.finding import Finding
+from kraft_core.findings.judge import judge
+from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
+from tests.kraft_core.evidence.narrated import Story
+
+
+def found(story: Story, rule: int) -> list[Finding]:
+    return [finding for finding in judge(conclude(story.facts())) if finding.rule == rule]
+
+
+def errors(story: Story) -> set[int]:
+    return {finding.rule for finding in judge(conclude(story.facts())) if finding.severity == "error"}
+
+
+def advised(story: Story) -> RecoveryAdvice:
+    known = conclude(story.facts())
+    return recovery_advice(known, judge(known))
+
+
+# --- rule 44: what is stored stays ----------------------------------------------------------------
+
+
+def shrunk(**later: object) -> Story:
+    """Leader 3 was not captured; node 2 held 10 to 29 and then ended at 10, in the same epoch."""
+    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").capture("1", 2000, "1:0-10", 1)
+    story.capture("2", 1000, "1:0-30", 1).capture("2", 2000, "1:0-10", 1)
+    story.captures[-1] = replace(story.captures[-1], **later)
+    return story
+
+
+def test_records_lost_within_an_epoch_are_an_error_and_nothing_is_safe() -> None:
+    (finding,) = found(shrunk(), 44)
+    assert (finding.severity, finding.first_offset, finding.end_offset) == ("error", 10, 30)
+    assert "had stored offsets 10 to 29 of epoch 1 and lost them" in finding.sentence
+    advice = advised(shrunk())
+    assert not advice.is_safe
+    assert "Rule 44 is broken: 2@" in advice.why
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"quorum_state_epoch": 2},  # an epoch that may have truncated it
+        {"readable": False},
+        {"tail_damaged": True},
+        {"captured_from": 1000, "captured_until": 1000},  # taken at the same time
+        {"captured_from": 90, "captured_until": None},  # by file times
+        {"directory_id": f"{'2b':D>22}"},
+    ],
+    ids=lambda later: next(iter(later)),
+)
+def test_without_any_part_of_the_evidence_it_is_no_error(later: dict[str, object]) -> None:
+    assert 44 in errors(shrunk())
+    assert 44 not in errors(shrunk(**later))
+
+
+@pytest.mark.parametrize(
+    "later",
+    [{"quorum_state_epoch": None}, {"consistent": False}, {"leader_epoch_checkpoint": ((1, 0), (2, 20))}],
+    ids=lambda later: next(iter(later)),
+)
+def test_where_the_files_do_not_fit_the_log_it_is_a_warning_and_not_safe(later: dict[str, object]) -> None:
+    (finding,) = found(shrunk(**later), 44)
+    assert finding.severity == "warning"
+    assert not advised(shrunk(**later)).is_safe
+
+
+def test_an_unreadable_capture_in_between_hides_no_loss() -> None:
+    story = shrunk().capture("2", 1500, "", 1, readable=False)
+    assert 44 in errors(story)
+
+
+def test_an_observer_may_lose_what_it_did_not_flush() -> None:
+    story = Story().leader(1, 0, 1, "1", sets="1").capture("1", 2000, "1:0-30", 1)
+    story.capture("2", 1000, "1:0-30", 1).capture("2", 2000, "1:0-10", 1)
+    assert not found(story, 44)
+    assert advised(story).is_safe
+
+
+def test_a_truncation_by_a_higher_epoch_is_lawful() -> None:
+    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").leader(2, 10, 1, "1 2 3", "1 2")
+    story.capture("2", 1000, "1:0-30", 1).capture("2", 2000, "1:0-10 2:10-20", 2)
+    assert not found(story, 44)
+
+
+def test_what_was_lost_stays_a_ground_until_the_best_log_holds_it() -> None:
+    """Node 2 follows epoch 2 in a newer capture: the records of epoch 1 are gone for good."""
+    story = shrunk().leader(2, 10, 1, "1 2 3", "1 2")
+    story.capture("1", 3000, "1:0-10 2:10-40", 2).capture("2", 3000, "1:0-10 2:10-40", 2)
+    (finding,) = found(story, 44)
+    assert finding.resolved
+    assert not advised(story).is_safe
+    again = shrunk().capture("1", 3000, "1:0-40", 1).capture("2", 3000, "1:0-40", 1)
+    assert advised(again).is_safe
+
+
+def test_an_epoch_that_fell_is_an_error() -> None:
+    """Nothing of the log is lost, but a vote is forgotten."""
+    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").capture("1", 2000, "1:0-30", 1)
+    story.capture("2", 1000, "1:0-30", 3).capture("2", 2000, "1:0-30", 2)
+    (finding,) = found(story, 44)
+    assert "was in epoch 3 and later in epoch 2" in finding.sentence
+    assert not advised(story).is_safe
+    story.captures[-1] = replace(story.captures[-1], consistent=False)
+    assert not found(story, 44)
+
+
+# --- rule 45: one directory of a static id ----------------------------------------------------------
+
+
+def doubled(*, at: int = 500) -> Story:
+    """Node 3 of a static quorum has two directories, both followed and captured."""
+    story = Story().leader(1, 0, 1, "1 2 3").capture("1", 900, "1:0-50", 1).capture("2", 900, "1:0-50", 1)
+    story.capture("3", 200, "1:0-20", 1).capture("3", 900, "1:0-60", 1)
+    return story.capture("3b", at, "1:0-40", 1)
+
+
+def test_two_live_directories_of_a_static_id_are_an_error() -> None:
+    (finding,) = found(doubled(), 45)
+    assert (finding.severity, len(finding.replicas)) == ("error", 2)
+    assert not advised(doubled()).is_safe
+
+
+def test_a_new_disk_is_a_warning_and_not_safe() -> None:
+    story = doubled()
+    del story.captures[3]  # nothing that the older directory wrote after the newer one had a log
+    (finding,) = found(story, 45)
+    assert finding.severity == "warning"
+    assert "what the older one had acknowledged, the newer one does not know" in finding.sentence
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "Rule 45" in advice.why
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: Story(s.control_records, [c for c in s.captures if not c.directory_id.endswith("b")]),
+        lambda s: replace(s, captures=[*s.captures[:-1], replace(s.captures[-1], runs=())]),
+    ],
+)
+def test_without_a_second_log_there_is_no_finding(change: Callable[[Story], Story]) -> None:
+    assert not found(change(doubled()), 45)
+
+
+def test_directories_that_the_voter_set_names_are_voters_of_their_own() -> None:
+    story = Story().leader(1, 0, 1, "1 2", sets="1 2").capture("2", 900, "1:0-50", 1)
+    assert not found(story.capture("2b", 900, "1:0-50", 1), 45)
+
+
+# --- rule 46: a log older than its files ------------------------------------------------------------
+
+
+def test_a_log_older_than_its_files_is_a_warning_and_does_not_count() -> None:
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").capture("1", 1000, "1:0-50", 1)
+    story.capture("2", 1000, "1:0-50", 2, leader_epoch_checkpoint=((1, 0), (2, 90)))
+    (finding,) = found(story, 46)
+    assert finding.severity == "warning"
+    assert "leader-epoch-checkpoint has epoch 2 from 90" in finding.sentence
+    assert not errors(story)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "has a log that is older than the files beside it" in advice.why
