@@ -166,7 +166,7 @@ ORDER BY success, severity, cluster_id, suite, expectation;
 CREATE OR REPLACE VIEW clusters AS
 SELECT c.cluster_id, n.name, n.environment, n.owner, c.captures, c.last_captured_at,
        e.leader_epoch, e.leader_id, v.voter_ids, d.failure
-FROM (SELECT cluster_id, COUNT(*) AS captures, MAX(captured_at) AS last_captured_at
+FROM (SELECT cluster_id, COUNT(*) AS captures, MAX(COALESCE(last_captured_at, captured_at)) AS last_captured_at
       FROM captures GROUP BY cluster_id) c
 LEFT JOIN cluster_names n ON n.cluster_id = c.cluster_id
 LEFT JOIN (SELECT cluster_id, MAX(leader_epoch) AS leader_epoch, MAX_BY(leader_id, leader_epoch) AS leader_id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from jobs.maintenance.publishing import add_catalog
 
 if TYPE_CHECKING:
+    from jobs.captures.inputs import Inputs
     from jobs.captures.planning import Selection
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -85,20 +85,25 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
         help="when they were copied, such as 2026-11-21T09:15:23Z (default: capture.json, else file times)",
     )
     parser.add_argument("--verify", action="store_true", help="read everything again, even if it is known")
-    parser.add_argument("--dry-run", action="store_true", help="only print what would be read")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only print what would be read",
+    )
 
 
-def selection_of(args: argparse.Namespace, roots: Iterable[Path]) -> Selection:
-    """The selection from add_captures' arguments. roots: local folders that contain the captures."""
+def selection_of(args: argparse.Namespace, inputs: Inputs) -> Selection:
+    """The selection from add_captures' arguments, whose paths have been opened."""
     from jobs.captures.planning import Selection
 
     return Selection(
-        paths=tuple(roots),
+        paths=tuple(inputs.roots),
         clusters=frozenset(args.cluster),
         cluster_id=args.cluster_id,
         node_id=args.node_id,
         captured_at=args.captured_at,
         verify=args.verify,
+        unreadable=inputs.unreadable,
     )
 
 

@@ -18,7 +18,8 @@ from typing import Any
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.codec import to_json
-from kraft_core.format.controller_dir import RefusedPath, find_log_files, parse_segment_name, refuse_old
+from kraft_core.format.controller_dir import find_log_files, parse_segment_name
+from kraft_core.format.log_dirs import RefusedPath, refuse_old
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
 from kraft_core.format.secrets import redact

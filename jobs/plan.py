@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from jobs.time_travel.moment import iso
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import label
-from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.controller_dir import fault_lines, find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.captured_quorum import CapturedQuorum, Member, quorum_of
 from kraft_core.plan.plan import Plan, plan
@@ -128,6 +130,8 @@ def from_captures(args: argparse.Namespace) -> CapturedQuorum:
         if not path.exists():
             raise Failure(f"{path} does not exist")
     found = find_controller_dirs(args.captures)
+    for line in chain.from_iterable(map(fault_lines, found.directories)):
+        print(f"kraftlake plan: {line}", file=sys.stderr)
     try:
         facts = collect(found.directories, args.captured_at)
     except OSError as error:

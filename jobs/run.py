@@ -54,12 +54,15 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
     """
     progress = Progress(args.log)
     with opened_inputs(args.captures, args.scratch) as inputs:
-        planned = plan(arguments.selection_of(args, inputs.roots), inputs.left_out)
+        planned = plan(arguments.selection_of(args, inputs), inputs.left_out)
         for line in planned.left_out:
             progress.say(f"left out: {inputs.named(line)}")
+        for line in planned.faults:
+            progress.say(inputs.named(line))
         if args.dry_run:
             print_plan(planned, inputs)
-            return ExitCode.FINE
+            unreadable = any(copy.directory.unreadable for copy in planned.captures)
+            return ExitCode.FOUND if unreadable and args.fail_on != "never" else ExitCode.FINE
         if not validate:
             record = RunRecord(args.verb, progress, args.fail_on)
             code = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
@@ -89,7 +92,8 @@ def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
     for c in planned.captures:
         moment = datetime.fromtimestamp(c.captured_at / 1000, UTC).isoformat(timespec="seconds")
         size = sum(f.size_bytes for f in c.files)
+        log = "" if c.directory.log_readable else ", log not readable"
         print(
             f"{c.who.cluster_id}  node {c.who.node_id}  {moment} ({c.captured_at_source})  "
-            f"{len(c.files)} files, {size:,} bytes  {inputs.named(str(c.directory.path))}"
+            f"{len(c.files)} files, {size:,} bytes{log}  {inputs.named(str(c.directory.path))}"
         )

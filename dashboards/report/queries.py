@@ -81,11 +81,17 @@ def plain(value: Any) -> Any:
 
 
 def _fleet_captures(tables: LakeTables) -> Rows:
-    found = tables.columns(CAPTURES, "node_id", "directory_id", "captured_at", "log_end_offset")
+    times = ("captured_at", "last_captured_at")
+    found = tables.columns(CAPTURES, "node_id", "directory_id", *times, "log_end_offset")
     if found is None:
         return []
-    by_replica = found.group_by(["cluster_id", "node_id", "directory_id"]).aggregate(
-        [("captured_at", "count"), ("captured_at", "max"), ("log_end_offset", "max")]
+    # Rows of earlier versions know the first copy only.
+    last = pc.coalesce(found["last_captured_at"].cast(found["captured_at"].type), found["captured_at"])
+    by_replica = (
+        found.drop_columns(list(times))
+        .append_column("captured_at", last)
+        .group_by(["cluster_id", "node_id", "directory_id"])
+        .aggregate([("captured_at", "count"), ("captured_at", "max"), ("log_end_offset", "max")])
     )
     return _grouped(
         by_replica,

@@ -53,11 +53,14 @@ def unpack(archive: Path, folder: Path) -> list[str]:
         for member in members(archive):
             budget.member()
             target = target_of(folder, member.name)
-            source = member.open() if member.open and target else None
-            if source is None or target is None:
+            if target is None:
                 left_out.append(member.name)
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
+            source = member.open() if member.open else None
+            if source is None:
+                left_out.append(member.name)
+                continue
             with source, target.open("xb") as file:
                 while chunk := source.read(CHUNK):
                     budget.wrote(len(chunk))

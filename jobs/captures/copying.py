@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from kraft_core.format.capture import file_identity
-from kraft_core.format.controller_dir import LOG_DIR_NAME, ControllerDir, find_controller_dirs
+from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import read_leader_epoch_checkpoint
 
 TRIES = 5
@@ -57,6 +58,9 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         meta = directory.meta
         if meta is None or meta.cluster_id is None or meta.node_id is None:
             raise CopyError("its meta.properties names no cluster id or node id")
+        if directory.unreadable:
+            lost = directory.unreadable[0]
+            raise CopyError(f"{lost.file}: {lost.reason}; run it as the user that Kafka runs as")
         home = target / meta.cluster_id / f"node-{meta.node_id}"
         # Until the copy is complete its log directory has another name, so that no run finds it.
         partial = home / f".copying-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kraft_core.findings.describe import parse_describe
 from kraft_core.findings.facts import Observation
-from kraft_core.format.controller_dir import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 
 NAME = re.compile(r"\d{13}(?:-(\d{13}))?(?:[-_.].*)?\.txt", re.ASCII)
 CLUSTER = re.compile(r"^ClusterId:[ \t]*(\S+)", re.MULTILINE)

@@ -64,7 +64,7 @@ def ingest(
     """
     pending = without_reading(plan, new)
     if new.unread:
-        files = select_files(lake.path, new.unread, plan.verify)
+        files = select_files(lake.path, new.unread, plan.selection.verify)
         fetch(files.paths)
         captures, segments, counts = read_files(lake, files, record)
         pending.counts |= counts

@@ -34,11 +34,13 @@ class Inputs:
     """The local folders to search.
 
     roots: folders and files on this machine. left_out: a line for each path or member that was skipped.
+    unreadable: files below the roots that could not be unpacked or fetched, with the reason.
     """
 
     def __init__(self) -> None:
         self.roots: list[Path] = []
         self.left_out: list[str] = []
+        self.unreadable: dict[Path, str] = {}
         self._names: dict[str, str] = {}
         self._sparse: dict[Path, tuple[Any, FileInfo]] = {}
 
@@ -69,7 +71,10 @@ class Inputs:
     def _add_archive(self, archive: Path, folder: Path) -> None:
         folder.mkdir()
         try:
-            self.left_out += [f"{folder}: {member}: no regular file" for member in unpack(archive, folder)]
+            for member in unpack(archive, folder):
+                self.left_out.append(f"{folder}: {member}: no regular file")
+                if path := target_of(folder, member):
+                    self.unreadable[path] = "no regular file in its archive"
         except ArchiveError as error:
             shutil.rmtree(folder)
             folder.mkdir()
@@ -111,7 +116,10 @@ class Inputs:
                 self._sparse[path] = (files, info)
             laid_out.append((path, info))
         with ThreadPoolExecutor(THREADS) as threads:
-            list(threads.map(lambda item: lay_out(item[0], files, item[1]), laid_out))
+            reasons = threads.map(lambda item: _unread(item[0], files, item[1]), laid_out)
+            self.unreadable |= {
+                path: reason for (path, _), reason in zip(laid_out, reasons, strict=True) if reason
+            }
 
 
 @contextmanager
@@ -132,6 +140,16 @@ def opened_inputs(captures: Sequence[str], scratch: Path | None) -> Iterator[Inp
             yield inputs
     except Failure as failure:
         raise Failure(inputs.named(str(failure)), failure.exit_code) from None
+
+
+def _unread(path: Path, files: Any, info: FileInfo) -> str | None:
+    """Lay out a file. Returns why that failed: then there is no such file."""
+    try:
+        lay_out(path, files, info)
+    except (Failure, OSError) as error:
+        path.unlink(missing_ok=True)
+        return str(error).splitlines()[0]
+    return None
 
 
 def lay_out(path: Path, files: Any, info: FileInfo) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jobs.captures.describe_files import DescribeFile
 from jobs.captures.planning import ReadPlan
+from transforms.ingest.capture_rows import fault_rows
 from transforms.ingest.captured_files import CaptureCopy
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import among, rows_with
@@ -30,14 +31,18 @@ def new_captures(lake: Path, plan: ReadPlan) -> NewCaptures:
     unread = tuple(
         copy
         for copy in plan.captures
-        if copy.capture_id not in expired and (plan.verify or _is_unread(known.get(copy.capture_id)))
+        if copy.capture_id not in expired
+        and (plan.selection.verify or _is_unread(copy, known.get(copy.capture_id)))
     )
     return NewCaptures(known, unread, _new_outputs(lake, plan))
 
 
-def _is_unread(known: Row | None) -> bool:
-    """Whether a capture is new, or has lost something that another copy may supply."""
-    return known is None or bool(known["damage"]) or bool(known["file_faults"])
+def _is_unread(copy: CaptureCopy, known: Row | None) -> bool:
+    """Whether a capture is new, or the known one lacks something that this copy may supply."""
+    if known is None or fault_rows(copy.directory) != known["file_faults"]:
+        return True
+    unreadable = {fault.file for fault in copy.directory.unreadable}
+    return any(lost["file"] not in unreadable for lost in known["damage"])
 
 
 def _new_outputs(lake: Path, plan: ReadPlan) -> tuple[DescribeFile, ...]:

@@ -1,8 +1,11 @@
-"""Plan a run: find and identify controller directories, skip with a reason those that cannot be read."""
+"""Plan a run: find and identify controller directories, skip with a reason those that cannot be identified.
+
+A directory whose log cannot be read is a capture, too: it proves that nothing is known of that replica.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,30 +13,47 @@ from typing import Any
 
 from jobs.captures.describe_files import DescribeFile, find_describe_files
 from jobs.runtime.outcome import ExitCode, Failure
-from kraft_core.format.capture import (
-    FileIdentity,
-    capture_id,
-    captured_at,
-    file_identity,
-    identity,
+from kraft_core.format.capture import capture_id, captured_at, identified_files, identity
+from kraft_core.format.controller_dir import (
+    ControllerDir,
+    fault_lines,
+    find_controller_dirs,
+    read_controller_dir,
 )
-from kraft_core.format.controller_dir import ControllerDir, FileFault, find_controller_dirs
+from kraft_core.format.errors import FileChangedError
 from transforms.ingest.capture_rows import captured_at_rank
 from transforms.ingest.captured_files import CaptureCopy
+
+# A directory that something writes to is identified anew, at most so often; then it is left for the next run.
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The captures that the command line selects; None where a flag is not given.
+
+    unreadable: files below the paths that could not be unpacked or fetched, with the reason. verify: read
+    everything again, known or not.
+    """
+
+    paths: tuple[Path, ...]
+    clusters: frozenset[str] = field(default_factory=frozenset)
+    cluster_id: str | None = None
+    node_id: int | None = None
+    captured_at: int | None = None
+    verify: bool = False
+    unreadable: Mapping[Path, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Copies of captures, describe outputs beside them, and a line for each path that was skipped.
+    """Copies of captures, describe outputs beside them, and a line for each path that was skipped."""
 
-    verify: read everything again, known or not.
-    """
-
+    selection: Selection
     captures: tuple[CaptureCopy, ...]
     left_out: tuple[str, ...]
     ignored_files: int = 0
     described: tuple[DescribeFile, ...] = ()
-    verify: bool = False
 
     @property
     def clusters(self) -> set[str]:
@@ -44,17 +64,11 @@ class ReadPlan:
         """Bytes of the segments and checkpoints, known ones included."""
         return sum(f.size_bytes for c in self.captures for f in c.files)
 
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The captures that the command line selects; None where a flag is not given."""
-
-    paths: tuple[Path, ...]
-    clusters: frozenset[str] = field(default_factory=frozenset)
-    cluster_id: str | None = None
-    node_id: int | None = None
-    captured_at: int | None = None
-    verify: bool = False
+    @property
+    def faults(self) -> Iterator[str]:
+        """Lines about files of the captures that could not be read, or are invalid."""
+        for copy in self.captures:
+            yield from fault_lines(copy.directory)
 
 
 def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
@@ -65,10 +79,10 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
     for path in selection.paths:
         if not path.exists():
             raise Failure(f"{path} does not exist: name a folder in which controller directories lie")
-    found = find_controller_dirs(selection.paths)
+    found = find_controller_dirs(selection.paths, selection.unreadable)
     left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in found.refused)]
     with ThreadPoolExecutor(8) as threads:
-        planned = list(threads.map(lambda d: _identified(d, selection), found.directories))
+        planned = list(threads.map(lambda d: identified(d, selection), found.directories))
     captures: list[CaptureCopy] = []
     for item in planned:
         if isinstance(item, str):
@@ -77,11 +91,14 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
             captures.append(item)
     if not captures:
         raise _nothing_to_read(selection, found.directories, left_out)
+    if all(_is_nothing_readable(copy.directory) for copy in captures):
+        lines = [*left_out, *(line for c in captures for line in fault_lines(c.directory))]
+        raise Failure("\n".join(lines), ExitCode.NOTHING_READABLE)
     ignored = sum(len(c.directory.deleted) + len(c.directory.unfinished) for c in captures)
     captures.sort(key=_by_capture)
     described = find_describe_files(selection.paths, selection.clusters)
     left_out += described.left_out
-    return ReadPlan(tuple(captures), tuple(left_out), ignored, described.files, selection.verify)
+    return ReadPlan(selection, tuple(captures), tuple(left_out), ignored, described.files)
 
 
 def _by_capture(copy: CaptureCopy) -> tuple[Any, ...]:
@@ -90,24 +107,32 @@ def _by_capture(copy: CaptureCopy) -> tuple[Any, ...]:
     return copy.capture_id, rank, str(copy.directory.path)
 
 
+def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
+    """The copy that a directory is, or why it is none. One that changes meanwhile is read again."""
+    for _ in range(TRIES):
+        try:
+            return _identified(directory, selection)
+        except (FileChangedError, FileNotFoundError):
+            directory = read_controller_dir(directory.log_dir, selection.unreadable)
+    return f"{directory.path}: changed under each of {TRIES} tries to read it; left for the next run"
+
+
 def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
-    """The copy that a directory is, or why it is none."""
+    """The same. FileChangedError, FileNotFoundError: it has changed."""
     who = identity(directory, selection.cluster_id, selection.node_id)
     if who is None:
         return (
             f"{directory.path}: no cluster id or node id in meta.properties; "
             "name them with --cluster-id and --node-id"
         )
-    files: list[FileIdentity] = []
-    faults = list(directory.faults)
-    for file in (*directory.segments, *directory.checkpoints):
-        try:
-            files.append(file_identity(file.path, file.size_bytes))
-        except OSError as error:
-            faults.append(FileFault(directory.relative(file.path), error.strerror or str(error)))
+    directory, files = identified_files(directory)
     moment, source = captured_at(directory, selection.captured_at)
     id_ = capture_id(who, directory, files)
-    return CaptureCopy(who, id_, moment, source, directory, tuple(files), tuple(faults))
+    return CaptureCopy(who, id_, moment, source, directory, tuple(files))
+
+
+def _is_nothing_readable(directory: ControllerDir) -> bool:
+    return not (directory.log_readable or directory.segments or directory.checkpoints)
 
 
 def _nothing_to_read(

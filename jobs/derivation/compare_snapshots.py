@@ -34,6 +34,8 @@ HELD = (
     "directory_id",
     "captured_at",
     "captured_at_source",
+    "last_captured_at",
+    "log_readable",
     "consistent",
     "log_start_offset",
     "log_end_offset",

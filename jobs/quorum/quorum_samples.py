@@ -11,6 +11,7 @@ from typing import Any
 from kraft_core.evidence.watermark_at import newest_watermark
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.captured_quorum import FETCH_TIMEOUT_MS
+from transforms.ingest.capture_rows import last_captured_at
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table
 
@@ -20,6 +21,7 @@ READ: dict[Table, tuple[str, ...]] = {
         "node_id",
         "directory_id",
         "captured_at",
+        "last_captured_at",
         "log_end_offset",
         "last_leader_epoch",
         "quorum_state",
@@ -80,7 +82,7 @@ def _of_replicas(cluster: ClusterRows) -> Iterator[Sample]:
     longest = max(newest, key=_log_order, default=None)
     for row in newest:
         labels = {**cluster.labels, "node_id": str(row["node_id"]), "directory_id": row["directory_id"]}
-        yield Sample("kraftlake_captured_timestamp_seconds", row["captured_at"].timestamp(), labels)
+        yield Sample("kraftlake_captured_timestamp_seconds", last_captured_at(row).timestamp(), labels)
         state = row["quorum_state"]
         if state is not None:
             yield Sample("kraftlake_current_epoch", state["leader_epoch"], labels)

@@ -33,7 +33,7 @@ from kraft_core.format.capture import (
     file_identity,
     identity,
 )
-from kraft_core.format.controller_dir import LOG_DIR_NAME, CheckpointFile, ControllerDir, SegmentFile
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.segment import Damage, scan
@@ -139,7 +139,7 @@ def _capture(
         current_voters=state.current_voters if state else None,
         leader_epoch_checkpoint=directory.leader_epoch_checkpoint,
         tail_damaged=log.tail_damaged,
-        readable=_is_readable(directory) and log.readable and None not in identities,
+        readable=directory.log_readable and log.readable and None not in identities,
         captured_from=captured_from,
         captured_until=captured_until,
         time_source=time_source,
@@ -152,12 +152,6 @@ def _identity(file: SegmentFile | CheckpointFile) -> FileIdentity | None:
         return file_identity(file.path, file.size_bytes)
     except OSError:
         return None
-
-
-def _is_readable(directory: ControllerDir) -> bool:
-    """Whether the log's directory could be listed, and its segments and checkpoints opened."""
-    of_log = (LOG_DIR_NAME, ".log", ".checkpoint")
-    return not any(fault.file.endswith(of_log) for fault in directory.faults)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ end_ exclusive. A directory id is Kafka's text of the uuid; the zero uuid stands
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -224,12 +225,14 @@ def labels(replicas: Iterable[ReplicaKey]) -> str:
 
 
 def distinct(facts: ClusterFacts) -> ClusterFacts:
-    """The same facts in one order, each once: conclusions are a function of the set of captures."""
-    captures: dict[str, Capture] = {}
+    """The same facts in one order, each once: conclusions are a function of the set of captures.
+
+    A directory that was captured several times without a change is there at its first and at its last time.
+    """
+    copies: defaultdict[str, list[Capture]] = defaultdict(list)
     for capture in facts.captures:
-        known = captures.get(capture.capture_id)
-        if known is None or _time_rank(capture) < _time_rank(known):
-            captures[capture.capture_id] = capture
+        copies[capture.capture_id].append(capture)
+    captures = [capture for same in copies.values() for capture in _first_and_last(same)]
     records = {(r.offset, r.leader_epoch, r.type, r.batch_crc): r for r in facts.control_records}
     snapshots: dict[tuple[int, int, str], SnapshotFacts] = {}
     for snapshot in facts.snapshots:
@@ -237,13 +240,20 @@ def distinct(facts: ClusterFacts) -> ClusterFacts:
         snapshots[key] = _merged(snapshots[key], snapshot) if key in snapshots else snapshot
     return ClusterFacts(
         facts.cluster_id,
-        tuple(
-            sorted(captures.values(), key=lambda c: (c.captured_at, c.node_id, c.directory_id, c.capture_id))
-        ),
+        tuple(sorted(captures, key=lambda c: (c.captured_at, c.node_id, c.directory_id, c.capture_id))),
         tuple(records[key] for key in sorted(records)),
         tuple(snapshots[key] for key in sorted(snapshots)),
         tuple(sorted(set(facts.feature_levels))),
     )
+
+
+def _first_and_last(copies: list[Capture]) -> Iterator[Capture]:
+    """Of copies of one capture the first and the last, by a source that says when they were made."""
+    first = min(copies, key=_time_rank)
+    yield first
+    last = max((c for c in copies if c.captured_until is not None), default=first, key=_time_rank)
+    if last.captured_at > first.captured_at:
+        yield last
 
 
 def _time_rank(capture: Capture) -> tuple[bool, int]:

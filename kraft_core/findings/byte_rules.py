@@ -1,7 +1,8 @@
 """Rule 0: captured bytes can be read, and the batches of a log follow each other.
 
-No rule of KRaft, but all others depend on it. A copy of a running node may end in a torn batch: a warning.
-Everything else that cannot be read is lost, or was damaged in copying: an error.
+No rule of KRaft, but all others depend on it. A copy of a running node may end in a torn batch: a warning,
+as is a small file whose content is invalid. Everything else that cannot be read is lost, or was damaged in
+copying: an error.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:
     for lost in view.facts.unreadable:
         capture = view.captures.get(lost.capture_id)
         if capture is not None:
-            severity = "warning" if _is_torn_tail(lost, capture) else "error"
+            severity = "warning" if _is_torn_tail(lost, capture) or _is_invalid(lost) else "error"
             by_file[lost.capture_id, lost.file, severity].append(lost)
     for (capture_id, file, severity), places in sorted(by_file.items()):
         yield _unreadable(view.captures[capture_id], file, severity, places)
@@ -36,17 +37,25 @@ def _is_torn_tail(lost: UnreadableBytes, capture: Capture) -> bool:
     return lost.reason == "torn_tail" and lost.lost_to_offset is None and at_end
 
 
+def _is_invalid(lost: UnreadableBytes) -> bool:
+    """Whether it is a file beside the log whose content or name is not what Kafka writes."""
+    return lost.reason.startswith("invalid: ")
+
+
 def _unreadable(capture: Capture, file: str, severity: Severity, places: list[UnreadableBytes]) -> Breach:
     places = sorted(places, key=lambda place: place.position)
     size = sum(place.size_bytes for place in places)
     reasons = ", ".join(sorted({place.reason for place in places}))
     first = min((p.lost_from_offset for p in places if p.lost_from_offset is not None), default=None)
     end = max((p.lost_to_offset for p in places if p.lost_to_offset is not None), default=None)
-    what = (
-        f"The last batch of {file} of {label(capture.replica)} is torn, as in a copy of a running node"
-        if severity == "warning"
-        else f"{size} bytes of {file} of {label(capture.replica)} cannot be read ({reasons})"
-    )
+    who = label(capture.replica)
+    what = f"{size} bytes of {file} of {who} cannot be read ({reasons})"
+    if any(map(_is_invalid, places)):
+        what = f"{file} of {who} is not used ({reasons})"
+    elif not size:
+        what = f"{file} of {who} could not be read ({reasons}): what it held is not known"
+    elif severity == "warning":
+        what = f"The last batch of {file} of {who} is torn, as in a copy of a running node"
     return Breach(
         READABLE,
         severity,

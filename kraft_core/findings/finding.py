@@ -99,7 +99,8 @@ def _finding(known: Conclusions, breaches: list[Breach]) -> Finding:
     rule = shown.rule
     captures = {capture.capture_id: capture for b in breaches for capture in b.captures}
     replicas = {replica for b in breaches for replica in b.replicas}
-    seen = [c.captured_at for c in captures.values()] + [at for b in breaches for at in b.observed_at]
+    seen = [c.captured_at for c in known.facts.captures if c.capture_id in captures]
+    seen += [at for b in breaches for at in b.observed_at]
     ends = [b.end_offset for b in breaches if b.end_offset is not None]
     return Finding(
         finding_id=_finding_id(known.facts.cluster_id, rule, shown.identity),

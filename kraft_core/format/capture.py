@@ -7,25 +7,47 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.format.controller_dir import ControllerDir, FileFault
+from kraft_core.format.errors import FileChangedError
 from kraft_core.messages.uuid_text import ZERO_UUID
 
 EDGE_BYTES = 64 * 1024
+CAPTURE_JSON = "capture.json"
 CapturedAtSource = Literal["flag", "capture.json", "file_time"]
 
 
 @dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What the file system says of a file: any write changes modified_ns, a replacement the inode."""
+
+    device: int
+    inode: int
+    size_bytes: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileStatus:
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """A segment or checkpoint: name, size in bytes, SHA-256 (hex) of its first and last 64 KiB."""
+    """A segment or checkpoint: name, size in bytes, SHA-256 (hex) of its first and last 64 KiB.
+
+    status: of the file when its digests were taken; it may have grown beyond size_bytes. Copies of a file
+    are equal, whatever their status.
+    """
 
     name: str
     size_bytes: int
     head_digest: str
     tail_digest: str
+    status: FileStatus = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +75,70 @@ def identity(
 
 
 def file_identity(path: Path, size_bytes: int) -> FileIdentity:
-    """Reads the first and last 64 KiB of a file of that size. OSError if it cannot be read."""
+    """The identity of the first size_bytes of a file.
+
+    OSError if it cannot be read, FileChangedError if it has become shorter.
+    """
+    edge = min(EDGE_BYTES, size_bytes)
     with path.open("rb") as file:
-        head = file.read(min(EDGE_BYTES, size_bytes))
-        file.seek(max(0, size_bytes - EDGE_BYTES))
-        tail = file.read(min(EDGE_BYTES, size_bytes))
-    return FileIdentity(
-        path.name, size_bytes, hashlib.sha256(head).hexdigest(), hashlib.sha256(tail).hexdigest()
+        head = file.read(edge)
+        file.seek(size_bytes - edge)
+        tail = file.read(edge)
+        status = FileStatus.of(os.fstat(file.fileno()))
+    if len(head) < edge or len(tail) < edge:
+        raise FileChangedError(path)
+    head_digest, tail_digest = (hashlib.sha256(part).hexdigest() for part in (head, tail))
+    return FileIdentity(path.name, size_bytes, head_digest, tail_digest, status)
+
+
+def still_holds(path: Path, identified: FileIdentity) -> bool:
+    """Whether a file still begins with the bytes that were identified.
+
+    It may have grown, as a log does: by log matching equal last bytes are an equal log. Any other change may
+    have been one of these bytes.
+    """
+    was = identified.status
+    try:
+        now = FileStatus.of(path.stat())
+        if now == was:
+            return True
+        grown = (now.device, now.inode) == (was.device, was.inode) and now.size_bytes > was.size_bytes
+        return grown and file_identity(path, identified.size_bytes) == identified
+    except OSError:
+        return False
+
+
+def identified_files(directory: ControllerDir) -> tuple[ControllerDir, list[FileIdentity]]:
+    """The identities of the segments and checkpoints of a directory, and the directory without those that
+    cannot be opened: they are among the unreadable ones then.
+
+    FileChangedError, FileNotFoundError: the directory has changed and must be read again.
+    """
+    found: dict[Path, FileIdentity] = {}
+    faults: list[FileFault] = []
+    for file in (*directory.segments, *directory.checkpoints):
+        try:
+            found[file.path] = file_identity(file.path, file.size_bytes)
+        except (FileChangedError, FileNotFoundError):
+            raise
+        except OSError as error:
+            faults.append(FileFault(directory.relative(file.path), error.strerror or str(error)))
+    left = replace(
+        directory,
+        segments=tuple(f for f in directory.segments if f.path in found),
+        checkpoints=tuple(f for f in directory.checkpoints if f.path in found),
+        unreadable=(*directory.unreadable, *faults),
+        faults=(*directory.faults, *faults),
     )
+    return left if faults else directory, list(found.values())
 
 
 def capture_id(who: Identity, directory: ControllerDir, files: list[FileIdentity]) -> str:
-    """SHA-256 (hex) of the identity, quorum-state, leader-epoch-checkpoint and files of a directory."""
+    """SHA-256 (hex) of the identity, quorum-state, leader-epoch-checkpoint and files of a directory, and the
+    names of what was unreadable: a capture that lacks it is another one.
+    """
     state = directory.quorum_state
-    parts = {
+    parts: dict[str, Any] = {
         "cluster_id": who.cluster_id,
         "node_id": who.node_id,
         "directory_id": who.directory_id,
@@ -84,6 +156,9 @@ def capture_id(who: Identity, directory: ControllerDir, files: list[FileIdentity
         "leader_epoch_checkpoint": directory.leader_epoch_checkpoint,
         "files": sorted([f.name, f.size_bytes, f.head_digest, f.tail_digest] for f in files),
     }
+    unreadable = sorted(fault.file for fault in directory.unreadable if fault.file != CAPTURE_JSON)
+    if unreadable:
+        parts["unreadable"] = unreadable
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

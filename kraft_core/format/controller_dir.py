@@ -1,7 +1,8 @@
 """Finds controller directories in a tree of files, and lists what each contains.
 
 A controller directory is a metadata.log.dir, recognized by the log directory __cluster_metadata-0 in it; that
-log directory alone suffices. Unreadable side files are faults of the directory, never exceptions.
+log directory alone suffices. What cannot be listed, opened or read is a fault of the directory, never an
+exception, and never absent: whoever concludes from what a directory lacks must ask what was unreadable.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
+from kraft_core.format.log_dirs import LOG_DIR_NAME, RefusedPath, Seen, directories_below, is_log_dir
 from kraft_core.format.side_files import (
     MetaProperties,
     QuorumState,
@@ -25,13 +29,14 @@ from kraft_core.format.side_files import (
 )
 from kraft_core.format.snapshot import BOOTSTRAP_NAME, SnapshotId, parse_name
 
-LOG_DIR_NAME = "__cluster_metadata-0"
-# Kafka 2.8's preview wrote another record format into a log of this name.
-OLD_LOG_DIR_NAME = "@metadata-0"
-
+# Unreadable and invalid files that fault_lines names of one directory.
+MOST_NAMED = 3
 _SEGMENT = re.compile(r"(\d{20})\.log", re.ASCII)
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_SIDE_FILE_BYTES = 1024 * 1024
+# A running controller deletes and renames files: a directory that changes while it is listed is listed again.
+_TRIES = 3
+_NONE_UNREADABLE: Mapping[Path, str] = MappingProxyType({})
 
 Content = TypeVar("Content")
 
@@ -71,6 +76,8 @@ class ControllerDir:
     faults. captured_at: from capture.json; newest_file_at: the latest modification; both in ms.
     segments by base offset; checkpoints by end offset and epoch, finished ones only; unfinished: the .part
     files; deleted: names of files that Kafka marked for deletion, which no longer belong to the log.
+    unreadable: files and folders that could not be listed, opened or read; faults: these, and files whose
+    content or name is invalid.
     """
 
     path: Path
@@ -86,19 +93,19 @@ class ControllerDir:
     unfinished: tuple[CheckpointFile, ...]
     bootstrap: CheckpointFile | None
     deleted: tuple[str, ...]
+    unreadable: tuple[FileFault, ...]
     faults: tuple[FileFault, ...]
+
+    @property
+    def log_readable(self) -> bool:
+        """Whether the log could be listed, and all its segments and checkpoints opened: else nothing is
+        proven by what is absent.
+        """
+        return not any(map(is_of_log, self.unreadable))
 
     def relative(self, path: Path) -> str:
         """The name of one of its files in the tables, which does not depend on where the directory is."""
         return path.name if path.parent == self.path else f"{LOG_DIR_NAME}/{path.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedPath:
-    """A path that could not be searched, or holds a log format that is not supported."""
-
-    path: Path
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +116,63 @@ class Discovery:
     refused: tuple[RefusedPath, ...]
 
 
+def fault_lines(directory: ControllerDir) -> Iterator[str]:
+    """A line for each of the first faults of a directory, and one for the others."""
+    for fault in directory.faults[:MOST_NAMED]:
+        kind = "unreadable" if fault in directory.unreadable else "invalid"
+        yield f"{kind}: {directory.path}/{fault.file}: {fault.reason}"
+    others = len(directory.faults) - MOST_NAMED
+    if others > 0:
+        yield f"unreadable or invalid: {others} more files of {directory.path}"
+
+
+def is_of_log(fault: FileFault) -> bool:
+    """Whether a fault is about the log directory itself, a segment or a checkpoint."""
+    is_file = fault.file.endswith((".log", ".checkpoint")) and fault.file != BOOTSTRAP_NAME
+    return is_file or fault.file == LOG_DIR_NAME
+
+
 def parse_segment_name(name: str) -> int | None:
     """The base offset in a segment's file name; None for any other name."""
     match = _SEGMENT.fullmatch(name)
     return int(match[1]) if match is not None and int(match[1]) <= _MAX_OFFSET else None
 
 
-def find_controller_dirs(roots: Iterable[Path | str]) -> Discovery:
-    """Every controller directory at or below the roots; symbolic links are followed, each directory once."""
+def find_controller_dirs(
+    roots: Iterable[Path | str], unreadable: Mapping[Path, str] = _NONE_UNREADABLE
+) -> Discovery:
+    """Every controller directory at or below the roots; symbolic links are followed, each directory once.
+
+    unreadable: files below the roots that the caller could not supply (an archive's member, an object that
+    could not be fetched), with the reason.
+    """
     directories: list[ControllerDir] = []
     refused: list[RefusedPath] = []
-    seen: set[tuple[int, int]] = set()
+    seen: Seen = set()
     for root in roots:
-        for found in _directories(Path(root), seen):
+        for found in directories_below(Path(root), seen):
             if isinstance(found, RefusedPath):
                 refused.append(found)
-            elif _name(found) == LOG_DIR_NAME:
-                directories.append(_Reader(found).read())
+            elif is_log_dir(found):
+                directories.append(read_controller_dir(found, unreadable))
+    missing = (path for path in unreadable if path.name == LOG_DIR_NAME and not os.path.lexists(path))
+    directories += (read_controller_dir(path, unreadable) for path in missing)
     return Discovery(tuple(directories), tuple(refused))
+
+
+def read_controller_dir(log_dir: Path, unreadable: Mapping[Path, str] = _NONE_UNREADABLE) -> ControllerDir:
+    """The controller directory of a log directory as it is now; unreadable as in find_controller_dirs."""
+    for _ in range(_TRIES - 1):
+        reader = _Reader(log_dir, unreadable)
+        directory = reader.read()
+        if not reader.has_changed:
+            return directory
+    return _Reader(log_dir, unreadable).read()
 
 
 def find_log_files(root: Path) -> Iterator[Path | RefusedPath]:
     """The finished checkpoints, then the segments, of each directory at or below a root."""
-    for found in _directories(root, set()):
+    for found in directories_below(root, set()):
         if isinstance(found, RefusedPath):
             yield found
             continue
@@ -144,83 +185,39 @@ def find_log_files(root: Path) -> Iterator[Path | RefusedPath]:
         yield from (found / name for name in names if parse_segment_name(name) is not None)
 
 
-def refuse_old(directory: Path) -> RefusedPath | None:
-    """Refuses the log directory of Kafka 2.8; None for any other."""
-    if _name(directory) != OLD_LOG_DIR_NAME:
-        return None
-    return RefusedPath(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
-
-
-def _name(directory: Path) -> str:
-    """The name of what a path leads to. Resolving a whole path takes a system call for each of its parts."""
-    is_plain = directory.name not in ("", "..") and not directory.is_symlink()
-    return directory.name if is_plain else directory.resolve().name
-
-
 def _is_finished(name: str) -> bool:
     snapshot_id = parse_name(name)
     return snapshot_id is not None and not snapshot_id.suffix
 
 
-def _directories(root: Path, seen: set[tuple[int, int]]) -> Iterator[Path | RefusedPath]:
-    """Every directory at or below a root in path order, but none below a log directory."""
-    pending = [root]
-    while pending:
-        directory = pending.pop()
-        try:
-            status = directory.stat()
-            if (status.st_dev, status.st_ino) in seen:
-                continue
-            seen.add((status.st_dev, status.st_ino))
-            refusal = refuse_old(directory)
-            if refusal is None and not stat.S_ISDIR(status.st_mode):
-                refusal = RefusedPath(directory, "not a directory")
-            if refusal is None and _name(directory) != LOG_DIR_NAME:
-                pending += sorted(_subdirectories(directory), reverse=True)
-            yield refusal or directory
-        except OSError as error:
-            yield RefusedPath(directory, error.strerror or str(error))
-
-
-def _subdirectories(directory: Path) -> list[Path]:
-    with os.scandir(directory) as entries:
-        # A dangling link is not a directory. A directory without permission is one, and is refused later.
-        return [directory / entry.name for entry in entries if entry.is_dir()]
-
-
 class _Reader:
-    """Reads one controller directory; collects faults and the newest file time."""
+    """Reads one controller directory once; collects faults and the newest file time.
 
-    def __init__(self, log_dir: Path) -> None:
+    has_changed: whether something was there when the directory was listed and is gone now.
+    """
+
+    def __init__(self, log_dir: Path, unreadable: Mapping[Path, str]) -> None:
         self._log_dir = log_dir
         self._path = log_dir.parent if log_dir.name == LOG_DIR_NAME else log_dir.resolve().parent
+        self._not_supplied = unreadable
         self._faults: list[FileFault] = []
+        self._unreadable: list[FileFault] = []
         self._newest_ms: int | None = None
+        self._log_names: list[str] | None = None
+        self.has_changed = False
 
     def read(self) -> ControllerDir:
-        segments: list[SegmentFile] = []
-        checkpoints: list[CheckpointFile] = []
-        deleted: list[str] = []
-        for name in self._log_names():
-            path = self._log_dir / name
-            if name.endswith(".deleted"):
-                deleted.append(name)
-            elif name.endswith(".log"):
-                base_offset = parse_segment_name(name)
-                size = self._size(path, named=base_offset is not None)
-                if size is not None and base_offset is not None:
-                    segments.append(SegmentFile(path, base_offset, size))
-            elif name.endswith((".checkpoint", ".checkpoint.part")) and name != BOOTSTRAP_NAME:
-                snapshot_id = parse_name(name)
-                size = self._size(path, named=snapshot_id is not None)
-                if size is not None:
-                    checkpoints.append(CheckpointFile(path, snapshot_id, size))
+        log = _LogFiles()
+        self._log_names = self._listed()
+        for name in self._log_names or ():
+            self._add(self._log_dir / name, log)
         meta = self._side_file(self._beside("meta.properties"), read_meta_properties)
-        quorum_state = self._side_file(self._log_dir / "quorum-state", read_quorum_state)
-        epochs = self._side_file(self._log_dir / "leader-epoch-checkpoint", read_leader_epoch_checkpoint)
-        topic_id = self._side_file(self._log_dir / "partition.metadata", read_partition_metadata)
+        quorum_state = self._side_file(self._in_log("quorum-state"), read_quorum_state)
+        epochs = self._side_file(self._in_log("leader-epoch-checkpoint"), read_leader_epoch_checkpoint)
+        topic_id = self._side_file(self._in_log("partition.metadata"), read_partition_metadata)
         captured_at = self._side_file(self._beside("capture.json"), read_capture_json)
         bootstrap = self._bootstrap()
+        self._add_not_supplied()
         return ControllerDir(
             path=self._path,
             log_dir=self._log_dir,
@@ -230,42 +227,75 @@ class _Reader:
             topic_id=topic_id,
             captured_at=captured_at,
             newest_file_at=self._newest_ms,
-            segments=tuple(segments),
-            checkpoints=tuple(c for c in checkpoints if c.id and not c.id.suffix),
-            unfinished=tuple(c for c in checkpoints if c.id and c.id.suffix == ".part"),
+            segments=tuple(log.segments),
+            checkpoints=tuple(c for c in log.checkpoints if c.id and not c.id.suffix),
+            unfinished=tuple(c for c in log.checkpoints if c.id and c.id.suffix == ".part"),
             bootstrap=bootstrap,
-            deleted=tuple(deleted),
+            deleted=tuple(log.deleted),
+            unreadable=tuple(self._unreadable),
             faults=tuple(self._faults),
         )
 
-    def _log_names(self) -> list[str]:
+    def _listed(self) -> list[str] | None:
+        """The names in the log directory; None where it cannot be listed."""
+        if self._log_dir in self._not_supplied:
+            return None
         try:
             # Names have fixed widths, so they sort by offset.
             return sorted(path.name for path in self._log_dir.iterdir())
         except OSError as error:
-            self._faults.append(FileFault(LOG_DIR_NAME, error.strerror or str(error)))
-            return []
+            self._cannot_read(self._log_dir, error.strerror or str(error))
+            with suppress(OSError):
+                self._note_time(self._log_dir.lstat())
+            return None
 
-    def _beside(self, name: str) -> Path:
+    def _add(self, path: Path, log: _LogFiles) -> None:
+        """Add a file of the log directory to what it holds."""
+        name = path.name
+        if name.endswith(".deleted"):
+            log.deleted.append(name)
+        elif name.endswith(".log"):
+            base_offset = parse_segment_name(name)
+            size = self._size(path, named=base_offset is not None)
+            if size is not None and base_offset is not None:
+                log.segments.append(SegmentFile(path, base_offset, size))
+        elif name.endswith((".checkpoint", ".checkpoint.part")) and name != BOOTSTRAP_NAME:
+            snapshot_id = parse_name(name)
+            size = self._size(path, named=snapshot_id is not None)
+            if size is not None:
+                log.checkpoints.append(CheckpointFile(path, snapshot_id, size))
+
+    def _in_log(self, name: str) -> Path | None:
+        """A file of the log directory; None if the listing lacks it."""
+        names = self._log_names
+        return self._log_dir / name if names is None or name in names else None
+
+    def _beside(self, name: str) -> Path | None:
         """A file beside the log directory, which may have been copied into it."""
         outside = self._path / name
-        return outside if os.path.lexists(outside) else self._log_dir / name
+        try:
+            outside.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return self._in_log(name)
+        except OSError:
+            return outside  # it may exist
+        return outside
 
     def _bootstrap(self) -> CheckpointFile | None:
         path = self._beside(BOOTSTRAP_NAME)
-        size = self._size(path) if os.path.lexists(path) else None
-        return None if size is None else CheckpointFile(path, None, size)
+        size = None if path is None else self._size(path)
+        return None if path is None or size is None else CheckpointFile(path, None, size)
 
-    def _side_file(self, path: Path, read: Callable[[str], Content]) -> Content | None:
-        size = self._size(path) if os.path.lexists(path) else None
-        if size is None:
+    def _side_file(self, path: Path | None, read: Callable[[str], Content]) -> Content | None:
+        size = None if path is None else self._size(path)
+        if path is None or size is None:
             return None
         if size > _MAX_SIDE_FILE_BYTES:
             return self._fault(path, f"{size} bytes")
         try:
             return read(path.read_bytes().decode())
         except OSError as error:
-            return self._fault(path, error.strerror or str(error))
+            return self._cannot_read(path, error.strerror or str(error))
         except UnicodeDecodeError:
             return self._fault(path, "not UTF-8 text")
         except ValueError as error:
@@ -275,18 +305,47 @@ class _Reader:
         """The size of a readable regular file with a valid name; else a fault and None."""
         if not named:
             return self._fault(path, "not a valid Kafka file name")
+        if path in self._not_supplied:
+            return None
         try:
             status = path.stat()
         except OSError as error:
-            return self._fault(path, error.strerror or str(error))
+            # Of a folder that could not be listed nobody knows what it holds; its own fault says so.
+            if self._log_names is None and path.parent == self._log_dir:
+                return None
+            if isinstance(error, FileNotFoundError) and not path.is_symlink():
+                self.has_changed = True
+            return self._cannot_read(path, error.strerror or str(error))
         if not stat.S_ISREG(status.st_mode):
-            return self._fault(path, "not a regular file")
+            return self._cannot_read(path, "not a regular file")
         if not os.access(path, os.R_OK):
-            return self._fault(path, "Permission denied")
+            return self._cannot_read(path, "Permission denied")
+        self._note_time(status)
+        return status.st_size
+
+    def _note_time(self, status: os.stat_result) -> None:
         modified_ms = status.st_mtime_ns // 1_000_000
         self._newest_ms = max(modified_ms, self._newest_ms or modified_ms)
-        return status.st_size
+
+    def _add_not_supplied(self) -> None:
+        """The caller's unreadable files of this directory."""
+        for path, reason in sorted(self._not_supplied.items()):
+            if path.parent in (self._path, self._log_dir):
+                self._cannot_read(path, reason)
+
+    def _cannot_read(self, path: Path, reason: str) -> None:
+        self._fault(path, reason)
+        self._unreadable.append(self._faults[-1])
 
     def _fault(self, path: Path, reason: str) -> None:
         name = path.name if path.parent == self._path else f"{LOG_DIR_NAME}/{path.name}"
-        self._faults.append(FileFault(name, reason))
+        self._faults.append(FileFault(LOG_DIR_NAME if path == self._log_dir else name, reason))
+
+
+@dataclass(slots=True)
+class _LogFiles:
+    """What a log directory holds, as ControllerDir has it."""
+
+    segments: list[SegmentFile] = field(default_factory=list[SegmentFile])
+    checkpoints: list[CheckpointFile] = field(default_factory=list[CheckpointFile])
+    deleted: list[str] = field(default_factory=list[str])

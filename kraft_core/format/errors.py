@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 
 class DecodeError(ValueError):
     """The bytes are invalid.
@@ -57,6 +60,13 @@ class UnknownRecord(DecodeError):
         self.api_key = api_key
         self.version = version
         self.frame_version = frame_version
+
+
+class FileChangedError(OSError):
+    """A file no longer holds what it held when it was listed: it was truncated, rewritten or replaced."""
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(errno.ESTALE, "changed while it was read", str(path))
 
 
 class EncodeError(ValueError):

@@ -13,6 +13,10 @@ from typing import Any, cast
 
 from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes
 
+# The years in which a KRaft log can have been captured: Kafka 2.8 of 2021 had the first.
+_FIRST_MS = 1_577_836_800_000  # 2020
+_END_MS = 4_102_444_800_000  # 2100
+
 
 class InvalidSideFileError(ValueError):
     """The content of a side file is invalid; the message states why."""
@@ -123,9 +127,12 @@ def read_capture_json(text: str) -> int:
     try:
         moment = datetime.fromisoformat(captured_at)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
+        ms = round(moment.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise InvalidSideFileError(f"captured_at {captured_at!r} is not an ISO 8601 time") from None
+    if not _FIRST_MS <= ms < _END_MS:
+        raise InvalidSideFileError(f"captured_at {captured_at!r} is no time at which KRaft was run")
+    return ms
 
 
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_control_value, write_metadata_value
-from kraft_core.format.controller_dir import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.messages.control import LEADER_CHANGE
 from kraft_core.messages.metadata import by_api_key
 from kraft_core.messages.uuid_text import uuid_text

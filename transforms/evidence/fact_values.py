@@ -8,6 +8,7 @@ from typing import Any
 
 from kraft_core.columnar.schema import message_columns, message_fields
 from kraft_core.evidence.facts import (
+    STATED_SOURCES,
     Capture,
     CapturedControlRecord,
     ClusterFacts,
@@ -31,11 +32,23 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
     headers = header_timestamps(checkpoints)
     return ClusterFacts(
         cluster_id=row["cluster_id"],
-        captures=tuple(capture(c, elections, headers[c["capture_id"]]) for c in row["captures"]),
+        captures=tuple(
+            capture(copy, elections, headers[copy["capture_id"]])
+            for c in row["captures"]
+            for copy in first_and_last(c)
+        ),
         control_records=tuple(controls),
         snapshots=tuple(checkpoints),
         feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"]),
     )
+
+
+def first_and_last(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A row of captures at the time of its first copy and, where that is another one, of its last copy."""
+    yield row
+    last = row.get("last_captured_at")
+    if last is not None and last > row["captured_at"] and row["captured_at_source"] in STATED_SOURCES:
+        yield {**row, "captured_at": last}
 
 
 def header_timestamps(checkpoints: Iterable[SnapshotFacts]) -> defaultdict[str, list[int]]:

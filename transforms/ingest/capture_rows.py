@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Any
 
+from kraft_core.format.controller_dir import ControllerDir, parse_segment_name
 from transforms.ingest.captured_files import CAPTURED_AT_SOURCES, CaptureCopy, CapturedSegment
 from transforms.ingest.epoch_ranges import KEPT, FileEpochRange, join_ranges
 from transforms.ingest.order_faults import MOST_KEPT, order_faults
@@ -49,10 +52,14 @@ def _capture_row(
     copy: CaptureCopy, ranges: Sequence[FileEpochRange], damage: list[Row], checkpoints: list[Row]
 ) -> Row:
     """A row of captures without kraft_version. ranges: in the order of the files."""
-    offsets = [s.base_offset for s in copy.directory.segments]
+    unopened = unopened_segments(copy.directory)
+    offsets = sorted([*(s.base_offset for s in copy.directory.segments), *unopened])
+    damage = [*damage, *(_unopened_row(*unopened[start], start, offsets) for start in unopened)]
     joined = join_ranges(ranges)
     complete = [c["end_offset"] for c in checkpoints if c["complete"]]
     start = min(offsets, default=0)
+    readable = copy.directory.log_readable and not any(map(is_unreadable, damage))
+    end = max([*(r.end_offset for r in joined), *offsets, *complete], default=None)
     return {
         "cluster_id": copy.who.cluster_id,
         "capture_id": copy.capture_id,
@@ -61,14 +68,15 @@ def _capture_row(
         **captured_at_columns(copy),
         "consistent": True,
         "log_start_offset": min(offsets, default=None),
-        "log_end_offset": max([*(r.end_offset for r in joined), *offsets, *complete], default=None),
-        "last_leader_epoch": joined[-1].leader_epoch if joined else None,
+        "log_readable": readable,
+        "log_end_offset": end if readable else None,
+        "last_leader_epoch": joined[-1].leader_epoch if joined and readable else None,
         **_side_file_columns(copy),
         "runs": [_range_column(r) for r in joined],
         "snapshots": _snapshot_keys(checkpoints),
         "damage": sorted(damage, key=lambda d: (d["file"], d["position"])),
         "order_faults": list(islice(order_faults(start, ranges, damage), MOST_KEPT)),
-        "file_faults": [{"file": f.file, "reason": f.reason} for f in copy.faults],
+        "file_faults": fault_rows(copy.directory),
         "batches": sum(r.batches for r in joined),
         "size_bytes": sum(f.size_bytes for f in copy.files),
     }
@@ -79,6 +87,39 @@ def captured_at_columns(copy: CaptureCopy) -> Row:
     return {
         "captured_at": moment(copy.captured_at),
         "captured_at_source": copy.captured_at_source,
+        "last_captured_at": moment(copy.captured_at),
+    }
+
+
+def fault_rows(directory: ControllerDir) -> list[Row]:
+    """The column file_faults: what was not readable, and files whose content or name is invalid."""
+    return [
+        {"file": f.file, "reason": f"{'unreadable' if f in directory.unreadable else 'invalid'}: {f.reason}"}
+        for f in directory.faults
+    ]
+
+
+def is_unreadable(lost: Mapping[str, Any]) -> bool:
+    """Whether a row of damage or file_faults is about bytes that were not read at all."""
+    return lost["reason"].startswith("unreadable")
+
+
+def unopened_segments(directory: ControllerDir) -> dict[int, tuple[str, str]]:
+    """The segments that could not be opened: base offset to name in the tables and reason."""
+    named = ((parse_segment_name(PurePosixPath(f.file).name), f) for f in directory.unreadable)
+    return {start: (f.file, f.reason) for start, f in named if start is not None}
+
+
+def _unopened_row(file: str, reason: str, start: int, offsets: Sequence[int]) -> Row:
+    """The damage that such a segment is: all up to the next one. offsets: of all segments, rising."""
+    return {
+        "file": file,
+        "position": 0,
+        "size_bytes": 0,
+        "sha256": None,
+        "reason": f"unreadable: {reason}",
+        "lost_from_offset": start,
+        "lost_to_offset": next((offset for offset in offsets if offset > start), None),
     }
 
 
@@ -130,8 +171,11 @@ def _kraft_version(row: Row, versions: Iterable[Row], checkpoints: Iterable[Row]
     """kraft.version in force at the end of a captured log, by its records and its checkpoints.
 
     versions: rows (offset, leader_epoch, kraft_version) of its cluster's KRaftVersion records. A log from its
-    first offset on without such a record has version 0; a later part of one without either has None.
+    first offset on without such a record has version 0; a later part of one without either has None, and so
+    has a log that could not be read.
     """
+    if not row["log_readable"]:
+        return None
     held = [
         (v["offset"], v["kraft_version"])
         for v in versions
@@ -167,13 +211,24 @@ def _by_copy(rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
 
 
 def better_row(one: Row, other: Row) -> Row:
-    """Of two rows of one capture: the fuller content, and the most reliable captured_at.
+    """Of two rows of one capture: the fuller content, the most reliable captured_at, and the last time.
 
     The order of the rows makes no difference.
     """
     fuller = max(one, other, key=_fullness)
     dated = min(one, other, key=lambda row: captured_at_rank(row["captured_at_source"], row["captured_at"]))
-    return fuller | {name: dated[name] for name in ("captured_at", "captured_at_source")}
+    recorded = [row for row in (one, other) if row["captured_at_source"] != "file_time"]
+    last = max(map(last_captured_at, recorded or (one, other)))
+    return fuller | {
+        "captured_at": dated["captured_at"],
+        "captured_at_source": dated["captured_at_source"],
+        "last_captured_at": last,
+    }
+
+
+def last_captured_at(row: Mapping[str, Any]) -> datetime:
+    """When the last copy of a row of captures was made; rows of earlier versions know the first only."""
+    return row["last_captured_at"] or row["captured_at"]
 
 
 def captured_at_rank(source: Any, captured_at: Any) -> tuple[int, Any]:
@@ -183,7 +238,9 @@ def captured_at_rank(source: Any, captured_at: Any) -> tuple[int, Any]:
 
 def _fullness(row: Row) -> tuple[Any, ...]:
     held = sum(r["end_offset"] - r["first_offset"] for r in row["runs"])
-    return held, -len(row["damage"]), -len(row["file_faults"]), repr((row["runs"], row["damage"]))
+    lost = -len(row["damage"]), -len(row["file_faults"])
+    content = repr((row["runs"], row["damage"], row["file_faults"]))
+    return held, row["log_readable"] is not False, *lost, content
 
 
 # --- segments ---

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from kraft_core.format.capture import CapturedAtSource, FileIdentity, Identity, file_identity
-from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, FileFault, SegmentFile
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from transforms.ingest.decoding import SourceFile
 from transforms.ingest.epoch_ranges import FileEpochRange
 from transforms.ingest.scanning import FILES
@@ -28,8 +28,7 @@ BYTES_PER_TASK = 64 * 1024 * 1024
 class CaptureCopy:
     """One copy of a captured controller directory; copies of one capture have equal capture_ids.
 
-    captured_at: ms since the epoch. files: the identities of segments and checkpoints that can be opened;
-    faults: the other files.
+    captured_at: ms since the epoch. files: the identities of its segments and checkpoints.
     """
 
     who: Identity
@@ -38,7 +37,6 @@ class CaptureCopy:
     captured_at_source: CapturedAtSource
     directory: ControllerDir
     files: tuple[FileIdentity, ...]
-    faults: tuple[FileFault, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ batch does not continue the one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from transforms.ingest.epoch_ranges import FileEpochRange
 from transforms.lake.arrow_rows import Row
@@ -21,19 +22,37 @@ def order_faults(start: int, ranges: Iterable[FileEpochRange], damage: Iterable[
 
     start: the offset that the first batch should have. A gap that damage explains is not reported.
     """
-    lost = {(d["lost_from_offset"], d["lost_to_offset"]) for d in damage}
+    lost: defaultdict[int, set[int | None]] = defaultdict(set)
+    for each in damage:
+        if each["lost_from_offset"] is not None:
+            lost[each["lost_from_offset"]].add(each["lost_to_offset"])
     expected, highest_epoch, last = start, -1, None
     for part in ranges:
         first = part.first_offset
         if first < expected:
             kind = "duplicate" if last is not None and _is_same_batch(last, part) else "overlap"
             yield _fault(part, kind, expected)
-        elif first > expected and not lost & {(expected, first), (expected, None)}:
+        elif first > expected and not _explains(lost, expected, first):
             yield _fault(part, "gap", expected)
         if part.leader_epoch < highest_epoch:
             yield _fault(part, "epoch_regression", highest_epoch)
         expected, last = part.end_offset, part
         highest_epoch = max(highest_epoch, part.leader_epoch)
+
+
+def _explains(ends: Mapping[int, set[int | None]], expected: int, first: int) -> bool:
+    """Whether lost offsets fill a gap. ends: of what is lost, by its first offset; None at the end of a file,
+    where nobody knows it.
+    """
+    reached = expected
+    while reached in ends and first not in ends[reached]:
+        if None in ends[reached]:
+            return True
+        furthest = max(end for end in ends[reached] if end is not None)
+        if furthest <= reached:
+            return False
+        reached = furthest
+    return reached in ends
 
 
 def _is_same_batch(last: FileEpochRange, part: FileEpochRange) -> bool:

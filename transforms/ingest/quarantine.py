@@ -2,6 +2,7 @@
 
 Damage of one capture is no loss where other captures of the same replica hold its offsets, or one of them
 holds a complete copy of the damaged checkpoint. Values that no decoder understood are lost in every copy.
+What a file held that could not be opened is not known: a later capture that has it takes its place.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kraft_core.format.snapshot import parse_name
+from transforms.ingest.capture_rows import is_unreadable, last_captured_at
 from transforms.lake.arrow_rows import Row
 
 # Reasons of kraft_core.format.segment for damaged bytes; all others are about values in good batches.
@@ -30,12 +32,23 @@ def quarantined(captures: Iterable[Mapping[str, Any]], snapshots: Iterable[Mappi
     captures = list(captures)
     whole = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for s in snapshots if s["complete"]}
     rows = [
-        {"capture_id": capture["capture_id"], **lost}
+        row
         for capture in captures
-        for lost in [*capture["damage"], *_unopened(capture)]
-        if not _is_supplied(lost, [c for c in captures if _replica(c) == _replica(capture)], whole)
+        for row in faults_of(capture)
+        if not _is_supplied(row, capture, [c for c in captures if _replica(c) == _replica(capture)], whole)
     ]
     return list({(r["capture_id"], r["file"], r["position"]): r for r in rows}.values())
+
+
+def unread_files(captures: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Such rows of what each capture could not read or use of its files, whether or not a copy supplied it:
+    damaged bytes are lost or not, but a file that may not be read is a fault of the newest capture.
+    """
+    return [row for capture in captures for row in faults_of(capture) if _is_of_file(row)]
+
+
+def _is_of_file(row: Mapping[str, Any]) -> bool:
+    return row["reason"].startswith(("unreadable: ", "invalid: "))
 
 
 def _replica(capture: Mapping[str, Any]) -> tuple[int, str]:
@@ -43,10 +56,15 @@ def _replica(capture: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _is_supplied(
-    lost: Mapping[str, Any], copies: list[Mapping[str, Any]], whole: set[tuple[Any, ...]]
+    lost: Mapping[str, Any],
+    capture: Mapping[str, Any],
+    copies: list[Mapping[str, Any]],
+    whole: set[tuple[Any, ...]],
 ) -> bool:
     """Whether the captures of the same replica hold what one of them lost."""
-    if lost["reason"] not in FILE_REASONS and not lost["reason"].startswith("unreadable"):
+    if _is_of_file(lost) and (lost["lost_from_offset"] is None or lost["lost_to_offset"] is None):
+        return _is_superseded(lost, capture, copies)
+    if lost["reason"] not in FILE_REASONS and not is_unreadable(lost):
         return False
     if lost["lost_from_offset"] is not None:
         return _are_held(lost["lost_from_offset"], lost["lost_to_offset"], copies)
@@ -65,18 +83,38 @@ def _are_held(first: int, end: int | None, copies: list[Mapping[str, Any]]) -> b
     return reached >= (first + 1 if end is None else end)
 
 
-def _unopened(capture: Mapping[str, Any]) -> list[Row]:
-    """Segments and checkpoints that could not be opened at all."""
-    return [
+def faults_of(capture: Mapping[str, Any]) -> list[Row]:
+    """Rows of quarantine of everything that a capture lost, each file fault once."""
+    of_segments = {lost["file"] for lost in capture["damage"] if is_unreadable(lost)}
+    of_files = [
         {
             "file": fault["file"],
             "position": 0,
             "size_bytes": 0,
             "sha256": None,
-            "reason": f"unreadable: {fault['reason']}",
+            "reason": fault["reason"],
             "lost_from_offset": None,
             "lost_to_offset": None,
         }
         for fault in capture["file_faults"]
-        if fault["file"].endswith((".log", ".checkpoint"))
+        if fault["file"] not in of_segments
     ]
+    return [{"capture_id": capture["capture_id"], **lost} for lost in [*capture["damage"], *of_files]]
+
+
+def _is_superseded(
+    lost: Mapping[str, Any], capture: Mapping[str, Any], copies: list[Mapping[str, Any]]
+) -> bool:
+    """Whether a capture of the same replica, made at the same time or later, has the file without a fault.
+
+    Of a segment, whose offsets nobody knows but the first, it must hold what is above that, too.
+    """
+    first = lost["lost_from_offset"]
+    for other in copies:
+        faults = {fault["file"] for fault in other["file_faults"]}
+        is_later = last_captured_at(other) >= capture["captured_at"] and other is not capture
+        if not is_later or lost["file"] in faults or other["log_readable"] is False:
+            continue
+        if first is None or _are_held(first, max(first, other["log_start_offset"] or 0), copies):
+            return True
+    return False

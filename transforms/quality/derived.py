@@ -30,7 +30,7 @@ from transforms.evidence.cluster_facts import (
     group_facts,
 )
 from transforms.evidence.fact_values import cluster_facts
-from transforms.ingest.quarantine import quarantined
+from transforms.ingest.quarantine import quarantined, unread_files
 from transforms.lake.arrow_rows import arrow_schema, moment
 from transforms.lake.spark_tasks import in_tasks
 from transforms.lake.tables import (
@@ -135,7 +135,7 @@ def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:
         facts = read()
         conclusions = conclude(cluster_facts(facts))
         lost = quarantined(facts["captures"], facts["snapshots"])
-        of_rules = rule_facts(facts, lost)
+        of_rules = rule_facts(facts, [*lost, *unread_files(facts["captures"])])
         findings = judge(conclusions, of_rules)
         values = derived_values(conclusions, of_rules, findings)
         row |= {name: [column(item, types[name]) for item in items] for name, items in values.items()}

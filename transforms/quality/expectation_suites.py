@@ -122,14 +122,15 @@ CAPTURES = (
         Expectation(
             "log_is_gapless",
             "Each epoch range of the log starts at the end of the previous one, or damage lies between",
-            """NOT EXISTS(TRANSFORM(runs, (r, i) -> i > 0 AND r.first_offset <> GET(runs, i - 1).end_offset
+            """NOT log_readable
+               OR NOT EXISTS(TRANSFORM(runs, (r, i) -> i > 0 AND r.first_offset <> GET(runs, i - 1).end_offset
                  AND NOT EXISTS(damage, d -> d.lost_from_offset <= GET(runs, i - 1).end_offset
                                          AND d.lost_to_offset >= r.first_offset)), gap -> gap)""",
         ),
         Expectation(
             "ends_match_the_log",
             "log_start_offset and log_end_offset are those of the first and the last epoch range",
-            "SIZE(runs) = 0 OR (log_start_offset = GET(runs, 0).first_offset "
+            "NOT log_readable OR SIZE(runs) = 0 OR (log_start_offset = GET(runs, 0).first_offset "
             "AND log_end_offset = GET(runs, SIZE(runs) - 1).end_offset)",
         ),
         Expectation(
@@ -141,7 +142,7 @@ CAPTURES = (
         Expectation(
             "captured_at_not_in_future",
             "The capture time is not in the future",
-            "captured_at <= asked_at",
+            "captured_at <= asked_at AND (last_captured_at IS NULL OR last_captured_at <= asked_at)",
             severity=WARNING,
         ),
         Expectation(
@@ -154,12 +155,12 @@ CAPTURES = (
         columns=("{now} AS asked_at",),
     ),
     Check(
-        "SELECT cluster_id, TIMESTAMPDIFF(SECOND, MAX(captured_at), {now}) / 3600D AS age_hours "
-        "FROM {captures} GROUP BY cluster_id",
+        "SELECT cluster_id, TIMESTAMPDIFF(SECOND, MAX(COALESCE(last_captured_at, captured_at)), {now}) "
+        "/ 3600D AS age_hours FROM {captures} WHERE COALESCE(log_readable, TRUE) GROUP BY cluster_id",
         (
             Expectation(
                 "newest_capture_is_fresh",
-                "Hours since the newest capture of the cluster",
+                "Hours since the newest capture of the cluster whose log could be read",
                 measure="age_hours",
                 severity=WARNING,
                 allowed=26,

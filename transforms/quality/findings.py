@@ -34,7 +34,7 @@ def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
             for capture in row["captures"]
             for fault in capture["order_faults"] or ()
         ),
-        unreadable=tuple(unreadable(lost) for lost in quarantined),
+        unreadable=tuple(dict.fromkeys(map(unreadable, quarantined))),
         snapshot_deviations=tuple(SnapshotDeviation(**deviation) for deviation in row["snapshot_deviations"]),
         observations=tuple(observation(row["cluster_id"], observed) for observed in row["observations"]),
     )

@@ -14,7 +14,7 @@ from jobs.captures.planning import Selection, plan
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from kraft_core.format.batch import BatchHeader
-from kraft_core.format.controller_dir import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.segment import scan
 from tests.jobs.lakes import versions

@@ -15,7 +15,8 @@ from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.findings.facts import Observation, RuleFacts
 from kraft_core.format.batch import BatchHeader, RawRecord, iter_records, write_batch
 from kraft_core.format.codec import read_control_value, write_control_value, write_metadata_value
-from kraft_core.format.controller_dir import LOG_DIR_NAME, find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.segment import Damage, scan
 from kraft_core.messages.control import KRAFT_VOTERS, LEADER_CHANGE
 from kraft_core.messages.metadata import by_api_key

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from kraft_core.format.controller_dir import (
+    Discovery,
     FileFault,
-    RefusedPath,
     find_controller_dirs,
     find_log_files,
     parse_segment_name,
 )
+from kraft_core.format.log_dirs import RefusedPath
 from kraft_core.format.side_files import (
     InvalidSideFileError,
     MetaProperties,
@@ -23,11 +24,11 @@ from kraft_core.format.side_files import (
     read_properties,
     read_quorum_state,
 )
+from tests.unprivileged import public_folder, unprivileged
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NODE = GOLDEN / "dynamic-membership" / "node-2"
 LOG = "__cluster_metadata-0"
-as_nobody = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 
 
 def only(root: Path):
@@ -158,6 +159,8 @@ def test_files_that_are_not_the_log(tmp_path):
         FileFault(f"{LOG}/00000000000000000006.log", "not a regular file"),
         FileFault(f"{LOG}/00000000000000000007.log", "No such file or directory"),
     }
+    assert {fault.file[-6:-4] for fault in directory.unreadable} == {"05", "06", "07"}
+    assert not directory.log_readable
 
 
 SIDE_FILES = (
@@ -182,6 +185,7 @@ def test_garbled_side_files_are_faults(tmp_path, content):
     assert (directory.meta, directory.quorum_state, directory.captured_at) == (None, None, None)
     assert (directory.leader_epoch_checkpoint, directory.topic_id) == (None, None)
     assert len(directory.segments) == 4
+    assert (directory.unreadable, directory.log_readable) == ((), True)
 
 
 def test_absent_side_files_are_no_faults(tmp_path):
@@ -219,21 +223,135 @@ def test_what_cannot_be_searched(tmp_path):
     )
 
 
-@as_nobody
-def test_permissions(tmp_path):
-    node = copy(tmp_path)
+@pytest.fixture
+def node():
+    """A copied directory that other users may read."""
+    with public_folder() as folder:
+        yield copy(folder)
+
+
+def found_unprivileged(root: Path) -> Discovery:
+    return unprivileged(lambda: find_controller_dirs([root]))
+
+
+def test_permissions(node):
     segment = node / LOG / "00000000000000000697.log"
     segment.chmod(0)
     (node / "meta.properties").chmod(0)
-    (tmp_path / "closed").mkdir(mode=0)
-    found = find_controller_dirs([tmp_path])
+    (node.parent / "closed").mkdir(mode=0)
+    found = found_unprivileged(node.parent)
     assert [(r.path.name, r.reason) for r in found.refused] == [("closed", "Permission denied")]
     (directory,) = found.directories
     assert set(directory.faults) == {
         FileFault(f"{LOG}/00000000000000000697.log", "Permission denied"),
         FileFault("meta.properties", "Permission denied"),
     }
+    assert set(directory.unreadable) == set(directory.faults)
+    assert not directory.log_readable
     assert len(directory.segments) == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "unreadable"),
+    [
+        (0o750, {LOG}),  # as Kafka's packages create it
+        (0o711, {LOG}),
+        (
+            0o744,
+            {
+                f"{LOG}/{name.name}"
+                for name in (NODE / LOG).iterdir()
+                if name.name in ("quorum-state", "leader-epoch-checkpoint", "partition.metadata")
+                or name.suffix in (".log", ".checkpoint")
+            },
+        ),
+    ],
+)
+def test_a_log_that_may_not_be_read_is_not_empty(node, mode, unreadable):
+    (node / LOG).chmod(mode)
+    (directory,) = found_unprivileged(node).directories
+    assert not directory.log_readable
+    assert {fault.file for fault in directory.unreadable} == unreadable
+    assert {fault.reason for fault in directory.unreadable} == {"Permission denied"}
+    assert directory.meta.node_id == 2
+    assert (directory.segments, directory.checkpoints) == ((), ())
+    # In a folder that may be searched a file is found by its name.
+    assert (directory.quorum_state is not None) == (mode == 0o711)
+
+
+def test_a_log_that_leads_nowhere_is_not_empty(tmp_path):
+    node = copy(tmp_path)
+    for made in (
+        lambda log: log.symlink_to("gone"),
+        lambda log: log.symlink_to(LOG),
+        lambda log: log.write_bytes(b""),
+        lambda log: os.mkfifo(log),
+    ):
+        if (node / LOG).is_dir():
+            shutil.rmtree(node / LOG)
+        else:
+            (node / LOG).unlink()
+        made(node / LOG)
+        directory = only(tmp_path)
+        assert (directory.path, directory.meta.node_id, directory.log_readable) == (node, 2, False)
+        assert [fault.file for fault in directory.unreadable] == [LOG]
+        assert directory.segments == ()
+
+
+def test_a_log_that_lies_elsewhere(tmp_path):
+    """Operators mount it: the link has the name, its target need not."""
+    node = copy(tmp_path / "real")
+    (node / LOG).rename(tmp_path / "disk")
+    (node / LOG).symlink_to(tmp_path / "disk")
+    directory = only(tmp_path)
+    assert (directory.path, len(directory.segments), directory.faults) == (node, 4, ())
+    assert directory.meta.node_id == 2
+    assert directory.relative(directory.segments[0].path) == f"{LOG}/00000000000000000000.log"
+
+
+def test_one_entry_that_cannot_be_told_hides_no_other(tmp_path):
+    copy(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    found = find_controller_dirs([tmp_path])
+    assert [d.path.name for d in found.directories] == ["node"]
+    assert [r.path.name for r in found.refused] == ["loop"]
+
+
+def test_what_the_caller_could_not_supply(tmp_path):
+    node = copy(tmp_path)
+    missing = (node / LOG / "00000000000000000697.log", node / "capture.json", node / "meta.properties.old")
+    missing[0].unlink()
+    found = find_controller_dirs([tmp_path], dict.fromkeys(missing, "a link"))
+    (directory,) = found.directories
+    assert set(directory.unreadable) == {
+        FileFault(f"{LOG}/00000000000000000697.log", "a link"),
+        FileFault("capture.json", "a link"),
+        FileFault("meta.properties.old", "a link"),
+    }
+    assert (directory.captured_at, directory.log_readable, len(directory.segments)) == (None, False, 3)
+
+
+def test_a_directory_that_changes_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    """Kafka deletes the first segment after the listing: the next listing is right."""
+    node = copy(tmp_path)
+    first = node / LOG / "00000000000000000000.log"
+    real = Path.iterdir
+
+    def listed(path):
+        names = list(real(path))
+        if path.name == LOG and first.exists():
+            first.rename(f"{first}.deleted")
+        return iter(names)
+
+    monkeypatch.setattr(Path, "iterdir", listed)
+    directory = only(tmp_path)
+    assert [s.base_offset for s in directory.segments] == [697, 1748, 2589]
+    assert (directory.deleted, directory.faults) == ((f"{first.name}.deleted",), ())
+    monkeypatch.setattr(Path, "iterdir", lambda path: iter([*real(path), path / "00000000000000009999.log"]))
+    directory = only(tmp_path)
+    assert directory.unreadable == (
+        FileFault(f"{LOG}/00000000000000009999.log", "No such file or directory"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -324,6 +442,15 @@ def test_capture_json():
     assert read_capture_json('{"captured_at": "2026-11-21T09:44:09.058Z"}') == 1795254249058
     assert read_capture_json('{"captured_at": "2026-11-21T10:44:09.058+01:00"}') == 1795254249058
     assert read_capture_json('{"captured_at": "2026-11-21T09:44:09"}') == 1795254249000
-    for invalid in ('{"captured_at": 5}', '{"captured_at": "yesterday"}', "{}"):
+    for invalid in (
+        '{"captured_at": 5}',
+        '{"captured_at": "yesterday"}',
+        "{}",
+        "[" * 100_000,
+        '{"captured_at": "0001-01-01T00:00:00Z"}',
+        '{"captured_at": "1970-01-01T00:00:00Z"}',
+        '{"captured_at": "2100-01-01T00:00:00Z"}',
+        '{"captured_at": "9999-12-31T23:59:59.999Z"}',
+    ):
         with pytest.raises(InvalidSideFileError):
             read_capture_json(invalid)

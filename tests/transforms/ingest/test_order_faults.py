@@ -99,6 +99,8 @@ def test_a_gap_behind_damage_is_none() -> None:
 
     assert kinds() == kinds((5, 7)) == kinds((2, 8)) == ["gap"]
     assert kinds((5, 8)) == kinds((5, None)) == []
+    assert kinds((6, 8), (5, 6)) == kinds((5, 7), (7, None)) == []  # files that could not be opened
+    assert kinds((5, 9)) == kinds((5, 5)) == kinds((5, 6), (7, 8)) == ["gap"]
 
 
 def test_a_batch_that_an_earlier_run_read_is_known_by_its_end() -> None:

@@ -77,12 +77,29 @@ CAPTURES = Table(
         DIRECTORY_ID,
         required("captured_at", "TIMESTAMP", "When the directory was copied"),
         required("captured_at_source", "STRING", "flag, capture.json or file_time"),
+        Column(
+            "last_captured_at",
+            "TIMESTAMP",
+            "When the last copy with the same bytes was made, by a flag or capture.json if any copy has one",
+        ),
+        Column(
+            "log_readable",
+            "BOOLEAN",
+            "false: a file or folder of the log could not be listed, opened, read to its end, or changed "
+            "while it was read; nothing is proven by what is absent",
+        ),
         required(
             "consistent", "BOOLEAN", "Whether quorum-state was copied after the log, or from a stopped node"
         ),
-        Column("log_start_offset", "BIGINT", "First offset in the captured segments; null without batches"),
-        Column("log_end_offset", "BIGINT", "End of the captured log, exclusive; null without batches"),
-        Column("last_leader_epoch", "INT", "Epoch of the last batch"),
+        Column(
+            "log_start_offset", "BIGINT", "First offset in the captured segments, by name; null without any"
+        ),
+        Column(
+            "log_end_offset",
+            "BIGINT",
+            "End of the captured log, exclusive; null without segments, or where log_readable is false",
+        ),
+        Column("last_leader_epoch", "INT", "Epoch of the last batch; null as log_end_offset"),
         Column("kraft_version", "SMALLINT", "kraft.version in force at the log end; null if not captured"),
         Column(
             "quorum_state",
@@ -114,7 +131,9 @@ CAPTURES = Table(
             "epoch_regression), with the least offset or epoch expected",
         ),
         Column(
-            "file_faults", "ARRAY<STRUCT<file: STRING, reason: STRING>>", "Other files that could not be read"
+            "file_faults",
+            "ARRAY<STRUCT<file: STRING, reason: STRING>>",
+            "Files and folders that could not be read (unreadable: ...), and invalid ones (invalid: ...)",
         ),
         Column("batches", "BIGINT", "Batches read from the segments"),
         Column("size_bytes", "BIGINT", "Bytes of segments and checkpoints"),

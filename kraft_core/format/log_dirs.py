@@ -1,0 +1,82 @@
+"""Finds log directories in a tree of files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LOG_DIR_NAME = "__cluster_metadata-0"
+# Kafka 2.8's preview wrote another record format into a log of this name.
+OLD_LOG_DIR_NAME = "@metadata-0"
+
+# Device and inode of a directory, and whether it was found as a log directory.
+Seen = set[tuple[int, int, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPath:
+    """A path that could not be searched, or holds a log format that is not supported."""
+
+    path: Path
+    reason: str
+
+
+def directories_below(root: Path, seen: Seen) -> Iterator[Path | RefusedPath]:
+    """Every directory at or below a root in path order, but none below a log directory."""
+    pending = [root]
+    while pending:
+        directory = pending.pop()
+        try:
+            status = directory.stat()
+            is_log = is_log_dir(directory)
+            if (status.st_dev, status.st_ino, is_log) in seen:
+                continue
+            seen.add((status.st_dev, status.st_ino, is_log))
+            refusal = refuse_old(directory)
+            if refusal is None and not is_log:
+                if stat.S_ISDIR(status.st_mode):
+                    pending += sorted(_subdirectories(directory), reverse=True)
+                else:
+                    refusal = RefusedPath(directory, "not a directory")
+            yield refusal or directory
+        except OSError as error:
+            # A log directory that leads nowhere cannot be read: the files beside it say whose it is.
+            is_log = directory.name == LOG_DIR_NAME
+            yield directory if is_log else RefusedPath(directory, error.strerror or str(error))
+
+
+def _subdirectories(directory: Path) -> list[Path]:
+    with os.scandir(directory) as entries:
+        return [directory / entry.name for entry in entries if _may_be_directory(entry)]
+
+
+def _may_be_directory(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a directory or cannot be told to be none: it is refused later, with the reason.
+
+    A dangling link is none, except where a log directory should be.
+    """
+    try:
+        return entry.is_dir() or entry.name == LOG_DIR_NAME
+    except OSError:
+        return True
+
+
+def refuse_old(directory: Path) -> RefusedPath | None:
+    """Refuses the log directory of Kafka 2.8; None for any other."""
+    if _name(directory) != OLD_LOG_DIR_NAME:
+        return None
+    return RefusedPath(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
+
+
+def is_log_dir(directory: Path) -> bool:
+    """By its own name, or that of what it leads to: a link may be either."""
+    return directory.name == LOG_DIR_NAME or _name(directory) == LOG_DIR_NAME
+
+
+def _name(directory: Path) -> str:
+    """The name of what a path leads to. Resolving a whole path takes a system call for each of its parts."""
+    is_plain = directory.name not in ("", "..") and not directory.is_symlink()
+    return directory.name if is_plain else directory.resolve().name
