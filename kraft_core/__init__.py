@@ -41,9 +41,11 @@ election is lawful if its LEADER_CHANGE names the set in force below it and a ma
 By a majority. A batch of epoch E is committed if a majority of one voter set stored it while in epoch E. The
 set is the one in force at the batch, or the next one in the same epoch if the two differ by one voter: the
 leader counts by it from its append on, for older batches too. A captured voter stored the batch in E if its
-log holds it and its quorum-state is in E. For the leader of E, any capture whose log holds it will do. To
-hold a batch in a later epoch is not enough: a majority that does so commits nothing by it (Raft, figure 8).
-Observers do not count, nor does a leader outside the set, nor a replica that was not captured.
+log holds it and its quorum-state, copied after the log, is in E. The leader of E wrote whatever any log holds
+of E: it counts without a capture, unless the set does not have it. To hold a batch in a later epoch is not
+enough: a majority that does so commits nothing by it (Raft, figure 8). Observers do not count, nor does
+another replica that was not captured. A voter that the set knows by id alone counts once: two directories of
+its id that may have been live at once count by what both hold.
 
 By consequence. Some things are done only after a commit, and so bound the high watermark from below:
 - a complete checkpoint ends at or below it (KIP-630);
@@ -55,6 +57,11 @@ set that its log does not have in force: they show what that leader believed, an
 Either proof covers all that lies below it, on its own line and on the lines beneath.
 
 5. Bounds from above
+
+When a directory was copied is known where capture.json or --captured-at says so. Else the newest timestamp
+inside it is the earliest possible time, and the latest is unknown: file times prove nothing. A commit proven
+by such captures has no as_of. A directory that held more before, while no higher epoch took its place, is an
+old disk or a restored backup: its log end bounds nothing, and shows nothing to be missing.
 
 What is committed is never truncated, so a log end captured at time t or later is no lower than what its
 replica contributed to the high watermark at t. Of the voters' log ends, in descending order, the one at index

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Literal
 
-from kraft_core.evidence.facts import Capture, labels
+from kraft_core.evidence.facts import Capture, TimeSource, label, labels
 from kraft_core.evidence.holdings import Holdings, lacks
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
@@ -31,8 +31,9 @@ Status = Literal["committed", "truncated", "uncommitted", "undecided"]
 class CommitVerdict:
     """A status, what proves it, and when (ms).
 
-    as_of: committed and truncated hold from then on; uncommitted held then; undecided is what captures up to
-    then leave open (None where no capture holds it). for_good: no later capture can change it.
+    as_of: committed and truncated hold from then on, from the time of reading where it is None; uncommitted
+    held then; undecided is what captures up to then leave open (None where none of a known time holds it).
+    for_good: no later capture can change it.
     """
 
     status: Status
@@ -40,6 +41,18 @@ class CommitVerdict:
     as_of: int | None
     truncated_by_epoch: int | None = None
     for_good: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """A voter lacked a batch at `at` (ms) and before, by what says when its capture was taken."""
+
+    at: int
+    source: TimeSource
+
+
+def _lack_order(lack: _Lack) -> tuple[int, str]:
+    return lack.at, lack.source
 
 
 def committed_prefixes(
@@ -82,7 +95,7 @@ class CommitStatus:
         self.truncations: dict[int, tuple[Truncation, ...]] = truncations(lineage, holdings, prefixes)
         self._holdings = holdings
         self._next_sets = NextSets(lineage, in_force)
-        self._newest = {key: _newest(captures) for key, captures in holdings.captures.items()}
+        self._newest = {replica: self._newest_captures(replica) for replica in holdings.captures}
 
     def of_batch(self, leader_epoch: int, base_offset: int, end_offset: int) -> CommitVerdict:
         """The verdict on one batch of an epoch's line."""
@@ -153,20 +166,38 @@ class CommitStatus:
         appended_by = line.appended_by[nth][1]
         lacking = self._lacking(voters.voters, line.leader_epoch, first, appended_by)
         left = [voter.key for voter in voters.voters if voter.key not in lacking]
-        known = f"of {voters.words} {labels(lacking) or 'none'} lacked it"
+        lacked_by = ", ".join(f"{label(key)} (by {lack.source})" for key, lack in lacking.items())
+        known = f"of {voters.words} {lacked_by or 'none'} lacked it"
         counting = [voters, *self._next_sets.after(line, end)]
         by_set = [(s, self._lacking(s.voters, line.leader_epoch, first, appended_by)) for s in counting]
-        as_of = min((at for _, entries in by_set for at in entries.values()), default=None)
+        as_of = min((lack.at for _, entries in by_set for lack in entries.values()), default=None)
         if as_of is not None and all(
             len(s.voters) - len(entries) < s.voters.majority for s, entries in by_set
         ):
-            if len(left) <= (len(voters.voters) - 1) // 2 or self._leader_stayed(voters, line, as_of):
+            no_next_set = (
+                len(left) <= (len(voters.voters) - 1) // 2
+                or self._was_uncommitted(voters, as_of)
+                or self._leader_stayed(voters, line, as_of)
+            )
+            if no_next_set:
                 words = f"{known}; the others ({labels(left) or 'none'}) are no majority"
                 return CommitVerdict("uncommitted", words, as_of)
             words = f"{known}; {labels(left)} are a majority of a next set that may not have been captured"
             return CommitVerdict("undecided", words, line.newest_capture_at)
         words = f"{known}; {labels(left)} may have stored it, but nothing proves it"
         return CommitVerdict("undecided", words, line.newest_capture_at)
+
+    def _was_uncommitted(self, voters: SetInForce, moment: int) -> bool:
+        """Whether a set was known to be uncommitted at a moment: then no leader had appended a next one.
+
+        A leader changes the voters once the previous change is committed (KIP-853), by the set itself.
+        """
+        if voters.source != "record" or voters.appended_at is None:
+            return False
+        base = voters.batch_base_offset
+        lacking = self._lacking(voters.voters, voters.leader_epoch, base, voters.appended_at)
+        count = sum(lack.at >= moment for lack in lacking.values())
+        return len(voters.voters) - count < voters.voters.majority
 
     def _leader_stayed(self, voters: SetInForce, line: EpochLine, moment: int) -> bool:
         """Whether the epoch's leader was captured in its epoch at or after a moment.
@@ -176,34 +207,45 @@ class CommitStatus:
         """
         leader = self.in_force.leader_among(voters.voters, line.leader_epoch)
         stayed = [
-            holding.last_in_epoch_at
+            holding.in_epoch_from
             for replica, holding in self._holdings.by_epoch[line.leader_epoch].items()
-            if leader is not None and leader.matches(replica) and holding.last_in_epoch_at is not None
+            if leader is not None and leader.matches(replica) and holding.in_epoch_from is not None
         ]
         return max(stayed, default=-1) >= moment
 
     def _lacking(
         self, voters: VoterSet, leader_epoch: int, first: int, appended_by: int
-    ) -> dict[ReplicaKey, int]:
-        """The voters that lack a batch, and when they were captured."""
-        found: dict[ReplicaKey, int] = {}
-        for voter in voters:
-            at = self._lacks_at(voter, leader_epoch, first, appended_by)
-            if at is not None:
-                found[voter.key] = at
-        return found
+    ) -> dict[ReplicaKey, _Lack]:
+        """The voters that lack a batch."""
+        lacks_of = ((voter.key, self._lack(voter, leader_epoch, first, appended_by)) for voter in voters)
+        return {key: lack for key, lack in lacks_of if lack is not None}
 
-    def _lacks_at(self, voter: Voter, leader_epoch: int, first: int, appended_by: int) -> int | None:
-        """When the voter's newest capture was taken, if that was after the append and it lacks the batch."""
+    def _lack(self, voter: Voter, leader_epoch: int, first: int, appended_by: int) -> _Lack | None:
+        """That the voter's newest capture lacks the batch.
+
+        None if that may have been before the append, or if a capture that may be as new holds it.
+        """
         captures = [c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]]
-        if captures and all(c.captured_at >= appended_by and lacks(c, leader_epoch, first) for c in captures):
-            return min(capture.captured_at for capture in captures)
-        return None
+        lacking = [c for c in captures if self._shows_what_it_lacks(c) and lacks(c, leader_epoch, first)]
+        since = [
+            _Lack(capture.captured_from, capture.time_source)
+            for capture in lacking
+            if capture.captured_from is not None and capture.captured_from >= appended_by
+        ]
+        return min(since, key=_lack_order) if captures and len(since) == len(captures) else None
 
+    def _shows_what_it_lacks(self, capture: Capture) -> bool:
+        return capture.capture_id not in self._holdings.went_back
 
-def _newest(captures: tuple[Capture, ...]) -> list[Capture]:
-    """A replica's newest capture; several if their times are equal."""
-    return [capture for capture in captures if capture.captured_at == captures[-1].captured_at]
+    def _newest_captures(self, replica: ReplicaKey) -> list[Capture]:
+        """Those of a replica that may be its newest."""
+        captures = self._holdings.captures[replica]
+        newest = max((c.captured_from for c in captures if c.captured_from is not None), default=None)
+        return [
+            capture
+            for capture in captures
+            if newest is None or capture.captured_until is None or capture.captured_until >= newest
+        ]
 
 
 def _committed(leader_epoch: int, proof: Proof) -> CommitVerdict:
@@ -228,6 +270,10 @@ def _contested(line: EpochLine) -> CommitVerdict:
 def _joined(verdicts: list[CommitVerdict]) -> CommitVerdict:
     """The verdict on adjacent ranges of one status: the proofs of the first and the last."""
     evidence = dict.fromkeys([verdicts[0].evidence, verdicts[-1].evidence])
+    words, status = "; further up ".join(evidence), verdicts[0].status
     known = [verdict.as_of for verdict in verdicts if verdict.as_of is not None]
-    words = "; further up ".join(evidence)
-    return CommitVerdict(verdicts[0].status, words, min(known, default=None), verdicts[0].truncated_by_epoch)
+    if status in ("committed", "truncated"):  # holds of all of it once it does of the last
+        as_of = max(known) if len(known) == len(verdicts) else None
+    else:
+        as_of = min(known, default=None)
+    return CommitVerdict(status, words, as_of, verdicts[0].truncated_by_epoch)

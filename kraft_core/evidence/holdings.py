@@ -1,4 +1,4 @@
-"""What each replica is known to have stored, and what its newest capture lacks.
+"""What each replica is known to have stored, and what its captures lack.
 
 Followers append what the leader sends and truncate only what a later leader overrules, so a replica had
 stored by the time of a capture what the capture holds of an epoch. Whether it stored it while in that epoch
@@ -10,40 +10,69 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from kraft_core.evidence.facts import Capture, EpochRange
 from kraft_core.raft.voters import ReplicaKey, Voter
 
 
 @dataclass(slots=True)
+class StoredEnds:
+    """Up to where a replica had stored an epoch, by when.
+
+    by: (captured_until, end offset), both rising. end: the highest, also of captures whose time is unknown.
+    """
+
+    by: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    end: int = 0
+
+    def add(self, at: int | None, end: int) -> None:
+        """Note a capture. Those of a known time come by time."""
+        self.end = max(self.end, end)
+        if at is not None and (not self.by or end > self.by[-1][1]):
+            self.by.append((at, end))
+
+    def steps(self) -> Iterator[tuple[int | None, int]]:
+        """(ms, end offset) where the end rises; None: by the time of reading."""
+        yield from self.by
+        if self.end > (self.by[-1][1] if self.by else 0):
+            yield None, self.end
+
+
+@dataclass(slots=True)
 class EpochHolding:
     """What one replica held of one epoch, over its captures.
 
-    ranges: (first, end offset) of each captured range, with the times of its first and last capture. held,
-    held_in_epoch: (captured_at, end offset), both rising: by then it held everything of its log below that
-    end; held_in_epoch counts only captures whose quorum-state was still in the epoch, of which
-    last_in_epoch_at is the newest.
+    ranges: (first, end offset) of each captured range, with captured_at of its first and last capture. held:
+    everything of its log below an end; held_in_epoch counts only captures whose quorum-state was still in the
+    epoch. held_by: when the earliest capture of a known time was taken. in_epoch_from: until when a capture
+    shows it in the epoch. Both None if unknown.
     """
 
     first_offset: int
-    first_captured_at: int
-    last_captured_at: int
     end_offset: int
     ranges: dict[tuple[int, int], tuple[int, int]] = field(
         default_factory=dict[tuple[int, int], tuple[int, int]]
     )
-    held: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    held_in_epoch: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    last_in_epoch_at: int | None = None
+    held: StoredEnds = field(default_factory=StoredEnds)
+    held_in_epoch: StoredEnds = field(default_factory=StoredEnds)
+    held_by: int | None = None
+    in_epoch_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """by_epoch: holdings by epoch and replica. captures: each replica's, by time, the newest last."""
+    """by_epoch: holdings by epoch and replica. captures: each replica's, by captured_at, the newest last.
+
+    went_back: ids of captures whose directory held more before, and nothing shows that a leader overruled
+    it: an old disk or a restored backup. Such a log says nothing about what its replica had stored.
+    """
 
     by_epoch: dict[int, dict[ReplicaKey, EpochHolding]]
     captures: dict[ReplicaKey, tuple[Capture, ...]]
+    went_back: frozenset[str]
 
     def replicas_of(self, voter: Voter) -> list[ReplicaKey]:
         """The captured replicas that a voter stands for: several where it has no directory id."""
@@ -55,32 +84,57 @@ def holdings_of(captures: tuple[Capture, ...]) -> Holdings:
     by_epoch: defaultdict[int, dict[ReplicaKey, EpochHolding]] = defaultdict(dict)
     by_replica: defaultdict[ReplicaKey, list[Capture]] = defaultdict(list)
     for capture in captures:
-        replica, at, in_epoch = capture.replica, capture.captured_at, capture.in_epoch
-        by_replica[replica].append(capture)
+        by_replica[capture.replica].append(capture)
         for run in capture.runs:
             of_epoch = by_epoch[run.leader_epoch]
-            holding = of_epoch.get(replica)
+            holding = of_epoch.get(capture.replica)
             if holding is None:
-                holding = of_epoch[replica] = EpochHolding(run.first_offset, at, at, run.end_offset)
-            _add(holding, run, at, in_epoch)
-    return Holdings(dict(by_epoch), {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)})
+                holding = of_epoch[capture.replica] = EpochHolding(run.first_offset, run.end_offset)
+            _add(holding, run, capture)
+    of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
+    went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
+    return Holdings(dict(by_epoch), of_replica, went_back)
 
 
-def _add(holding: EpochHolding, run: EpochRange, at: int, in_epoch: int | None) -> None:
-    bounds = (run.first_offset, run.end_offset)
+def _add(holding: EpochHolding, run: EpochRange, capture: Capture) -> None:
+    at, until, bounds = capture.captured_at, capture.captured_until, (run.first_offset, run.end_offset)
     holding.first_offset = min(holding.first_offset, run.first_offset)
     holding.end_offset = max(holding.end_offset, run.end_offset)
-    holding.last_captured_at = at
     holding.ranges[bounds] = (holding.ranges.get(bounds, (at, at))[0], at)
-    _raise_to(holding.held, at, run.end_offset)
-    if in_epoch == run.leader_epoch:
-        _raise_to(holding.held_in_epoch, at, run.end_offset)
-        holding.last_in_epoch_at = at
+    holding.held.add(until, run.end_offset)
+    if until is not None:
+        holding.held_by = until if holding.held_by is None else min(until, holding.held_by)
+    if capture.in_epoch == run.leader_epoch:
+        holding.held_in_epoch.add(until, run.end_offset)
+        if capture.captured_from is not None:
+            holding.in_epoch_from = max(capture.captured_from, holding.in_epoch_from or 0)
 
 
-def _raise_to(rising: list[tuple[int, int]], at: int, end: int) -> None:
-    if not rising or end > rising[-1][1]:
-        rising.append((at, end))
+def _went_back(captures: tuple[Capture, ...]) -> Iterator[Capture]:
+    """Of one replica: from the first capture on that lacks what an earlier one held, in no higher epoch.
+
+    Only a higher epoch truncates, and quorum-state keeps it from then on.
+    """
+    gone = False
+    highest = (-1, 0)
+    stated = (c for c in captures if c.replica.directory_id is not None and c.captured_until is not None)
+    for _, same_time in groupby(stated, key=lambda capture: capture.captured_at):
+        found = list(same_time)
+        gone = gone or any(_reached(capture) < highest for capture in found)
+        yield from (found if gone else ())
+        highest = max([highest, *map(_held, found)])
+
+
+def _reached(capture: Capture) -> tuple[int, int]:
+    """The epoch that its files show, and where its log ends."""
+    return max(_held(capture)[0], capture.quorum_state_epoch or -1), capture.log_end_offset or 0
+
+
+def _held(capture: Capture) -> tuple[int, int]:
+    """The last epoch and the end of its batches, or the epoch it was in if that is higher."""
+    epoch, end = (capture.runs[-1].leader_epoch, capture.runs[-1].end_offset) if capture.runs else (-1, 0)
+    in_epoch = -1 if capture.in_epoch is None else capture.in_epoch
+    return (in_epoch, 0) if in_epoch > epoch else (epoch, end)
 
 
 def _order(replica: ReplicaKey) -> tuple[int, str]:

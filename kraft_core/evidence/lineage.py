@@ -37,7 +37,7 @@ class EpochLine:
     covered: the offsets that some capture holds, as disjoint (first, end), rising. start: the epoch's first
     offset where it is known exactly. first_batch_end: end of its LEADER_CHANGE batch. appended_by: (end
     offset, ms): batches below that offset were appended by then; both rising. newest_capture_at: of the
-    captures that hold any of it.
+    captures that hold any of it and say when they were taken; None if none does.
     """
 
     leader_epoch: int
@@ -48,7 +48,7 @@ class EpochLine:
     first_data_end: int | None
     first_data_appended_at: int | None
     appended_by: tuple[tuple[int, int], ...]
-    newest_capture_at: int
+    newest_capture_at: int | None
     contested: bool
 
     @property
@@ -85,15 +85,16 @@ class _Line:
     first_batches: set[int] = field(default_factory=set[int])
     first_data: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     appended: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    newest_capture_at: int = 0
+    newest_capture_at: int | None = None
     contested: bool = False
 
-    def add(self, run: EpochRange, captured_at: int) -> None:
+    def add(self, run: EpochRange, captured_until: int | None) -> None:
         bounds = (run.first_offset, run.end_offset)
         self.ranges.add(bounds)
         self.contested |= self.digests.setdefault(bounds, run.digest) != run.digest
         self.appended.add((run.end_offset, run.last_appended_at))
-        self.newest_capture_at = max(self.newest_capture_at, captured_at)
+        if captured_until is not None:
+            self.newest_capture_at = max(self.newest_capture_at or 0, captured_until)
         if run.first_batch_end is not None:
             self.starts.add(run.first_offset)
             self.first_batches.add(run.first_batch_end)
@@ -126,7 +127,7 @@ def _add_runs(lines: defaultdict[int, _Line], capture: Capture) -> None:
     previous: EpochRange | None = None
     for run in capture.runs:
         line = lines[run.leader_epoch]
-        line.add(run, capture.captured_at)
+        line.add(run, capture.captured_until)
         if previous is not None and previous.leader_epoch < run.leader_epoch:
             adjacent = previous.end_offset == run.first_offset
             appended_at = previous.last_appended_at if adjacent else None

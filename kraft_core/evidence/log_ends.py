@@ -1,7 +1,8 @@
 """The most that a majority of a voter set can have stored at a moment, by captured log ends.
 
 What is committed is never truncated, so a log end captured at or after t is no lower than what its replica
-contributed to the high watermark at t; a voter that was not captured may have stored anything. Of the ends in
+contributed to the high watermark at t; a voter that was not captured may have stored anything. When a
+capture was taken at the earliest is stated, or shows in the newest timestamp inside it. Of the ends in
 descending order the one at index floor(n/2) bounds the high watermark by this set.
 
 A leader also counts by a set that it appended and no captured log shows. If the known set is odd, no majority
@@ -24,10 +25,11 @@ from kraft_core.raft.voters import ReplicaKey, Voter
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """Of one replica: the moments of its captures, rising, and the lowest log end from each moment on."""
+    """Of one replica: captures by their earliest possible times, and the lowest log end from each on."""
 
     moments: list[int]
     lowest: list[int]
+    captures: list[Capture]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +56,38 @@ class LogEnds:
         return bound
 
     def words(self, voters: SetInForce, as_of: int) -> str:
-        """The ends that count at a moment, by voter."""
-        ends = [(voter.key, self._end(voter, as_of)) for voter in voters.voters]
-        return ", ".join(f"{label(key)} {'not captured' if end == inf else int(end)}" for key, end in ends)
+        """The ends that count at a moment, by voter, with what says when they were captured."""
+        return ", ".join(f"{label(voter.key)} {self._end_words(voter, as_of)}" for voter in voters.voters)
+
+    def _end_words(self, voter: Voter, as_of: int) -> str:
+        end = self._end(voter, as_of)
+        if end == inf:
+            return "not captured"
+        sources = {
+            capture.time_source
+            for replica, ends in self.by_replica.items()
+            if voter.matches(replica)
+            for nth in (bisect_left(ends.moments, as_of),)
+            for capture in ends.captures[nth : nth + 1]
+        }
+        return f"{int(end)} (by {', '.join(sorted(sources))})"
 
     def _end(self, voter: Voter, as_of: int) -> float:
-        found: list[int] = []
+        """The lowest log end from a moment on; of an id without directory id, all its directories count."""
+        found: list[float] = []
         for replica, ends in self.by_replica.items():
             if voter.matches(replica):
                 nth = bisect_left(ends.moments, as_of)
-                found += ends.lowest[nth : nth + 1]
+                found.append(ends.lowest[nth] if nth < len(ends.lowest) else inf)
         return max(found, default=inf)
 
     def _leader_shows(self, voters: SetInForce, as_of: int, bound: float) -> bool:
         """Whether a voter's first capture from a moment on is that of the leader of all it holds above."""
         for voter in voters.voters:
-            for replica, captures in self.known.holdings.captures.items():
+            for replica, ends in self.by_replica.items():
                 if voter.matches(replica):
-                    nth = bisect_left(captures, as_of, key=lambda capture: capture.captured_at)
-                    if any(self._leads_above(voter, voters, c, bound) for c in captures[nth : nth + 1]):
+                    nth = bisect_left(ends.moments, as_of)
+                    if any(self._leads_above(voter, voters, c, bound) for c in ends.captures[nth : nth + 1]):
                         return True
         return False
 
@@ -85,13 +100,25 @@ class LogEnds:
 
 
 def _ends(known: Conclusions, captures: tuple[Capture, ...]) -> _Ends:
-    """Only logs whose voter set at their end is known: a hole may hide a set that counts."""
-    shown = [c for c in captures if _shows_set(known, c)]
-    dated = [(c.captured_at, c.known_end) for c in shown if c.known_end is not None]
+    """Only logs whose voter set at their end is known, for a hole may hide a set that counts.
+
+    A directory that went back says nothing of what its replica had stored.
+    """
+    dated = sorted(
+        (
+            (capture.captured_from, capture.known_end, capture.capture_id, capture)
+            for capture in captures
+            if capture.captured_from is not None
+            and capture.known_end is not None
+            and capture.capture_id not in known.holdings.went_back
+            and _shows_set(known, capture)
+        ),
+        key=lambda entry: entry[:3],
+    )
     lowest: list[int] = []
-    for _, end in reversed(dated):
+    for _, end, *_ in reversed(dated):
         lowest.append(min(end, lowest[-1]) if lowest else end)
-    return _Ends([at for at, _ in dated], lowest[::-1])
+    return _Ends([at for at, *_ in dated], lowest[::-1], [capture for *_, capture in dated])
 
 
 def _shows_set(known: Conclusions, capture: Capture) -> bool:

@@ -1,23 +1,24 @@
 """The majority rule: what a majority of one voter set stored while in the batch's own epoch.
 
 Raft 5.3 and 5.4 (KIP-595, KIP-853): a leader commits a batch of its own epoch once a majority of its voters
-has stored it. Storing the batch under a later epoch counts nothing by itself (figure 8). The set that counts
-is the newest on the batch's line, or the next one, if one voter was added or removed: the leader counts by
-that as soon as it has appended it, and not before, for older batches too, and majorities of neighbouring
-sets meet. A next set of a later epoch is left to the rule for VotersRecords (lower_bounds.py), which proves
-more.
+has stored it. The leader wrote what any log holds of its epoch, so it counts, captured or not. Storing the
+batch under a later epoch counts nothing by itself (figure 8). The set that counts is the newest on the
+batch's line, or the next one, if one voter was added or removed: the leader counts by that as soon as it has
+appended it, and not before, for older batches too, and majorities of neighbouring sets meet. A next set of a
+later epoch is left to the rule for VotersRecords (lower_bounds.py), which proves more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from kraft_core.evidence.facts import label
 from kraft_core.evidence.holdings import Holdings
 from kraft_core.evidence.in_force import InForce, VoterSetRange
 from kraft_core.evidence.lineage import EpochLine
-from kraft_core.evidence.proofs import Proof
+from kraft_core.evidence.proofs import Proof, time_order
 from kraft_core.evidence.states import SetInForce
 from kraft_core.raft.voters import Voter, change_between
 
@@ -41,7 +42,7 @@ class MajorityRule:
                 of_part += [
                     proof
                     for proof in self._proofs_by(voters, part, line.leader_epoch)
-                    if not any(p.end_offset >= proof.end_offset and p.as_of <= proof.as_of for p in of_part)
+                    if not any(_implies(known, proof) for known in of_part)
                 ]
             found += of_part
         return found
@@ -49,29 +50,60 @@ class MajorityRule:
     def _proofs_by(self, voters: SetInForce, part: VoterSetRange, epoch: int) -> Iterator[Proof]:
         reached = part.first_offset
         for stored_at, stored in self._stored_by(voters, epoch):
-            as_of = max(stored_at, voters.appended_at or 0)
+            as_of = None if stored_at is None else max(stored_at, voters.appended_at or 0)
             end = min(part.end_offset, sorted(stored.values(), reverse=True)[voters.voters.majority - 1])
             if end > reached:
                 reached = end
                 words = self._words(voters, epoch, end, stored)
                 yield Proof("majority", epoch, end, as_of, words, committed_in=epoch)
 
-    def _stored_by(self, voters: SetInForce, epoch: int) -> Iterator[tuple[int, dict[Voter, int]]]:
+    def _stored_by(self, voters: SetInForce, epoch: int) -> Iterator[tuple[int | None, dict[Voter, int]]]:
         """The end up to which each voter had stored the epoch in the epoch, moment by moment."""
-        leader = self.in_force.leader_among(voters.voters, epoch)
+        steps = [
+            (at, end, voter, place)
+            for voter in voters.voters
+            for place, (at, end) in self._steps_of(voter, voters, epoch)
+        ]
+        steps.sort(key=lambda step: (time_order(step[0]), step[1]))
+        captured = {voter: self._directories(voter) for voter in voters.voters}
+        stored_in = {voter: [0] * len(captured[voter]) for voter in voters.voters}
+        for nth, (at, end, voter, place) in enumerate(steps):
+            stored_in[voter][place] = max(stored_in[voter][place], end)
+            if nth + 1 == len(steps) or steps[nth + 1][0] != at:
+                yield (
+                    at,
+                    {voter: _stored_by_id(ends, captured[voter], at) for voter, ends in stored_in.items()},
+                )
+
+    def _steps_of(
+        self, voter: Voter, voters: SetInForce, epoch: int
+    ) -> Iterator[tuple[int, tuple[int | None, int]]]:
+        """What it stored, by when, for each of its directories.
+
+        The epoch's leader wrote every batch of it, so it had stored whatever any log holds (KIP-595).
+        """
         of_epoch = self.holdings.by_epoch.get(epoch, {})
-        steps: list[tuple[int, int, Voter]] = []
-        for voter in voters.voters:
-            for replica, holding in of_epoch.items():
-                if voter.matches(replica):
-                    held = holding.held if voter == leader else holding.held_in_epoch
-                    steps += [(at, end, voter) for at, end in held]
-        steps.sort(key=lambda step: step[:2])
-        stored = dict.fromkeys(voters.voters, 0)
-        for nth, (at, end, voter) in enumerate(steps):
-            stored[voter] = max(stored[voter], end)
-            if nth + 1 == len(steps) or steps[nth + 1][0] > at:
-                yield at, stored
+        if voter == self.in_force.leader_among(voters.voters, epoch) and len(self._directories(voter)) == 1:
+            for holding in of_epoch.values():
+                yield from ((0, step) for step in holding.held.steps())
+            return
+        for place, replica in enumerate(self.holdings.replicas_of(voter)):
+            if replica in of_epoch:
+                yield from ((place, step) for step in of_epoch[replica].held_in_epoch.steps())
+
+    def _directories(self, voter: Voter) -> list[tuple[float, float]]:
+        """Of each of its directories (several only for an id by itself) when it was first and last captured.
+
+        A time that is not known may be any.
+        """
+        found = [self.holdings.captures[replica] for replica in self.holdings.replicas_of(voter)]
+        return [
+            (
+                min(-inf if c.captured_from is None else c.captured_from for c in captures),
+                max(inf if c.captured_until is None else c.captured_until for c in captures),
+            )
+            for captures in found
+        ] or [(-inf, inf)]
 
     def _words(self, voters: SetInForce, epoch: int, end: int, stored: dict[Voter, int]) -> str:
         leader = self.in_force.leader_among(voters.voters, epoch)
@@ -81,6 +113,27 @@ class MajorityRule:
             if stored[voter] >= end
         ]
         return f"a majority of {voters.words} stored it up to {end} in epoch {epoch}: {', '.join(names)}"
+
+
+def _stored_by_id(ends: list[int], captured: list[tuple[float, float]], at: int | None) -> int:
+    """What an id by itself has stored, of the ends and the times of its directories.
+
+    Two that may have been live at once bind it only by what both have; a replaced disk had its time.
+    """
+    moment = inf if at is None else at
+    found = [0]
+    for end, (first, _) in zip(ends, captured, strict=True):
+        rivals = [
+            other
+            for other, (since, until) in zip(ends, captured, strict=True)
+            if since <= moment and until >= first
+        ]
+        found.append(min([end, *rivals]))
+    return max(found)
+
+
+def _implies(known: Proof, proof: Proof) -> bool:
+    return known.end_offset >= proof.end_offset and time_order(known.as_of) <= time_order(proof.as_of)
 
 
 def _counting_sets(part: VoterSetRange, following: VoterSetRange | None) -> list[SetInForce]:

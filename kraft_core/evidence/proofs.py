@@ -17,6 +17,7 @@ _RANK: dict[ProofKind, int] = {"snapshot": 0, "first_data_batch": 1, "voters_rec
 class Proof:
     """Everything below end_offset on the line of leader_epoch was committed by as_of (ms).
 
+    as_of: None where the captures that prove it do not say when they were taken: by the time of reading.
     committed_in: the leader of that epoch or of an earlier one committed it; None if no epoch is known. A
     snapshot bears the epoch of its last record, which the leader of a later epoch may have brought back and
     committed (Raft, figure 8): only its holder's quorum-state bounds the epoch.
@@ -25,14 +26,19 @@ class Proof:
     kind: ProofKind
     leader_epoch: int
     end_offset: int
-    as_of: int
+    as_of: int | None
     words: str
     committed_in: int | None
 
     @property
-    def order(self) -> tuple[int, int, int, int, str]:
+    def order(self) -> tuple[int, int, int, int, int, str]:
         """Earlier first; then an order by value, so that a choice depends on nothing else."""
-        return (self.as_of, self.leader_epoch, self.end_offset, _RANK[self.kind], self.words)
+        return (*time_order(self.as_of), self.leader_epoch, self.end_offset, _RANK[self.kind], self.words)
+
+
+def time_order(as_of: int | None) -> tuple[int, int]:
+    """Earlier times first, an unknown one last."""
+    return (1, 0) if as_of is None else (0, as_of)
 
 
 @dataclass(frozen=True, slots=True)

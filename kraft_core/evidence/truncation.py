@@ -20,7 +20,7 @@ from itertools import accumulate
 from kraft_core.evidence.facts import label
 from kraft_core.evidence.holdings import Holdings
 from kraft_core.evidence.lineage import Lineage
-from kraft_core.evidence.proofs import CommittedPrefix
+from kraft_core.evidence.proofs import CommittedPrefix, time_order
 from kraft_core.raft.voters import ReplicaKey
 
 
@@ -28,18 +28,19 @@ from kraft_core.raft.voters import ReplicaKey
 class Truncation:
     """Batches of an epoch from `offset` on were replaced by batches of by_epoch, by as_of (ms).
 
+    as_of: None where the captures that prove it do not say when they were taken.
     for_good: superseded by a committed batch; else one replica is known to have overwritten them.
     """
 
     offset: int
     by_epoch: int
-    as_of: int
+    as_of: int | None
     words: str
     for_good: bool
 
     @property
-    def order(self) -> tuple[int, int, int, str]:
-        return (self.offset, self.by_epoch, self.as_of, self.words)
+    def order(self) -> tuple[int, int, int, int, str]:
+        return (self.offset, self.by_epoch, *time_order(self.as_of), self.words)
 
 
 def truncations(
@@ -118,8 +119,8 @@ def _superseded(lineage: Lineage, prefixes: dict[int, CommittedPrefix]) -> dict[
 def _overwritten(lineage: Lineage, holdings: Holdings) -> defaultdict[int, list[Truncation]]:
     found: defaultdict[int, list[Truncation]] = defaultdict(list)
     newest_descendant = _newest_descendants(lineage)
-    # Of each replica the lowest offset at which it held a higher epoch: (offset, epoch, captured_at).
-    lowest: dict[ReplicaKey, tuple[int, int, int]] = {}
+    # Of each replica the lowest offset at which it held a higher epoch: (offset, epoch, by when).
+    lowest: dict[ReplicaKey, tuple[int, int, int | None]] = {}
     for epoch in sorted(holdings.by_epoch, reverse=True):
         for replica, holding in holdings.by_epoch[epoch].items():
             if replica.directory_id is None:  # it may have been another disk of the node each time
@@ -136,7 +137,7 @@ def _overwritten(lineage: Lineage, holdings: Holdings) -> defaultdict[int, list[
                     words = f"{label(replica)} held it and then epoch {by_epoch} from {first}"
                     found[epoch].append(Truncation(offset, by_epoch, as_of, words, for_good=False))
             if replica not in lowest or holding.first_offset <= lowest[replica][0]:
-                lowest[replica] = (holding.first_offset, epoch, holding.first_captured_at)
+                lowest[replica] = (holding.first_offset, epoch, holding.held_by)
     return found
 
 

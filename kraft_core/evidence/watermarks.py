@@ -42,7 +42,8 @@ def _upper(known: Conclusions, sets: list[SetNode]) -> Iterator[HighWatermarkRow
     """One row for each moment of a capture that no later moment with an equal or lower bound covers."""
     ends = LogEnds.of(known)
     lowest = inf
-    for as_of in sorted({capture.captured_at for capture in known.facts.captures}, reverse=True):
+    since = {c.captured_from for c in known.facts.captures if c.captured_from is not None}
+    for as_of in sorted(since, reverse=True):
         bounds = [(ends.bound(node.voters, as_of), node.voters) for node in _possible(sets, as_of)]
         if not bounds:
             continue

@@ -122,43 +122,39 @@ class ClaimCheck:
             return
         place = (batch.base_offset, batch.leader_epoch)
         said = f"{_named(batch)} is {verdict.status} as of {self._when(verdict.as_of)}: {verdict.evidence}"
-        if verdict.as_of is None:
-            yield Unsound("evidence", f"{verdict.status} at no time", said)
-            return
+        # What holds from no known time on holds when it is read.
+        as_of = self.execution.at[self.last] if verdict.as_of is None else verdict.as_of
+        if verdict.as_of is None and verdict.status == "uncommitted":
+            yield Unsound("evidence", "uncommitted at no time", said)
         found = {
             "committed": self._not_committed,
             "truncated": self._not_truncated,
             "uncommitted": self._not_uncommitted,
-        }[verdict.status](batch, place, verdict)
+        }[verdict.status](batch, place, as_of, verdict.for_good)
         if found:
             yield Unsound("evidence", verdict.status, f"{said}; in truth {found}")
 
-    def _not_committed(self, batch: Batch, place: Place, verdict: CommitVerdict) -> str | None:
-        assert verdict.as_of is not None
-        if _by(self.execution.committed_at, place, verdict.as_of):
+    def _not_committed(self, batch: Batch, place: Place, as_of: int, _: bool) -> str | None:
+        if _by(self.execution.committed_at, place, as_of):
             return None
-        moment = self.execution.moment_at(verdict.as_of)
-        if _by(self.execution.appended_at, place, verdict.as_of) and not can_be_lost(
-            self.execution, moment, batch
-        ):
+        moment = self.execution.moment_at(as_of)
+        if _by(self.execution.appended_at, place, as_of) and not can_be_lost(self.execution, moment, batch):
             return None
         return f"it was {self._since(self.execution.committed_at, place, 'committed')} and could be lost then"
 
-    def _not_truncated(self, batch: Batch, place: Place, verdict: CommitVerdict) -> str | None:
-        assert verdict.as_of is not None
+    def _not_truncated(self, batch: Batch, place: Place, as_of: int, for_good: bool) -> str | None:
         if _by(self.execution.committed_at, place, self.execution.at[self.last]):
             return f"it was {self._since(self.execution.committed_at, place, 'committed')}"
-        if verdict.for_good and can_commit(self.execution, self.execution.moment_at(verdict.as_of), batch):
+        if for_good and can_commit(self.execution, self.execution.moment_at(as_of), batch):
             return "a replica that holds it could still be elected"
         return None
 
-    def _not_uncommitted(self, _: Batch, place: Place, verdict: CommitVerdict) -> str | None:
-        assert verdict.as_of is not None
+    def _not_uncommitted(self, _: Batch, place: Place, as_of: int, __: bool) -> str | None:
         for name, times in (
             ("committed", self.execution.committed_at),
             ("stored by a majority in its epoch", self.execution.stored_at),
         ):
-            if _by(times, place, verdict.as_of):
+            if _by(times, place, as_of):
                 return f"it was {self._since(times, place, name)}"
         return None
 

@@ -70,7 +70,7 @@ def old_and_new(level: int | None) -> Story:
     story = Story().leader(1, 0, 1, THREE).leader(3, 20, 2, THREE).data(3, 21)
     if level is not None:
         story.metadata_version(1, 5, level)
-    return story.capture("1", 1000, "1:0-20 3:20-30", 3)
+    return story.capture("1", 1000, "1:0-20 3:20-30", 4)  # so that no majority is known
 
 
 def test_before_3_6_only_the_epochs_start_was_committed() -> None:
@@ -122,7 +122,7 @@ def test_a_voters_record_proves_its_epochs_first_batch_and_the_set_before() -> N
 
 def test_a_voters_record_of_a_new_epoch_proves_that_epoch() -> None:
     story = Story().leader(1, 0, 1, THREE, sets=THREE).leader(2, 10, 2, THREE).voters(2, 20, FOUR)
-    story.capture("1", 1000, "1:0-10 2:10-30", 2)
+    story.capture("1", 1000, "1:0-10 2:10-30", 3)
     assert lower(story, "voters_record") == [(11, 200)]
     assert story.ranges() == ["1: 0-10 committed", "2: 10-11 committed", "2: 11-30 undecided"]
 
@@ -250,3 +250,21 @@ def test_sets_known_only_from_snapshots_may_hide_others() -> None:
     assert upper(story) == [(100, 10)]
     story.snapshot(500, 1, "1", at=9000, sets="1 2 3 4 5")
     assert upper(story) == []
+
+
+@pytest.mark.parametrize("replica", ["2", "3"])
+def test_a_file_time_bounds_nothing_but_by_the_newest_timestamp_inside(replica: str) -> None:
+    """The log of node 2 or 3 ends at 20, at 190 ms or later: what leader 1 wrote since is not known."""
+    logs = {"1": "1:0-30", "2": "1:0-20", "3": "1:0-20"}
+    story = Story().leader(1, 0, 1, THREE, sets=THREE)
+    for name, log in logs.items():
+        story.capture(name, 1000, log, 1, stated=name != replica)
+    assert upper(story) == [(190, 20), (1000, 30)]
+    row = min(rows(story, "log_ends"), key=lambda row: row.as_of)
+    assert f"{replica}@DDDDDDDDDDDDDDDDDDDDD{replica} 20 (by newest timestamp in the log)" in row.source
+
+
+def test_a_log_that_shrank_bounds_nothing() -> None:
+    story = Story().leader(1, 0, 1, THREE, sets=THREE)
+    story.capture("2", 400, "1:0-30", 1).capture("2", 800, "1:0-10", 1).capture("3", 800, "1:0-10", 1)
+    assert upper(story) == [(400, 30)]

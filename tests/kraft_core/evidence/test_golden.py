@@ -76,7 +76,7 @@ WATERMARKS: dict[str, tuple[int, int, int | None]] = {
     "static-upgrade": (767, 934, 934),
     "all of static-upgrade": (767, 934, 934),
     "old-mv-3.3-IV0-fatal-on-4.3.1/at-3.9.2": (343, 458, 458),
-    "old-mv-3.3-IV0-fatal-on-4.3.1/at-4.3.1-static": (210, 210, None),
+    "old-mv-3.3-IV0-fatal-on-4.3.1/at-4.3.1-static": (210, 461, None),  # leader 3 counts
     "old-mv-3.3-IV0-fatal-on-4.3.1": (720, 873, 873),
     "all of old-mv": (720, 873, 873),
     "stale-split/before": (3, 3, None),

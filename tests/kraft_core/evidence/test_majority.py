@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.kraft_core.evidence.narrated import Story
@@ -33,9 +35,9 @@ def three(sets: str = THREE) -> Story:
             ["1: 0-30 undecided"],
         ),
         (
-            "followers alone are a majority too",
+            "the leader wrote what any log holds, so it counts without a capture (KIP-595)",
             [("2", "1:0-20", 1), ("3", "1:0-25", 1)],
-            ["1: 0-20 committed", "1: 20-25 undecided"],
+            ["1: 0-25 committed"],
         ),
         (
             "one replica of three proves nothing",
@@ -54,18 +56,13 @@ def three(sets: str = THREE) -> Story:
         ),
         (
             "the leader's id on another disk is not the leader",
-            [("1b", "1:0-30", 2), ("2", "1:0-20", 1)],
+            [("1b", "1:0-30", 1), ("2", "1:0-20", 2)],
             ["1: 0-30 undecided"],
         ),
         (
             "observers never count",
             [("1", "1:0-30", 1), ("4", "1:0-30", 1), ("5", "1:0-30", 1)],
             ["1: 0-30 undecided"],
-        ),
-        (
-            "two captures of one replica are one voter",
-            [("2", "1:0-10", 1), ("2", "1:0-20", 1)],
-            ["1: 0-20 undecided"],
         ),
     ],
 )
@@ -77,16 +74,35 @@ def test_three_voters(story_text: str, captures: list[tuple[str, str, int]], exp
     assert [row.replace("uncommitted", "undecided") for row in story.ranges()] == expected, story_text
 
 
+def test_two_captures_of_one_replica_are_one_voter() -> None:
+    """Node 2 and the leader are two of five."""
+    story = three("1 2 3 4 5").capture("2", 1000, "1:0-10", 1).capture("2", 1001, "1:0-20", 1)
+    assert "committed" not in " ".join(row.replace("uncommitted", "") for row in story.ranges())
+
+
+def test_a_leader_that_was_not_captured_counts_only_as_a_voter() -> None:
+    """A leader that removed itself wrote what node 2 holds, and counts for nothing (KIP-853)."""
+    story = three().voters(1, 20, "2 3").capture("2", 1000, "1:0-30", 1)
+    assert story.ranges() == ["1: 0-20 committed", "1: 20-30 undecided"]
+
+
+def test_a_leader_that_was_not_captured_counts_in_its_own_epoch_only() -> None:
+    """Node 2 fetched the tail of epoch 1 from the leader of epoch 2, perhaps (Raft, figure 8)."""
+    story = three().leader(2, 20, 3, THREE).capture("2", 1000, "1:0-20", 2)
+    assert story.ranges() == ["1: 0-20 undecided"]
+
+
 def test_captures_of_different_times_add_up() -> None:
     """Node 3 died in epoch 1; its old capture still shows what it had stored there."""
-    story = three().leader(2, 40, 2, THREE)
-    story.capture("3", 500, "1:0-30", in_epoch=1).capture("1", 900, "1:0-40 2:40-41", in_epoch=2)
-    assert story.ranges() == ["1: 0-30 committed", "1: 30-40 undecided", "2: 40-41 undecided"]
+    story = three("1 2 3 4 5").capture("3", 500, "1:0-30", in_epoch=1).capture("4", 900, "1:0-40", in_epoch=1)
+    assert story.ranges() == ["1: 0-30 committed", "1: 30-40 undecided"]
     (row, *_) = story.evidence().log_ranges
     assert row.as_of == 900
     assert row.evidence.startswith(
-        "a majority of {1,2,3} (VotersRecord 2/e1) stored it up to 30 in epoch 1: 1@"
+        "a majority of {1,2,3,4,5} (VotersRecord 2/e1) stored it up to 30 in epoch 1: 1@"
     )
+    story.captures = [replace(capture, captured_until=None) for capture in story.captures]
+    assert story.evidence().log_ranges[0].as_of is None  # committed, but since when is not known
 
 
 def test_a_copy_that_is_not_consistent_does_not_count() -> None:
@@ -117,7 +133,7 @@ def test_the_next_set_counts_for_the_batches_before_it() -> None:
 
 def test_the_next_set_does_not_count_before_it_was_appended() -> None:
     story = three("1 2 3 4").voters(1, 20, "1 2 3")
-    story.capture("1", 150, "1:0-15", 1).capture("2", 150, "1:0-15", 1).capture("3", 999, "1:0-21", 1)
+    story.capture("1", 150, "1:0-15", 1).capture("2", 150, "1:0-15", 1).capture("3", 999, "1:0-21", 2)
     (row, *_) = story.evidence().log_ranges
     assert (row.end_offset, row.commit_status, row.as_of) == (15, "committed", 10 * 20)
 
@@ -154,8 +170,26 @@ def test_static_voters_match_by_id_alone() -> None:
 
 
 def test_two_directories_of_a_static_voter_are_one_voter() -> None:
-    story = static().capture("2", 1000, "1:0-30", 1).capture("2b", 1000, "1:0-30", 1)
-    assert story.ranges() == ["1: 0-30 undecided"]
+    five = Story().leader(1, 0, 1, "1 2 3 4 5")
+    five.capture("2", 1000, "1:0-30", 1).capture("2b", 1000, "1:0-30", 1)
+    assert five.ranges() == ["1: 0-30 undecided"]
+
+
+@pytest.mark.parametrize("older", ["1:0-10", ""])
+def test_a_second_directory_of_a_static_voter_does_not_count_alone(older: str) -> None:
+    """Node 2 and the first directory of 3 can elect a log without what the second one holds."""
+    story = static().capture("1", 1000, "1:0-30", 1).capture("3b", 1000, "1:0-20", 1)
+    story.capture("3", 1000, older, 1)
+    assert not any("20 committed" in row for row in story.ranges())
+
+
+def test_what_a_static_voter_stored_before_its_disk_was_replaced_counted() -> None:
+    story = static().leader(2, 10, 3, THREE).capture("1", 1000, "1:0-20", 1).capture("2", 1000, "1:0-20", 1)
+    story.capture("2b", 3000, "1:0-10 2:10-30", 2)
+    assert story.ranges() == ["1: 0-20 committed", "2: 10-30 committed"]
+    # Without the order of the captures, both directories may have been live at once.
+    story.captures = [replace(c, captured_from=None, captured_until=None) for c in story.captures]
+    assert "committed" not in " ".join(story.ranges())
 
 
 def test_each_epoch_has_its_own_static_set() -> None:
@@ -224,7 +258,7 @@ def test_figure_8_case_d() -> None:
 def test_a_log_that_begins_at_a_snapshot_takes_its_voters_from_there() -> None:
     """Node 4's log begins at 356; nodes 1 and 4 hold epoch 8 from there, by a set known from the snapshot."""
     story = Story().leader(8, 300, 1, "1 2 4").snapshot(356, 8, "4", at=3600, sets="1 2 4")
-    story.capture("4", 9000, "8:356-400", 8).capture("2", 9000, "8:356-390", 8)
+    story.capture("4", 9000, "8:356-400", 9).capture("2", 9000, "8:356-390", 8)
     assert story.ranges() == ["8: 356-390 committed", "8: 390-400 undecided"]
     assert story.sets() == ["snapshot 355/8: 1 2 4 committed"]
 

@@ -13,7 +13,7 @@ def two_epochs() -> Story:
 
 
 def test_a_replica_that_held_it_and_then_a_higher_epoch() -> None:
-    story = two_epochs().capture("1", 500, "1:0-30", 1).capture("1", 900, "1:0-20 3:20-22", 3)
+    story = two_epochs().capture("1", 500, "1:0-30", 1).capture("1", 900, "1:0-20 3:20-22", 4)
     assert story.ranges() == ["1: 0-20 undecided", "1: 20-30 truncated by 3", "3: 20-22 undecided"]
     row = story.evidence().log_ranges[1]
     assert row.as_of == 900
@@ -52,7 +52,7 @@ def test_a_missing_segment_is_no_truncation() -> None:
 
 
 def test_a_fetched_snapshot_is_no_truncation_below_its_end() -> None:
-    story = two_epochs().capture("1", 500, "1:0-30", 1).capture("1", 900, "3:28-40", 3)
+    story = two_epochs().capture("1", 500, "1:0-30", 1).capture("1", 900, "3:28-40", 4)
     story.snapshot(28, 3, "1", at=800, sets=THREE)
     # The snapshot shows that the record at 27 is of epoch 3.
     assert story.ranges() == ["1: 0-27 undecided", "1: 27-30 truncated by 3", "3: 28-40 undecided"]
@@ -85,7 +85,7 @@ def test_a_snapshot_alone_supersedes_too() -> None:
 def test_a_batch_that_a_later_leader_brought_back_is_not_truncated() -> None:
     """Figure 8 with a replica that lost the batch in between: epoch 4's log holds it again."""
     story = Story().leader(1, 0, 1, THREE, sets=THREE).leader(3, 20, 3, THREE).leader(4, 30, 1, THREE)
-    story.capture("2", 500, "1:0-30", 2).capture("2", 600, "1:0-20 3:20-22", 3)
+    story.capture("2", 500, "1:0-30", 2).capture("2", 600, "1:0-20 3:20-22", 4)
     assert "1: 20-30 truncated by 3" in story.ranges()
     story.capture("1", 700, "1:0-30 4:30-31", 4)
     assert story.ranges() == ["1: 0-30 undecided", "3: 20-22 undecided", "4: 30-31 undecided"]

@@ -8,8 +8,9 @@ THREE = "1 2 3"
 FOUR = "1 2 3 4"
 
 
-def three() -> Story:
-    return Story().leader(1, 0, 1, THREE, sets=THREE)
+def three(ids: str = THREE) -> Story:
+    """Leader 1 of epoch 1."""
+    return Story().leader(1, 0, 1, ids, sets=ids)
 
 
 def statuses(story: Story) -> list[str]:
@@ -26,8 +27,7 @@ def test_two_of_three_lack_it() -> None:
     assert statuses(story) == ["0-20 committed", "20-30 uncommitted"]
     row = story.evidence().log_ranges[1]
     assert row.as_of == 1010
-    assert "2@" in row.evidence
-    assert "3@" in row.evidence
+    assert "2@DDDDDDDDDDDDDDDDDDDDD2 (by capture.json), 3@DD" in row.evidence
 
 
 def test_a_capture_from_before_the_record_says_nothing() -> None:
@@ -97,3 +97,57 @@ def test_a_dead_replica_with_a_diverged_tail() -> None:
     story.capture("1", 500, "1:0-30", 1)
     story.capture("2", 1000, "1:0-20 2:20-30", 2).capture("3", 1000, "1:0-20 2:20-30", 2)
     assert story.ranges() == ["1: 0-20 committed", "1: 20-30 truncated by 2", "2: 20-30 committed"]
+
+
+def test_no_order_of_captures_follows_from_file_times() -> None:
+    """What is uncommitted by stated times is undecided by file times, whichever voter has them."""
+    logs = {"1": "1:0-30", "2": "1:0-20", "3": "1:0-20"}
+
+    def with_file_time(*replicas: str) -> list[str]:
+        story = three()
+        for replica, log in logs.items():
+            story.capture(replica, 1000, log, 1, stated=replica not in replicas)
+        return statuses(story)
+
+    assert with_file_time() == ["0-20 committed", "20-30 uncommitted"]
+    assert with_file_time("1") == ["0-20 committed", "20-30 uncommitted"]
+    assert with_file_time("2") == ["0-20 committed", "20-30 undecided"]
+    assert with_file_time("3") == ["0-20 committed", "20-30 undecided"]
+
+
+def test_the_newest_timestamp_in_a_log_is_the_earliest_time_of_its_copy() -> None:
+    """Nodes 2 and 3 hold what was appended by 390: so their copies are newer than 290, and lack 20 to 29."""
+    story = three().leader(2, 20, 3, THREE).capture("1", 1000, "1:0-30", 1)
+    for replica in ("2", "3"):
+        story.capture(replica, 7, "1:0-20 2:20-40", 3, stated=False)
+    assert statuses(story) == ["0-20 undecided", "20-30 uncommitted", "20-40 undecided"]
+    assert story.evidence().log_ranges[1].as_of == 390
+
+
+def test_a_log_that_shrank_lacks_nothing() -> None:
+    """Node 2 held 10 to 29 of epoch 1, and then it did not: a restored backup or an old disk."""
+    five = "1 2 3 4 5"
+    story = three(five).capture("2", 400, "1:0-30", 1).capture("2", 800, "1:0-10", 1)
+    story.capture("3", 800, "1:0-10", 1).capture("4", 800, "1:0-10", 1)
+    assert statuses(story) == ["0-10 committed", "10-30 undecided"]
+    story.capture("5", 800, "1:0-10", 1)
+    assert statuses(story) == ["0-10 committed", "10-30 uncommitted"]
+
+
+def test_a_log_that_shrank_in_a_higher_epoch_was_truncated() -> None:
+    story = (
+        three().capture("1", 400, "1:0-30", 1).capture("2", 400, "1:0-30", 2).capture("2", 800, "1:0-10", 3)
+    )
+    story.capture("3", 800, "1:0-10", 3)
+    assert statuses(story) == ["0-10 undecided", "10-30 uncommitted"]
+
+
+def test_what_a_removed_leader_wrote_is_uncommitted_while_its_removal_is() -> None:
+    """{2,3} commits its own record and, until then, no next set: leader 1 need not be captured."""
+    story = three().voters(1, 20, "2 3").capture("2", 1000, "1:0-30", 1).capture("3", 1000, "1:0-20", 1)
+    assert statuses(story) == ["0-20 committed", "20-30 uncommitted"]
+    assert story.sets()[-1] == "record 20/1: 2 3 uncommitted"
+    of_two = three().voters(1, 20, "2 3").capture("2", 1000, "1:0-30", 1)
+    assert statuses(of_two) == ["0-20 committed", "20-30 undecided"]
+    after = three().voters(1, 20, "2 3").capture("2", 1000, "1:0-30", 1).capture("3", 1000, "1:0-25", 1)
+    assert statuses(after) == ["0-25 committed", "25-30 undecided"]

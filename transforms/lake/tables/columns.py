@@ -29,8 +29,8 @@ COMMIT_STATUS = (
 AS_OF = Column(
     "as_of",
     "TIMESTAMP",
-    "Time of the status: committed and truncated hold from then on, uncommitted held "
-    "then; undecided: newest capture",
+    "Time of the status: committed and truncated hold from then on (null: the captures that prove it do not "
+    "say when they were taken), uncommitted held then; undecided: newest capture of a stated time",
 )
 
 EVIDENCE = Column("evidence", "STRING", "What proves the status, in words")
