@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kraft_core.evidence.commit import CommitStatus, committed_prefixes
+from kraft_core.evidence.consistency import with_consistency
 from kraft_core.evidence.elections import Election, elections_of
 from kraft_core.evidence.facts import ClusterFacts, distinct
 from kraft_core.evidence.holdings import Holdings, holdings_of
@@ -39,6 +40,7 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     lineage = lineage_of(facts)
     elections = elections_of(facts.control_records)
     states = InForce(facts, lineage, elections)
+    facts = replace(facts, captures=with_consistency(facts.captures, states))
     holdings = holdings_of(facts.captures)
     bounds = LowerBounds(facts, lineage, states).all()
     rule = MajorityRule(states, holdings)

@@ -55,7 +55,8 @@ class Capture:
     runs: rising by offset.
     quorum_state_*, voted_*, current_voters: the file quorum-state, None if unreadable.
     leader_epoch_checkpoint: (epoch, start offset) entries of that file, None if unreadable.
-    consistent: nothing shows that quorum-state is older than the log; conclude() looks at all captures.
+    consistent: nothing shows that quorum-state is older than the log, neither this capture nor, after
+    conclude(), the logs of others.
     tail_damaged: bytes other than a torn last batch follow the last batch that could be read, so the log may
     have gone on.
     readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.
@@ -101,14 +102,16 @@ class Capture:
         """What says, in words, that the copied log is older than the files beside it; None for nothing.
 
         An entry of leader-epoch-checkpoint is written at the log's end or below, and removed when the log is
-        truncated to or below it. A new leader writes LEADER_CHANGE as soon as its quorum-state says so. A
-        follower's quorum-state may be in an epoch of which the log has no batch yet.
+        truncated to or below it. A new leader writes LEADER_CHANGE as soon as its quorum-state says so; a
+        checkpoint may have taken its place. A follower's quorum-state may be in an epoch of which the log has
+        no batch yet.
         """
         newest = max(self.leader_epoch_checkpoint or (), default=None, key=lambda entry: (entry[1], entry[0]))
         if newest is not None and newest[1] > (self.log_end_offset or 0):
             return f"leader-epoch-checkpoint has epoch {newest[0]} from {newest[1]}"
         epoch, last_epoch = self.quorum_state_epoch, self.runs[-1].leader_epoch if self.runs else -1
-        if epoch is not None and epoch > last_epoch and self.quorum_state_leader_id == self.node_id:
+        led = epoch is not None and epoch > last_epoch and self.quorum_state_leader_id == self.node_id
+        if led and (self.runs or not self.log_end_offset):
             return f"quorum-state says that it led epoch {epoch}"
         return None
 

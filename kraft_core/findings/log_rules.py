@@ -66,10 +66,11 @@ def _cached_otherwise(capture: Capture, found: Violation, entries: dict[int, int
 def _is_of_later_log(capture: Capture, found: Violation, entries: dict[int, int]) -> bool:
     """Whether the log may have come to differ so after it was copied: by a truncation, or a deleted prefix.
 
-    These remove entries at the end and at the beginning, and raise the first one that is left.
+    These remove entries at the end and at the beginning, and raise the first one that is left. After a
+    truncation the log may get epochs that it lacked, and then a higher one than it had.
     """
     epoch, last_epoch = found.leader_epoch, capture.runs[-1].leader_epoch
-    if epoch > last_epoch:
+    if epoch > last_epoch or max(entries, default=-1) > last_epoch:
         return True
     first = min(entries, default=epoch)
     if epoch in entries:

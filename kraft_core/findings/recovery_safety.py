@@ -81,6 +81,7 @@ def reasons_against(case: RecoveryCase) -> Iterator[str]:
     yield from _too_few_voters(case)
     yield from _unusable_choice(case)
     yield from _lost_records(case)
+    yield from _voted_for_less(case)
     yield from _contested_epochs(case)
     yield from _open_errors(case)
 
@@ -120,6 +121,33 @@ def _lost_records(case: RecoveryCase) -> Iterator[str]:
             f"Everything below {committed} was committed, and the best claim ends at {end}: capture the "
             "replicas that reach there."
         )
+
+
+def _voted_for_less(case: RecoveryCase) -> Iterator[str]:
+    """A voter that voted in a later epoch than its quorum-state has, and holds what the best claim lacks.
+
+    Either its files were copied before that vote, or its disk was replaced: then it may have forgotten what
+    it had acknowledged, as the captured files may show.
+    """
+    voters = [voter for counted in case.counting for voter in counted.voters]
+    for replica, newest in case.newest.items():
+        if any(voter.matches(replica) for voter in voters) and any(
+            not capture.consistent and capture.runs and not _is_held(capture, case.best) for capture in newest
+        ):
+            yield (
+                f"Node {label(replica)} voted in a later epoch than its captured quorum-state has, and its "
+                "captured log holds what the best claim lacks: capture it again, or find out whether its "
+                "disk was replaced."
+            )
+
+
+def _is_held(capture: Capture, best: Sequence[Capture]) -> bool:
+    """Whether the best claim's logs hold a captured log to its end."""
+    last = capture.runs[-1]
+    return all(
+        any(run.leader_epoch == last.leader_epoch and run.end_offset >= last.end_offset for run in one.runs)
+        for one in best
+    )
 
 
 def _contested_epochs(case: RecoveryCase) -> Iterator[str]:

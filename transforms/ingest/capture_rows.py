@@ -66,7 +66,7 @@ def _capture_row(
         "node_id": copy.who.node_id,
         "directory_id": copy.who.directory_id,
         **captured_at_columns(copy),
-        "consistent": True,
+        "consistent": not _state_is_older(copy, joined),
         "log_start_offset": min(offsets, default=None),
         "log_readable": readable,
         "log_end_offset": end if readable else None,
@@ -80,6 +80,12 @@ def _capture_row(
         "batches": sum(r.batches for r in joined),
         "size_bytes": sum(f.size_bytes for f in copy.files),
     }
+
+
+def _state_is_older(copy: CaptureCopy, log: Sequence[FileEpochRange]) -> bool:
+    """Whether quorum-state was copied before the log: a replica stores an epoch before it appends in it."""
+    state = copy.directory.quorum_state
+    return state is not None and bool(log) and state.leader_epoch < log[-1].leader_epoch
 
 
 def captured_at_columns(copy: CaptureCopy) -> Row:

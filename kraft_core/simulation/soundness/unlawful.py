@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import Capture
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy, facts_of, rule_facts_of
@@ -20,7 +21,7 @@ from kraft_core.simulation.soundness.drawing import random_copies, random_execut
 from kraft_core.simulation.soundness.execution import Execution, go_on, run_script
 from kraft_core.simulation.soundness.moves import EmptyDisk, Restore, SecondDirectory
 
-MOST_DRAWN = 40  # runs for one that shows its fault
+MOST_DRAWN = 150  # runs for one that shows its fault
 
 
 class FaultyCopies:
@@ -31,15 +32,16 @@ class FaultyCopies:
         self.copies = copies
         self.facts = facts_of(lives, copies)
         self.rule_facts = rule_facts_of(lives, copies)
-        self.captures = self.facts.captures
+        known = {capture.capture_id: capture for capture in conclude(self.facts).facts.captures}
+        self.captures = tuple(known[capture.capture_id] for capture in self.facts.captures)
 
 
 @dataclass(frozen=True, slots=True)
 class Unlawful:
     """A kind of fault. draw: an execution with it and copies; shows: whether those copies show it.
 
-    expects: an error and no safe recovery; or a finding or no safe recovery, and never a false one; or, where
-    only the copying was at fault, that every answer is true.
+    expects: an error and no safe recovery while it is open; or a finding or no safe recovery, and never a
+    false one; or, where only the copying was at fault, that every answer is true.
     """
 
     name: str
@@ -81,7 +83,8 @@ def failures(kind: Unlawful, sample: FaultyCopies) -> Iterator[str]:
         unsound = check.unsound_recovery() if check else ()
         rules = ", ".join(sorted({f"{found.severity} of rule {found.rule}" for found in answers.findings}))
         raised = bool(answers.errors if kind.expects == "error" else answers.findings)
-        if answers.recovery.is_safe and (kind.expects == "error" or not raised):
+        is_over = raised and all(found.resolved for found in answers.errors)
+        if answers.recovery.is_safe and not is_over and (kind.expects == "error" or not raised):
             yield f"safe, with {rules or 'no finding'}: {answers.recovery.why}"
         if kind.expects == "error" and not raised:
             yield f"no error is found, only {rules or 'nothing'}"
@@ -213,19 +216,30 @@ def _two_live_directories(sample: FaultyCopies) -> bool:
 
 
 def _shrunk_log(sample: FaultyCopies) -> bool:
-    """A later copy of a directory lacks the end of an epoch, and its node knew no higher one.
+    return any(capture.consistent for capture in _shrunk(sample))
+
+
+def _shrunk_before_a_vote(sample: FaultyCopies) -> bool:
+    """Where another log shows that its node had voted in a higher epoch, that one may have truncated it."""
+    shrunk = list(_shrunk(sample))
+    return bool(shrunk) and not any(capture.consistent for capture in shrunk)
+
+
+def _shrunk(sample: FaultyCopies) -> Iterator[Capture]:
+    """Later copies of a directory that lack the end of an epoch, while quorum-state has no higher one.
 
     A log that is older than its files may have been copied before the longer one.
     """
-    return any(
-        one.replica == other.replica
+    return (
+        other
+        for one in sample.captures
+        for other in sample.captures
+        if one.replica == other.replica
         and one.captured_at < other.captured_at
         and bool(one.runs)
         and (other.log_end_offset or 0) < one.runs[-1].end_offset
         and (other.quorum_state_epoch or 0) <= one.runs[-1].leader_epoch
         and other.older_log is None
-        for one in sample.captures
-        for other in sample.captures
     )
 
 
@@ -277,6 +291,13 @@ KINDS: tuple[Unlawful, ...] = (
         _backup,
         _shrunk_log,
         "error",
+    ),
+    Unlawful(
+        "restored backup, with an older vote",
+        "the same, and another log shows that the directory had voted in a higher epoch before it was copied",
+        _backup,
+        _shrunk_before_a_vote,
+        "finding",
     ),
     Unlawful(
         "clone",

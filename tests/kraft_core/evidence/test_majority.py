@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kraft_core.evidence.conclusions import conclude
 from tests.kraft_core.evidence.narrated import Story
 
 # Epoch 1 of leader 1 with voters 1 2 3; no data, so only majorities prove anything.
@@ -117,6 +118,19 @@ def test_a_quorum_state_older_than_the_log_does_not_count() -> None:
     story = three().leader(2, 20, 3, THREE)
     story.capture("1", 1000, "1:0-20", 1).capture("2", 1000, "1:0-20 2:20-21", in_epoch=1)
     assert "1: 0-20 committed" not in story.ranges()
+
+
+def test_a_quorum_state_from_before_a_vote_does_not_count() -> None:
+    """Node 2 voted for node 3 at 200 ms: its log may hold what node 3 sent it in epoch 2 (Raft, figure 8)."""
+    story = three().leader(2, 20, 3, THREE, "2 3").capture("3", 1000, "1:0-20 2:20-21", 3)
+    later = replace(story, captures=list(story.captures)).capture("2", 1000, "1:0-20", 1)
+    assert later.ranges() == ["1: 0-20 undecided", "2: 20-21 undecided"]
+    (capture,) = (c for c in conclude(later.facts()).facts.captures if c.node_id == 2)
+    assert not capture.consistent
+    earlier = replace(story, captures=list(story.captures)).capture("2", 199, "1:0-20", 1)
+    assert earlier.ranges() == ["1: 0-20 committed", "2: 20-21 undecided"]
+    other = replace(story, captures=list(story.captures)).capture("2b", 1000, "1:0-20", 1)
+    assert all(capture.consistent for capture in conclude(other.facts()).facts.captures)
 
 
 def test_a_single_voter_commits_its_whole_log() -> None:

@@ -84,10 +84,10 @@ def lost_tail(captures: Captures) -> None:
 
 
 def leader_without_the_end(captures: Captures) -> None:
-    """Node 1 of three that agree up to 54 becomes leader with a log up to 50."""
+    """Node 1 of three that agree up to 54 becomes leader with a log up to 50, after they were captured."""
     node = captures.node(WIPE, 1)
     node.truncate(50)
-    node.append(leader_change(50, 2, last_time(node) + 1, 1, (1, 2, 3)))
+    node.append(leader_change(50, 2, last_time(node) + 60_000, 1, (1, 2, 3)))
     node.set_quorum_state(leaderEpoch=2, leaderId=1)
     node.set_epochs((1, 0), (2, 50))
 

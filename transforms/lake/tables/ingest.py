@@ -89,7 +89,9 @@ CAPTURES = Table(
             "while it was read; nothing is proven by what is absent",
         ),
         required(
-            "consistent", "BOOLEAN", "Whether quorum-state was copied after the log, or from a stopped node"
+            "consistent",
+            "BOOLEAN",
+            "false: quorum-state was copied before the log, which holds a higher epoch",
         ),
         Column(
             "log_start_offset", "BIGINT", "First offset in the captured segments, by name; null without any"
