@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from jobs.runtime.run_record import RunRecord
 from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
 
 if TYPE_CHECKING:
+    from jobs.captures.ingest import Fetch
     from jobs.captures.planning import ReadPlan
     from jobs.runtime.lease import Lease
     from transforms.lake.lake import Lake
@@ -89,13 +90,11 @@ class Job:
         """The clusters with anything new."""
         return self.pending.clusters
 
-    def read(self, planned: ReadPlan, fetch: Callable[[Iterable[Path]], None]) -> None:
+    def read(self, planned: ReadPlan, fetch: Fetch) -> None:
         """Read what is new; `fetch` is called with the files that will be opened."""
-        from jobs.captures.ingest import ingest
-        from jobs.captures.new_captures import new_captures
+        from jobs.captures.ingest import ingest_unchanged
 
-        new = new_captures(self.lake.path, planned)
-        self.pending = ingest(self.lake, planned, new, self.record, fetch)
+        self.pending = ingest_unchanged(self.lake, planned, self.record, fetch)
         self.record.counts |= self.pending.counts
 
     def derive(self, clusters: Sequence[str]) -> None:

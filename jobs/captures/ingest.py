@@ -6,13 +6,14 @@ commit mark. An append skips what its table holds, so a killed run is simply run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.captures.load import load
-from jobs.captures.new_captures import NewCaptures
-from jobs.captures.planning import ReadPlan
+from jobs.captures.new_captures import NewCaptures, new_captures
+from jobs.captures.planning import TRIES, ReadPlan, planned_again, without
 from jobs.captures.scan import DAMAGE, scan_files
 from jobs.runtime.run_record import RunRecord
 from transforms.ingest.capture_rows import (
@@ -24,10 +25,14 @@ from transforms.ingest.capture_rows import (
 )
 from transforms.ingest.known_files import IngestFiles, select_files
 from transforms.ingest.new_batches import has_lost_values, kraft_versions, lost_values
+from transforms.ingest.unchanged import CapturesChangedError, check_fetched, check_files
 from transforms.lake.arrow_rows import Row, to_rows
 from transforms.lake.lake import Lake
-from transforms.lake.tables import CAPTURES, OBSERVATIONS, SEGMENTS
+from transforms.lake.tables import CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
 from transforms.quality.findings import observation_rows
+
+# Fetches files that will be opened (jobs.captures.inputs); returns those that are not what was planned.
+Fetch = Callable[[Iterable[Path]], Collection[Path]]
 
 
 @dataclass(slots=True)
@@ -51,29 +56,62 @@ class PendingCommit:
             self.captures[row["capture_id"]] = best
 
 
+def ingest_unchanged(lake: Lake, plan: ReadPlan, record: RunRecord, fetch: Fetch) -> PendingCommit:
+    """`ingest`, where captures that change while they are read are planned again.
+
+    Those that change under each of TRIES tries are left for the next run.
+    """
+    tries = 0
+    while True:
+        try:
+            return ingest(lake, plan, new_captures(lake.path, plan), record, fetch)
+        except CapturesChangedError as error:
+            tries += 1
+            known = len(plan.left_out)
+            plan = planned_again(plan, error.copies) if tries < TRIES else without(plan, error.copies)
+            for copy in error.copies:
+                record.progress.say(f"changed while it was read: {copy.directory.path}")
+            for line in plan.left_out[known:]:
+                record.progress.say(f"left out: {line}")
+
+
 def ingest(
     lake: Lake,
     plan: ReadPlan,
     new: NewCaptures,
     record: RunRecord,
-    fetch: Callable[[Iterable[Path]], None],
+    fetch: Fetch,
 ) -> PendingCommit:
     """Read the new captures of the plan and write the big tables; what is left to commit is returned.
 
-    `fetch` is called with the files that will be opened, before they are (jobs.captures.inputs).
+    Raises CapturesChangedError, and has written nothing, where files are not what was planned.
     """
     pending = without_reading(plan, new)
     if new.unread:
         files = select_files(lake.path, new.unread, plan.selection.verify)
-        fetch(files.paths)
+        check_fetched(files, fetch(files.paths))
         captures, segments, counts = read_files(lake, files, record)
         pending.counts |= counts
         for row in captures:
             pending.add(row, new.known.get(row["capture_id"]))
-        # A capture that was read again without news stays as it was, and so do its segments.
-        changed = (row for row in segments if row["capture_id"] in pending.captures)
-        pending.segments = fullest_segments(changed)
+        # What was read again without news stays as it was.
+        held = {_key(row): row for row in new.segments}
+        pending.segments = [
+            row for row in fullest_segments(segments) if not _is_held(row, held.get(_key(row)))
+        ]
     return pending
+
+
+def _key(segment: Row) -> tuple[str, int]:
+    return segment["capture_id"], segment["base_offset"]
+
+
+def _is_held(segment: Row, held: Row | None) -> bool:
+    """Whether a row of segments is the held one, or less of the segment was read than for that."""
+    if held is None or segment["bytes_read"] > held["bytes_read"]:
+        return False
+    names = segment.keys() - {column.name for column in LOADED}
+    return segment["bytes_read"] < held["bytes_read"] or all(segment[n] == held[n] for n in names)
 
 
 def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
@@ -101,21 +139,36 @@ def read_files(
 ) -> tuple[list[Row], list[Row], dict[str, int]]:
     """Scan the files and write the big tables. Returns rows of captures and of segments, and counts."""
     read = {"files": len(files.paths), "bytes": files.size_bytes}
-    with record.progress.stage("scan", f"{read['files']:,} files, {read['bytes']:,} bytes"):
+    with record.progress.stage("scan", f"{read['files']:,} files, {read['bytes']:,} bytes"), _checked(files):
         scan = scan_files(lake.spark, files)
     damage = scan.damage
-    with record.progress.stage("write records"):
-        written = load(lake, files, scan, record.columns)
-        versions = kraft_versions(lake, files)
-        if scan.ranges and has_lost_values(lake, files):
-            damage += files.located(to_rows(lost_values(lake, scan.batches, files).select(*DAMAGE)))
-    scan.release()
+    try:
+        with record.progress.stage("write records"):
+            with _checked(files):
+                written = load(lake, files, scan, record.columns, lambda: check_files(files))
+            versions = kraft_versions(lake, files)
+            if scan.ranges and has_lost_values(lake, files):
+                damage += files.located(to_rows(lost_values(lake, scan.batches, files).select(*DAMAGE)))
+    finally:
+        scan.release()
     ranges = files.ranges(scan.ranges)
     checkpoints = [*scan.checkpoints, *files.known_checkpoints]
     captures = capture_rows(files.copies, ranges, checkpoints, damage, versions)
     segments = segment_rows(ranges, {(d["copy"], d["file"]) for d in damage})
     captures, segments = ([row | record.columns for row in rows] for rows in (captures, segments))
     return captures, segments, written | read
+
+
+@contextmanager
+def _checked(files: IngestFiles) -> Iterator[None]:
+    """Where reading fails because a file changed, CapturesChangedError: a worker dies of one that shrinks."""
+    try:
+        yield
+    except CapturesChangedError:
+        raise
+    except Exception:
+        check_files(files)
+        raise
 
 
 def commit(lake: Lake, pending: PendingCommit, run_columns: Row) -> None:

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Files up to this are fetched at once: side files, describe outputs, small segments.
 WHOLE_BYTES = 4 * EDGE_BYTES
 THREADS = 16
+Reader = Callable[[Path, Any, "FileInfo"], None]
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
 HADOOP_S3 = re.compile(r"s3[an]://")
 
@@ -50,11 +51,35 @@ class Inputs:
             text = text.replace(folder, name)
         return text
 
-    def fetch(self, files: Iterable[Path]) -> None:
-        """Fetch those of the files that are sparse. Raises Failure."""
+    def fetch(self, files: Iterable[Path]) -> set[Path]:
+        """Fetch those of the files that are sparse. Returns those that are no longer what was mirrored.
+
+        They are mirrored anew, or unreadable, or gone.
+        """
         wanted = [path for path in files if path in self._sparse]
         with ThreadPoolExecutor(THREADS) as threads:
-            list(threads.map(lambda path: fill(path, *self._sparse.pop(path)), wanted))
+            fetched = list(threads.map(self._is_fetched, wanted))
+        return {path for path, whole in zip(wanted, fetched, strict=True) if not whole}
+
+    def _is_fetched(self, path: Path) -> bool:
+        files, info = self._sparse.pop(path)
+        if _unread(path, files, info, fill) is None:
+            return True
+        try:
+            now = files.get_file_info(info.path)
+        except OSError as error:
+            self.unreadable[path] = str(error).splitlines()[0]
+            return False
+        if now.is_file:
+            self._lay_out(path, files, now)
+        return False
+
+    def _lay_out(self, path: Path, files: Any, info: FileInfo) -> None:
+        if info.size > WHOLE_BYTES:
+            self._sparse[path] = (files, info)
+        if reason := _unread(path, files, info, lay_out):
+            self.unreadable[path] = reason
+            self._sparse.pop(path, None)
 
     def add(self, name: str, scratch: Path | None) -> None:
         """Add a value of --captures; scratch may be None where all are folders. Raises Failure."""
@@ -112,14 +137,9 @@ class Inputs:
                 self.left_out.append(f"{folder}: {info.path}: its name leads out of the folder")
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            if info.size > WHOLE_BYTES:
-                self._sparse[path] = (files, info)
             laid_out.append((path, info))
         with ThreadPoolExecutor(THREADS) as threads:
-            reasons = threads.map(lambda item: _unread(item[0], files, item[1]), laid_out)
-            self.unreadable |= {
-                path: reason for (path, _), reason in zip(laid_out, reasons, strict=True) if reason
-            }
+            list(threads.map(lambda item: self._lay_out(item[0], files, item[1]), laid_out))
 
 
 @contextmanager
@@ -142,10 +162,10 @@ def opened_inputs(captures: Sequence[str], scratch: Path | None) -> Iterator[Inp
         raise Failure(inputs.named(str(failure)), failure.exit_code) from None
 
 
-def _unread(path: Path, files: Any, info: FileInfo) -> str | None:
-    """Lay out a file. Returns why that failed: then there is no such file."""
+def _unread(path: Path, files: Any, info: FileInfo, read: Reader) -> str | None:
+    """Lay out or fill a file. Returns why that failed: then there is no such file."""
     try:
-        lay_out(path, files, info)
+        read(path, files, info)
     except (Failure, OSError) as error:
         path.unlink(missing_ok=True)
         return str(error).splitlines()[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -23,12 +24,23 @@ from transforms.lake.table_files import FILES, Task, writing
 from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 
-def load(lake: Lake, files: IngestFiles, scan: Scan, run_columns: Row) -> dict[str, int]:
-    """Append what the lake lacks, each table from a thread. Returns the rows written by table.
+def load(
+    lake: Lake, files: IngestFiles, scan: Scan, run_columns: Row, check: Callable[[], None]
+) -> dict[str, int]:
+    """Append what the lake lacks. Returns the rows written by table.
 
-    run_columns: values of the columns LOADED.
+    run_columns: values of the columns LOADED. check: called when the files have been read, before anything is
+    committed; it raises if they are not what was planned.
     """
-    return _Load(lake, files, scan, run_columns).run()
+    return _Load(lake, files, scan, run_columns).run(check)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Files of a table that tasks have written, to be committed."""
+
+    table: Table
+    files: Sequence[Row] = ()
 
 
 class _Load:
@@ -41,45 +53,55 @@ class _Load:
         self._id = _load_id(files, scan.ranges, self._snapshots)
         self._cores = lake.spark.sparkContext.defaultParallelism
 
-    def run(self) -> dict[str, int]:
-        loads: list[Callable[[], dict[str, int]]] = []
+    def run(self, check: Callable[[], None]) -> dict[str, int]:
+        """Write each table from a thread, then commit."""
+        writes: list[Callable[[], _Written]] = []
         if self._scan.ranges:
-            loads += [self._load_records, self._load_batches]
+            writes += [self._records, self._batches]
         if self._snapshots:
-            loads.append(self._load_snapshots)
-        written = {t.name: 0 for t in (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)}
+            writes.append(self._snapshot_records)
         with ThreadPoolExecutor(3) as threads:
-            for counts in threads.map(lambda load: load(), loads):
-                written |= counts
-        return written
+            written = list(threads.map(lambda write: write(), writes))
+        check()
+        counts = {t.name: 0 for t in (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)}
+        for each in written:
+            counts[each.table.name] = self._lake.append_files(each.table, each.files, self._id)
+        if self._snapshots:
+            # After their records: a checkpoint whose row is there is not read again.
+            rows = [row | self._run_columns for row in self._snapshots]
+            self._lake.put(SNAPSHOTS, rows, by="content_digest")
+            counts[SNAPSHOTS.name] = len(rows)
+        return counts
 
-    def _load_records(self) -> dict[str, int]:
+    def _records(self) -> _Written:
         chosen = batches_to_decode(self._lake, self._scan.batches, self._scan.ranges, self._files)
         if chosen is None:
-            return {}
+            return _Written(RECORDS)
         write = self._writer(RECORDS)
-        decoded = decode_batches(chosen, *sources_of(self._files.opened), self._cores, write)
-        return self._append(RECORDS, decoded)
+        return self._written(
+            RECORDS, decode_batches(chosen, *sources_of(self._files.opened), self._cores, write)
+        )
 
-    def _load_batches(self) -> dict[str, int]:
+    def _batches(self) -> _Written:
         fresh = batches_to_record(self._lake, self._scan.batches, self._scan.ranges, self._files)
         if fresh is None:
-            return {}
-        return self._append(BATCHES, fresh.mapInArrow(self._writer(BATCHES)(iter), from_arrow_schema(FILES)))
+            return _Written(BATCHES)
+        write = self._writer(BATCHES)
+        return self._written(BATCHES, fresh.mapInArrow(write(iter), from_arrow_schema(FILES)))
 
-    def _load_snapshots(self) -> dict[str, int]:
-        """The records of checkpoints come first: a checkpoint whose row is there is not read again."""
-        counts = {}
+    def _snapshot_records(self) -> _Written:
         # A load that was killed before it wrote SNAPSHOTS has left some.
         unread = unknown_checkpoints(self._lake.path, SNAPSHOT_RECORDS, self._snapshots)
-        if unread:
-            key = [f for f in SNAPSHOTS.schema.fields if f.name in SNAPSHOT_KEY]
-            rows = to_frame(self._lake.spark, unread, StructType([*key, StructField("path", StringType())]))
-            tasks = rows.repartition(min(self._cores, len(unread)), "path")
-            written = decode_checkpoints(tasks, self._writer(SNAPSHOT_RECORDS))
-            counts = self._append(SNAPSHOT_RECORDS, written)
-        self._lake.put(SNAPSHOTS, [row | self._run_columns for row in self._snapshots], by="content_digest")
-        return counts | {SNAPSHOTS.name: len(self._snapshots)}
+        if not unread:
+            return _Written(SNAPSHOT_RECORDS)
+        key = [f for f in SNAPSHOTS.schema.fields if f.name in SNAPSHOT_KEY]
+        rows = to_frame(self._lake.spark, unread, StructType([*key, StructField("path", StringType())]))
+        tasks = rows.repartition(min(self._cores, len(unread)), "path")
+        write = self._writer(SNAPSHOT_RECORDS)
+        return self._written(SNAPSHOT_RECORDS, decode_checkpoints(tasks, write))
+
+    def _written(self, table: Table, files: DataFrame) -> _Written:
+        return _Written(table, self._lake.written_files(table, files, self._id))
 
     def _writer(self, table: Table) -> Callable[[Task], Task]:
         """How a task writes what it decodes to the table, which is created here."""
@@ -90,9 +112,6 @@ class _Load:
             schema=arrow_schema(table.schema),
             constants=self._run_columns,
         )
-
-    def _append(self, table: Table, files: DataFrame) -> dict[str, int]:
-        return {table.name: self._lake.append_files(table, files, self._id)}
 
 
 def _load_id(files: IngestFiles, ranges: Sequence[Row], snapshots: Sequence[Row]) -> str:

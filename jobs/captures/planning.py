@@ -5,9 +5,10 @@ A directory whose log cannot be read is a capture, too: it proves that nothing i
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from transforms.ingest.captured_files import CaptureCopy
 
 # A directory that something writes to is identified anew, at most so often; then it is left for the next run.
 TRIES = 3
+GOES_ON_CHANGING = f"changed under each of {TRIES} tries to read it; left for the next run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,43 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
     return ReadPlan(selection, tuple(captures), tuple(left_out), ignored, described.files)
 
 
+def planned_again(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
+    """The plan with the captures that have changed as they are now."""
+    selection = plan.selection
+    again: list[CaptureCopy] = []
+    left_out: list[str] = []
+    for copy in changed:
+        log_dir = copy.directory.log_dir
+        found = (
+            identified(read_controller_dir(log_dir, selection.unreadable), selection)
+            if os.path.lexists(log_dir)
+            else f"{log_dir}: it has gone"
+        )
+        if isinstance(found, str):
+            left_out.append(found)
+        elif not selection.clusters or found.who.cluster_id in selection.clusters:
+            again.append(found)
+    return _replaced(plan, changed, again, left_out)
+
+
+def without(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
+    """The plan without the captures that go on changing."""
+    lines = [f"{copy.directory.path}: {GOES_ON_CHANGING}" for copy in changed]
+    return _replaced(plan, changed, (), lines)
+
+
+def _replaced(
+    plan: ReadPlan, gone: Iterable[CaptureCopy], captures: Iterable[CaptureCopy], left_out: Iterable[str]
+) -> ReadPlan:
+    paths = {copy.directory.log_dir for copy in gone}
+    kept = [copy for copy in plan.captures if copy.directory.log_dir not in paths]
+    return replace(
+        plan,
+        captures=tuple(sorted([*kept, *captures], key=_by_capture)),
+        left_out=(*plan.left_out, *left_out),
+    )
+
+
 def _by_capture(copy: CaptureCopy) -> tuple[Any, ...]:
     """Copies of one capture together, the one with the most reliable time first."""
     rank = captured_at_rank(copy.captured_at_source, copy.captured_at)
@@ -114,7 +153,7 @@ def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | 
             return _identified(directory, selection)
         except (FileChangedError, FileNotFoundError):
             directory = read_controller_dir(directory.log_dir, selection.unreadable)
-    return f"{directory.path}: changed under each of {TRIES} tries to read it; left for the next run"
+    return f"{directory.path}: {GOES_ON_CHANGING}"
 
 
 def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:

@@ -12,6 +12,7 @@ from transforms.ingest import checkpoints, scanning
 from transforms.ingest.captured_files import files_frame
 from transforms.ingest.epoch_ranges import file_ranges
 from transforms.ingest.known_files import IngestFiles
+from transforms.ingest.unchanged import check_scan
 from transforms.lake.arrow_rows import Row, to_rows
 
 DAMAGE = ("file_number", "position", "size_bytes", "sha256", "reason", "lost_from_offset", "lost_to_offset")
@@ -40,7 +41,7 @@ class Scan:
 
 
 def scan_files(spark: SparkSession, files: IngestFiles) -> Scan:
-    """Scan the segments and, at the same time, read the checkpoints."""
+    """Scan the segments and, at the same time, read the checkpoints. Raises CapturesChangedError."""
     scanned = scanning.scan_segments(files_frame(spark, files.opened)).persist(StorageLevel.MEMORY_AND_DISK)
     with ThreadPoolExecutor(1) as thread:
         reading = thread.submit(_read_checkpoints, spark, files)
@@ -49,8 +50,9 @@ def scan_files(spark: SparkSession, files: IngestFiles) -> Scan:
     ranges = [row for row in found if row["leader_epoch"] is not None]
     damage: list[Row] = []
     if len(ranges) < len(found):
-        damage = files.located(to_rows(scanning.damages(scanned).select(*DAMAGE)))
-    return Scan(scanned, ranges, damage, checkpoint_rows)
+        damage = to_rows(scanning.damages(scanned).select(*DAMAGE))
+    check_scan(files, ranges, damage, checkpoint_rows)
+    return Scan(scanned, ranges, files.located(damage), checkpoint_rows)
 
 
 def _read_checkpoints(spark: SparkSession, files: IngestFiles) -> list[Row]:

@@ -94,18 +94,18 @@ def file_identity(path: Path, size_bytes: int) -> FileIdentity:
 def still_holds(path: Path, identified: FileIdentity) -> bool:
     """Whether a file still begins with the bytes that were identified.
 
-    It may have grown, as a log does: by log matching equal last bytes are an equal log. Any other change may
-    have been one of these bytes.
+    It may have grown, as a log does: by log matching equal last bytes are an equal log. Any other write may
+    have changed one of these bytes, and so may a replacement.
     """
     was = identified.status
     try:
-        now = FileStatus.of(path.stat())
-        if now == was:
-            return True
-        grown = (now.device, now.inode) == (was.device, was.inode) and now.size_bytes > was.size_bytes
-        return grown and file_identity(path, identified.size_bytes) == identified
+        found = file_identity(path, identified.size_bytes)
     except OSError:
         return False
+    now = found.status
+    is_same_file = (now.device, now.inode) == (was.device, was.inode)
+    unwritten = now.modified_ns == was.modified_ns and now.size_bytes == was.size_bytes
+    return found == identified and is_same_file and (unwritten or now.size_bytes > was.size_bytes)
 
 
 def identified_files(directory: ControllerDir) -> tuple[ControllerDir, list[FileIdentity]]:

@@ -79,7 +79,8 @@ def scan_file(file: Row) -> Iterator[pa.RecordBatch]:
 
     follow = RangeNumbering(file["first_offset"])
     try:
-        for headers in scan_headers(file["path"], file["start"], next_offset=file["first_offset"]):
+        planned = file["start"], file["size_bytes"]
+        for headers in scan_headers(file["path"], *planned, next_offset=file["first_offset"]):
             yield numbered(file, follow.batch(headers))
     except OSError as error:
         yield numbered(file, follow.batch(unreadable(file, error)))

@@ -75,17 +75,18 @@ class Lake:
         )
         return counted.get["rows"]
 
-    def append_files(self, table: Table, files: DataFrame, load_id: str) -> int:
-        """Append once, as `append` does, the files that tasks write (rows of table_files.FILES).
+    def written_files(self, table: Table, files: DataFrame, load_id: str) -> list[Row]:
+        """Let tasks write files (rows of table_files.FILES) for append_files. The table must exist.
 
-        The table must exist. Returns how many rows there were.
+        None are written where the load has been committed before.
         """
-        application = self._application(table, load_id)
-        if delta_rs.is_loaded(self.path, table, application):
-            return 0
-        written = to_rows(files)
+        is_loaded = delta_rs.is_loaded(self.path, table, self._application(table, load_id))
+        return [] if is_loaded else to_rows(files)
+
+    def append_files(self, table: Table, written: Sequence[Row], load_id: str) -> int:
+        """Append once, as `append` does, files that tasks have written. Returns how many rows there are."""
         if written:
-            delta_rs.add_files(self.path, table, written, application)
+            delta_rs.add_files(self.path, table, written, self._application(table, load_id))
         return sum(file["row_count"] for file in written)
 
     def _application(self, table: Table, load_id: str) -> str:

@@ -49,11 +49,21 @@ def test_only_what_is_read_is_fetched(tree: Path) -> None:
 
 
 def test_a_file_that_changes_meanwhile(tree: Path) -> None:
+    """It is mirrored anew, to be planned again; or is gone, or cannot be read."""
     with opened_inputs([tree.as_uri()], None) as inputs:
+        mirrored = inputs.roots[0] / LOG
         with (tree / LOG).open("ab") as file:
             file.write(b"more")
-        with pytest.raises(Failure, match="changed while it was read"):
-            inputs.fetch([inputs.roots[0] / LOG])
+        assert inputs.fetch([mirrored]) == {mirrored}
+        assert mirrored.stat().st_size == (tree / LOG).stat().st_size
+        assert inputs.fetch([mirrored]) == set()
+        assert mirrored.read_bytes() == (tree / LOG).read_bytes()
+    with opened_inputs([tree.as_uri()], None) as inputs:
+        mirrored = inputs.roots[0] / LOG
+        (tree / LOG).unlink()
+        assert inputs.fetch([mirrored]) == {mirrored}
+        assert not mirrored.exists()
+        assert inputs.unreadable == {}
 
 
 def test_an_archive_behind_pyarrow_fs(tree: Path, tmp_path: Path) -> None:
