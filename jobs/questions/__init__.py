@@ -1,0 +1,1 @@
+"""Sessions that only answer questions: which statements `sql` and `serve` run, and who may connect."""
