@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import socket
 import sys
 from pathlib import Path
 
 from jobs.captures.copying import CopyError, copy_controller
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line, warn_line
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 
 EXAMPLES = """examples:
@@ -46,10 +46,11 @@ def run(args: argparse.Namespace) -> int:
         try:
             copy = copy_controller(directory.path, args.to, args.host)
         except (CopyError, OSError) as error:
-            print(f"kraftlake capture: {directory.path}: {error}", file=sys.stderr)
+            warn_line(f"kraftlake capture: {directory.path}: {error}")
             continue
         copied += 1
-        print(json.dumps({"path": str(copy.path), **copy.capture, "bytes": copy.size_bytes}), flush=True)
+        print_line(json_line({"path": str(copy.path), **copy.capture, "bytes": copy.size_bytes}))
+        sys.stdout.flush()
     if not copied:
         return ExitCode.NOTHING_READABLE
     return ExitCode.FINE if copied == len(directories) else ExitCode.FOUND

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from jobs.runtime import settings
 from jobs.runtime.outcome import Failure
+from jobs.runtime.output import warn_line
 
 VERBS = {
     "run": ("jobs.run", "load captures, derive the quorum's history, print a summary"),
@@ -21,7 +22,7 @@ VERBS = {
     "explain": ("jobs.explain", "explain what became of an offset, or which replica to recover from"),
     "findings": ("jobs.findings", "list findings, or acknowledge a known one"),
     "sql": ("jobs.sql", "query the lake with SQL"),
-    "serve": ("jobs.serve", "serve the lake to BI tools: a Thrift Server on loopback"),
+    "serve": ("jobs.serve", "answer questions of BI tools over JDBC"),
     "report": ("jobs.report", "write an HTML page: the fleet, and each cluster's history and findings"),
     "shell": ("jobs.shell", "browse the cluster's metadata at any offset or time"),
     "diff": ("jobs.diff", "compare the metadata of two moments or two replicas"),
@@ -105,13 +106,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings.with_cluster_ids(args, known)
         return args.run(args)
     except Failure as failure:
-        print(f"kraftlake {verb}: {failure}", file=sys.stderr)
+        warn_line(f"kraftlake {verb}: {failure}")
         return failure.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        print(f"kraftlake {verb}: interrupted", file=sys.stderr)
+        warn_line(f"kraftlake {verb}: interrupted")
         return 128 + signal.SIGINT
 
 

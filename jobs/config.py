@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line
 from jobs.runtime.settings import NAMED, Settings, apply
 
 EXAMPLES = """examples:
@@ -29,28 +30,28 @@ def run(args: argparse.Namespace) -> int:
     others = list(_defaults(settings))
     _check_expectations(settings)
     if args.format == "json":
-        print(json.dumps({"file": settings.file and str(settings.file), **settings.content}, default=str))
+        print_line(json_line({"file": settings.file and str(settings.file), **settings.content}, default=str))
         return ExitCode.FINE
-    print(f"# from {settings.file}" if settings.file else "# no file; these are the defaults")
+    print_line(f"# from {settings.file}" if settings.file else "# no file; these are the defaults")
     for name in NAMED:
         if name in settings.flags:
-            print(f"{name} = {json.dumps(settings.flags[name])}")
+            print_line(f"{name} = {json.dumps(settings.flags[name])}")
     for line in others:
-        print(f"# {line}")
+        print_line(f"# {line}")
     for cluster in settings.clusters:
-        print(f"[clusters.{cluster.name}]")
+        print_line(f"[clusters.{cluster.name}]")
         for key in ("id", "environment", "owner"):
             if (value := getattr(cluster, key)) is not None:
-                print(f"{key} = {json.dumps(value)}")
+                print_line(f"{key} = {json.dumps(value)}")
     if settings.spark:
-        print("[spark]")
+        print_line("[spark]")
         for name, value in settings.spark.items():
-            print(f"{json.dumps(name)} = {json.dumps(value)}")
+            print_line(f"{json.dumps(name)} = {json.dumps(value)}")
     for suite, expectations in settings.expectations.items():
         for name, changes in expectations.items():
-            print(f"[expectations.{suite}.{name}]")
+            print_line(f"[expectations.{suite}.{name}]")
             for key, value in changes.items():
-                print(f"{key} = {json.dumps(value)}")
+                print_line(f"{key} = {json.dumps(value)}")
     return ExitCode.FINE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, iso, parse_moment
 from jobs.time_travel.open_source import add_lake_arguments, open_captured, open_lake, warn
 from jobs.time_travel.source import MetadataSource
@@ -70,10 +70,9 @@ def run(args: argparse.Namespace) -> int:
     if args.lake is not None:
         found = _without_secrets(found)
     if args.format == "json":
-        print(json.dumps(_data(before, after, found), ensure_ascii=False))
+        print_line(json_line(_data(before, after, found)))
     else:
-        for line in _lines(before, after, found):
-            print(line)
+        print_lines(_lines(before, after, found))
     return ExitCode.FINE
 
 

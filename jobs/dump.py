@@ -17,6 +17,7 @@ from typing import Any
 
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import print_line, warn_line
 from kraft_core.format.codec import to_json
 from kraft_core.format.controller_dir import find_log_files, parse_segment_name
 from kraft_core.format.log_dirs import RefusedPath, refuse_old
@@ -186,7 +187,7 @@ def _write_text(file: str, record: Record, args: argparse.Namespace) -> None:
         json.dumps(payload if unread is None else unread),
         *(["(secrets redacted)"] if redacted else []),
     ]
-    sys.stdout.write(" ".join(words) + "\n")
+    print_line(" ".join(words))
 
 
 def _payload(record: Record, show_secrets: bool) -> tuple[dict[str, Any] | None, bool]:
@@ -229,4 +230,4 @@ def _report(fault: _Fault, format_: str) -> None:
             f"{name} {value}" for name, value in fault.detail.items() if value not in ("", None)
         )
         line = f"{fault.severity}: {fault.file}: {fault.kind}: {words}"
-    print(line, file=sys.stderr)
+    warn_line(line)

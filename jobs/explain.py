@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from jobs.quorum.quorum_facts import clusters_of, facts_of
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line, print_lines
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.set_history import set_nodes
 from kraft_core.findings.explain import explain
@@ -82,11 +82,11 @@ def _chosen_cluster(args: argparse.Namespace) -> str:
 def _explain_offset(args: argparse.Namespace, cluster: str) -> int:
     explained = explain(conclude(facts_of(args.lake, cluster)), args.offset)
     if args.format == "json":
-        print(json.dumps(as_json(_with_times(asdict(explained))), ensure_ascii=False))
+        print_line(json_line(as_json(_with_times(asdict(explained)))))
         return ExitCode.FINE
-    print(f"offset {explained.offset} of cluster {cluster}")
+    print_line(f"offset {explained.offset} of cluster {cluster}")
     for sentence in explained.words:
-        print("\n".join(wrapped(sentence)))
+        print_lines(wrapped(sentence))
     return ExitCode.FINE
 
 
@@ -107,10 +107,10 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     row = _without(args.lake, cluster, sorted(set(args.without))) if args.without else rows[0]
     age = EvidenceAge(row["as_of"], now_of(args), args.max_evidence_age_hours)
     if args.format == "json":
-        print(json.dumps(as_json(row | _age_fields(age)), ensure_ascii=False))
+        print_line(json_line(as_json(row | _age_fields(age))))
     else:
-        print("\n".join(recovery_lines(row, age.is_old)))
-        print("\n".join(wrapped(age.sentence)))
+        print_lines(recovery_lines(row, age.is_old))
+        print_lines(wrapped(age.sentence))
     return ExitCode.FINE
 
 

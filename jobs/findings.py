@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ from jobs.runtime.finding_text import as_json, finding_lines
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.lease import process_name, take_lease
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_lines
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.delta_rs import Row, append_row, exists, put_rows, rows_with
@@ -62,8 +62,7 @@ def _list_findings(args: argparse.Namespace) -> int:
     states = STATES if args.state == "all" else (args.state,)
     clusters = {"cluster_id": args.cluster} if args.cluster else {}
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
-    for line in formatted(rows, args.format):
-        print(line)
+    print_lines(formatted(rows, args.format))
     return ExitCode.FINE
 
 
@@ -71,7 +70,7 @@ def formatted(rows: Iterable[Row], form: str) -> Iterator[str]:
     """Findings as text or JSON lines."""
     for row in rows:
         if form == "jsonl":
-            yield json.dumps(as_json(row), ensure_ascii=False)
+            yield json_line(as_json(row))
         else:
             yield from finding_lines(row)
 
@@ -131,5 +130,5 @@ def note(lake: Path, row: Row, reason: str) -> int:
     if row["state"] != "resolved":  # why it is resolved says more
         row |= {"state": "acknowledged", "reason": reason}
     put_rows(lake, FINDINGS, [row], by="finding_id")
-    print("\n".join(finding_lines(row)))
+    print_lines(finding_lines(row))
     return ExitCode.FINE

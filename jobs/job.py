@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from dashboards.databases import Database
 from jobs.maintenance.publishing import check_database, database_of, publish
 from jobs.runtime.fail_on import verdict
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.runtime.progress import Progress, tasks_of
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
@@ -149,11 +148,10 @@ def end(
     code = ExitCode.FOUND if record.failed or record.unmet or errors.fails else ExitCode.FINE
     note(code)
     record.progress.done()
-    for line in lines:
-        print(line)
+    print_lines(lines)
     for cluster, reason in sorted(record.failed.items()):
-        print(f"kraftlake {record.verb}: cluster {cluster} could not be derived: {reason}", file=sys.stderr)
+        warn_line(f"kraftlake {record.verb}: cluster {cluster} could not be derived: {reason}")
     report = record.report(code, clusters, touched, lost_rows)
     record.progress.log("ended", **report)
-    print(json.dumps(report))
+    print_line(json_line(report))
     return code

@@ -18,6 +18,7 @@ from jobs.arguments import add_lake_path, add_now, now_of
 from jobs.quorum.quorum_samples import Sample, cluster_samples
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import printable
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import DERIVATIONS, FINDINGS, QUARANTINE, RUNS
 from transforms.quality.expectation_history import open_failures
@@ -161,7 +162,8 @@ def _labels(labels: dict[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    shown = "\n".join(printable(line) for line in value.split("\n"))
+    return shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _number(value: float) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
@@ -13,6 +11,7 @@ from typing import Any
 
 from jobs.arguments import add_format, moment_ms
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
@@ -118,9 +117,9 @@ def run(args: argparse.Namespace) -> int:
     quorum = from_captures(args) if args.captures else from_lake(args)
     made = plan(quorum, action)
     if args.format == "json":
-        print(json.dumps(as_json(made), ensure_ascii=False))
+        print_line(json_line(as_json(made)))
     else:
-        print(*lines(made), sep="\n")
+        print_lines(lines(made))
     return ExitCode.FINE if made.judged.verdict.name == "safe" else ExitCode.FOUND
 
 
@@ -131,7 +130,7 @@ def from_captures(args: argparse.Namespace) -> CapturedQuorum:
             raise Failure(f"{path} does not exist")
     found = find_controller_dirs(args.captures)
     for line in chain.from_iterable(map(fault_lines, found.directories)):
-        print(f"kraftlake plan: {line}", file=sys.stderr)
+        warn_line(f"kraftlake plan: {line}")
     try:
         facts = collect(found.directories, args.captured_at)
     except OSError as error:

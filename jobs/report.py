@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from jobs import arguments
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line
 
 EXAMPLES = """examples:
   kraftlake report --lake /data/lake --out /srv/www/kraft.html
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     must_be_lake(args.lake, up_to_date=True)
     written = write_page(args.lake, args.out, args.cluster, args.now)
-    print(json.dumps({"job": "report", **written, "seconds": round(time.monotonic() - began, 1)}))
+    print_line(json_line({"job": "report", **written, "seconds": round(time.monotonic() - began, 1)}))
     return ExitCode.FINE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import UTC, datetime
 
 from jobs import arguments
@@ -15,6 +14,7 @@ from jobs.no_new_captures import end_if_unchanged
 from jobs.report import add_report, write_page
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.outcome import ExitCode
+from jobs.runtime.output import print_line, warn_line
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     code = read_captures(args, derive=True, validate=args.validate)
     if args.report is not None and not args.dry_run:
         page = write_page(args.lake, args.report, (), args.now)
-        print(f"page: {args.report}, {page['page_bytes']:,} bytes", file=sys.stderr)
+        warn_line(f"page: {args.report}, {page['page_bytes']:,} bytes")
     return code
 
 
@@ -93,7 +93,7 @@ def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
         moment = datetime.fromtimestamp(c.captured_at / 1000, UTC).isoformat(timespec="seconds")
         size = sum(f.size_bytes for f in c.files)
         log = "" if c.directory.log_readable else ", log not readable"
-        print(
+        print_line(
             f"{c.who.cluster_id}  node {c.who.node_id}  {moment} ({c.captured_at_source})  "
             f"{len(c.files)} files, {size:,} bytes{log}  {inputs.named(str(c.directory.path))}"
         )

@@ -1,95 +1,127 @@
-"""kraftlake serve: serve the lake to BI tools by running Spark's Thrift Server in this process."""
+"""kraftlake serve: answer questions about the lake over HiveServer2's protocol, for BI tools."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import signal
 import socket
+import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 from dashboards.databases import KRAFT
 from jobs import arguments
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
+from jobs.questions.login import DEFAULT_FILE, Login, login_of, private_text
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line
 from jobs.runtime.progress import Progress
 
-HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
+# How often the server looks whether its JVM still answers.
+WATCH_SECONDS = 1.0
 EXAMPLES = """examples:
   kraftlake serve --lake /data/lake
-  kraftlake serve --lake /data/lake --port 10005
-  beeline -u jdbc:hive2://127.0.0.1:10000/kraft -e "SELECT * FROM voter_history"
+  kraftlake serve --lake /data/lake --port 10005 --login /etc/kraftlake/login
+  kraftlake serve --lake /data/lake --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
+  beeline -u jdbc:hive2://127.0.0.1:10000/kraft -n kraftlake -p "$(cut -d: -f2- ~/.kraftlake_login)"
 From Python (pip install impyla): impala.dbapi.connect("127.0.0.1", 10000, database="kraft",
-  auth_mechanism="PLAIN", user="any", password="any")
+  auth_mechanism="PLAIN", user="kraftlake", password=...)
 
-The server listens on loopback only and has no authentication: whoever can connect can also change tables. To
-connect from another machine: ssh -L 10000:127.0.0.1:10000 HOST. Each query reads the tables as they are when
-it starts. Stop the server with Ctrl-C or SIGTERM."""
+Only questions are answered: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views
+(docs/security.md). Clients send the user and the password in ~/.kraftlake_login, which the first
+start makes, readable by its user alone. The server listens on loopback; on another --host it needs TLS. Each
+query reads the tables as they are when it starts. Stop the server with Ctrl-C or SIGTERM."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     add_catalog(parser)
-    parser.add_argument("--port", type=int, default=10000, help="port on loopback (default: 10000)")
+    parser.add_argument("--port", type=int, default=10000, help="port to listen on (default: 10000)")
+    parser.add_argument(
+        "--login",
+        type=Path,
+        default=DEFAULT_FILE,
+        metavar="FILE",
+        help="file with one line USER:PASSWORD, readable by its owner only (default: ~/.kraftlake_login)",
+    )
+    parser.add_argument(
+        "--host", default=LOOPBACK, help=f"address to listen on (default: {LOOPBACK}); others need --tls-cert"
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate and its chain, PEM")
+    parser.add_argument(
+        "--tls-key", type=Path, metavar="FILE", help="its private key, PEM (BEGIN PRIVATE KEY), not encrypted"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal arrives. Raises Failure."""
+    """Serve until a signal arrives. Raises Failure, also when the JVM ends."""
     must_be_lake(args.lake, up_to_date=True)
-    _check_port(args.port)
+    certificates, key = _tls(args)
+    _check_port(args.host, args.port)
+    login = login_of(args.login)
     database = database_of(args)
+    from jobs.questions.question_session import question_session
+    from jobs.questions.server import Address, answers, serving
     from jobs.runtime.session import open_session
 
     progress = Progress(args.log)
     with progress.stage("session"):
         spark = open_session(args.master, say=progress.say, own=args.settings.spark)
         open_lake(spark, args.lake, None, database)
-    server = _start(spark, args.port)
-    progress.done()
-    print(json.dumps({"url": f"jdbc:hive2://{HOST}:{args.port}/{args.database or KRAFT}"}), flush=True)
-    _wait_for_signal()
-    server.stop()
-    spark.stop()
+        # Clients share the session: what one sets, the others would get.
+        session = question_session(spark, database, settings="")
+    with serving(session, Address(args.host, args.port, certificates, key), login):
+        progress.done()
+        _print_address(args, login)
+        stopped = _wait(lambda: answers(session))
+    if not stopped:
+        raise Failure("Spark's JVM has ended; nothing is served any more", ExitCode.FOUND)
     return ExitCode.FINE
 
 
-def _check_port(port: int) -> None:
-    """Raises Failure if the port is not free, before Spark starts."""
+def _print_address(args: argparse.Namespace, login: Login) -> None:
+    """One JSON line: where clients connect, and as whom."""
+    options = ";ssl=true" if args.tls_cert else ""
+    url = f"jdbc:hive2://{args.host}:{args.port}/{args.database or KRAFT}{options}"
+    print_line(json_line({"url": url, "user": login.user, "login": str(args.login)}))
+    sys.stdout.flush()
+
+
+def _tls(args: argparse.Namespace) -> tuple[str | None, str | None]:
+    """The PEM texts of certificate and key, if they are given. Raises Failure."""
+    if (args.tls_cert is None) != (args.tls_key is None):
+        raise Failure("give --tls-cert and --tls-key together")
+    if args.tls_cert is None:
+        if args.host not in (LOOPBACK, "localhost", "::1"):
+            raise Failure(f"--host {args.host} needs --tls-cert and --tls-key: passwords are sent over it")
+        return None, None
     try:
-        with socket.create_server((HOST, port)):
+        certificates = args.tls_cert.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"{args.tls_cert} cannot be read: {error}") from None
+    return certificates, private_text(args.tls_key)
+
+
+def _check_port(host: str, port: int) -> None:
+    """Raises Failure if the port is not free, before Spark starts."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.create_server((host, port), family=family):
             pass
     except (OSError, OverflowError) as error:
-        raise Failure(f"cannot listen on {HOST}:{port}: {error}; choose another --port") from None
+        raise Failure(f"cannot listen on {host}:{port}: {error}; choose another --port") from None
 
 
-def _start(spark: Any, port: int) -> Any:
-    """The running Thrift Server over the session.
-
-    All clients share the session: a session per client would be created by a thread of Hive, whose class
-    loader does not know Delta's jars.
-    """
-    settings = {
-        "hive.server2.thrift.bind.host": HOST,
-        "hive.server2.thrift.port": str(port),
-        "hive.server2.transport.mode": "binary",
-    }
-    # The server starts Derby in memory without using it; its log would be in the current folder.
-    spark._jvm.System.setProperty("derby.stream.error.file", os.devnull)
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    for key, value in settings.items():
-        hadoop.set(key, value)
-    session = spark._jsparkSession
-    session.sessionState().conf().setConfString("spark.sql.hive.thriftServer.singleSession", "true")
-    thrift = spark._jvm.org.apache.spark.sql.hive.thriftserver
-    return thrift.HiveThriftServer2.startWithSparkSession(session, False)
-
-
-def _wait_for_signal() -> None:
-    """Returns on SIGINT or SIGTERM."""
+def _wait(alive: Callable[[], bool]) -> bool:
+    """Wait for SIGINT or SIGTERM. Returns whether one came; if not, the JVM has ended."""
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    stopped.wait()
+    while not stopped.wait(WATCH_SECONDS):
+        if not alive():
+            # A signal to all processes of a service ends the JVM, too, perhaps first.
+            return stopped.wait(WATCH_SECONDS)
+    return True

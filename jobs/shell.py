@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import shlex
 import shutil
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.time_travel.moment import InvalidMomentError, image_at, parse_moment
 from jobs.time_travel.open_source import add_lake_arguments, open_captured, open_lake, warn
 from jobs.time_travel.shell_commands import COMMANDS, CommandError, CommandOutput, Session, execute, resolve
@@ -113,21 +113,19 @@ def _run_line(session: Session, line: str, form: str) -> None:
             session.width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
             _print(execute(session, typed), form)
     except (CommandError, ValueError) as error:
-        print(error, file=sys.stderr)
+        warn_line(error)
     except KeyboardInterrupt:
-        print("^C", file=sys.stderr)
+        warn_line("^C")
 
 
 def _print(output: CommandOutput, form: str) -> None:
     if form == "json":
-        json.dump(output.data(), sys.stdout, ensure_ascii=False)
-        print()
+        print_line(json_line(output.data()))
     else:
-        for line in output.text():
-            print(line)
+        print_lines(output.text())
     sys.stdout.flush()
     for error in output.errors:
-        print(error, file=sys.stderr)
+        warn_line(error)
 
 
 def _typed_lines(session: Session) -> Iterator[str]:
@@ -141,7 +139,7 @@ def _typed_lines(session: Session) -> Iterator[str]:
         except EOFError:
             return
         except KeyboardInterrupt:
-            print("^C", file=sys.stderr)
+            warn_line("^C")
             continue
         if line.strip():
             yield line

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
-import json
 import logging
 import sys
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,6 +16,7 @@ from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure, one_line
+from jobs.runtime.output import json_line, print_line, printable
 from jobs.runtime.prompt import prompt
 
 EXAMPLES = """examples:
@@ -23,7 +24,10 @@ EXAMPLES = """examples:
   kraftlake sql "SHOW TABLES" --lake .lake --format json
   kraftlake sql --file morning.sql --lake .lake --format csv
   kraftlake sql --lake .lake
+  kraftlake sql "SELECT * FROM topics_now" --lake .lake --format csv --csv-safe > topics.csv
 
+Questions are answered: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views, and SET of a
+few settings (docs/security.md). --write runs any statement, with all that this user may do.
 Without a statement, it prompts for statements that end with ; (history: ~/.kraftlake_history), or reads them
 from standard input if that is not a terminal."""
 
@@ -34,14 +38,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_path(parser)
     add_catalog(parser)
     add_format(parser, "table", "json", "csv")
+    parser.add_argument(
+        "--csv-safe",
+        action="store_true",
+        help="put ' before cells of CSV that a spreadsheet would take for a formula",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="run any statement, also those that change tables or read files"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer of each statement. Raises Failure for a wrong query or lake."""
     must_be_lake(args.lake, up_to_date=True)
     statements = read_statements(args)
+    if args.csv_safe and args.format != "csv":
+        raise Failure("--csv-safe needs --format csv")
     spark, error_type = open_catalog(args, statements)
-    show = FORMATS[args.format]
+    show = show_safe_csv if args.csv_safe else FORMATS[args.format]
 
     def answer(statement: str) -> None:
         try:
@@ -113,6 +127,10 @@ def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tupl
     logging.getLogger("SQLQueryContextLogger").disabled = True
     spark = open_session(quick=True, own=args.settings.spark)
     open_lake(spark, args.lake, None if statements is None else ";".join(statements), database)
+    if not args.write:
+        from jobs.questions.question_session import question_session
+
+        spark = question_session(spark, database)
     return spark, PySparkException
 
 
@@ -134,34 +152,49 @@ def plain(value: Any) -> Any:
 
 
 def cell(value: Any) -> str:
-    """A cell as text; nested values as JSON."""
+    """A cell as printable text; nested values as JSON."""
     value = plain(value)
     if value is None:
         return ""
     if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False)
+        return json_line(value)
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value)
+    return printable(str(value))
 
 
 def show_json(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
     for row in rows:
-        print(
-            json.dumps({n: plain(v) for n, v in zip(names, row, strict=True)}, ensure_ascii=False), file=out
-        )
+        print_line(json_line({n: plain(v) for n, v in zip(names, row, strict=True)}), out)
 
 
 def show_csv(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
+    _write_csv([printable(name) for name in names], ([cell(v) for v in row] for row in rows), out)
+
+
+def show_safe_csv(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
+    """CSV without a text that a spreadsheet would run as a formula."""
+    cells = ([_inert(v) for v in row] for row in rows)
+    _write_csv([_inert(name) for name in names], cells, out)
+
+
+def _inert(value: Any) -> str:
+    """A cell; text that would be a formula after a quotation mark. A number is none."""
+    text = cell(value)
+    is_number = isinstance(value, int | float | Decimal)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) and not is_number else text
+
+
+def _write_csv(names: Sequence[str], rows: Iterable[Sequence[str]], out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
-    for row in rows:
-        writer.writerow([cell(v) for v in row])
+    writer.writerows(rows)
 
 
 def show_table(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
     """A table with column widths by the first 1,000 rows."""
     iterator = iter(rows)
+    names = [printable(name) for name in names]
     first = [[cell(v) for v in row] for row, _ in zip(iterator, range(1000), strict=False)]
     widths = [max([len(n), *(len(r[i]) for r in first)]) for i, n in enumerate(names)]
 
@@ -175,4 +208,6 @@ def show_table(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextI
         print(line([cell(v) for v in row]), file=out)
 
 
+# What a spreadsheet takes for the beginning of a formula; a tab or a line end is escaped before.
+FORMULA_STARTS = ("=", "+", "-", "@")
 FORMATS = {"table": show_table, "json": show_json, "csv": show_csv}

@@ -24,6 +24,14 @@ LONG_FILES: dict[str, str] = {
     "transforms/quality/expectation_suites.py": "declarations: the expectations of every table",
 }
 LONG_FUNCTIONS: dict[str, str] = {}
+OWN_OUTPUT = {
+    "jobs/dump.py": "JSON in ASCII",
+    "jobs/metrics.py": "labels are escaped",
+    "jobs/runtime/output.py": "the module itself",
+    "jobs/runtime/progress.py": "the line that it overwrites",
+    "jobs/runtime/session.py": "a line of its own, about jars",
+    "jobs/sql.py": "cells are escaped",
+}
 # Files and folders that may name places outside the checkout.
 OTHER_PLACES = {
     "tests/golden/": "output of a real Kafka, with the paths of the machine that recorded it",
@@ -89,6 +97,13 @@ def test_a_module_is_short() -> None:
 def test_a_module_is_named_after_its_job() -> None:
     vague = re.compile(r"(^|_)(utils?|managers?|helpers?|misc|common)$")
     assert [name for name in product_files() if vague.search(Path(name).stem)] == []
+
+
+def test_verbs_print_through_the_module_that_escapes() -> None:
+    """A name from a capture could act on a terminal; these modules escape what they print by themselves."""
+    prints = re.compile(r"(?<![\w.])print\(|sys\.std(out|err)\.write\(")
+    found = {name for name in product_files() if prints.search((CHECKOUT / name).read_text())}
+    assert {name for name in found if name.startswith("jobs/")} == set(OWN_OUTPUT)
 
 
 def test_nothing_leads_out_of_the_checkout() -> None:

@@ -8,7 +8,6 @@ expires, or at once where the next run is on the same machine and finds its proc
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import warn_line
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import append_row_after, exists, put_rows, unfinished_runs
@@ -81,7 +81,7 @@ class Lease:
             try:
                 self._renew()
             except Exception as error:  # the next attempt may succeed; check() stops the run if none does
-                print(f"lease not renewed yet: {type(error).__name__}: {error}", file=sys.stderr)
+                warn_line(f"lease not renewed yet: {type(error).__name__}: {error}")
 
     def _renew(self) -> None:
         renewed = self._lease | {"until": now() + timedelta(seconds=self._seconds)}

@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jobs.runtime.output import printable
+
 # Seconds between two updates of the line.
 REDRAW_SECONDS = 0.5
 # Returns the completed and all tasks of the current work.
@@ -54,7 +56,7 @@ class Progress:
         self._show(line)
 
     def _show(self, line: str) -> None:
-        end = "\n"
+        line, end = printable(line), "\n"
         if self._terminal:
             line, end = f"\r\033[K{line}", ""
         print(line, end=end, file=sys.stderr, flush=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from jobs.runtime.outcome import Failure
+from jobs.runtime.output import warn_line
 
 HISTORY = Path.home() / ".kraftlake_history"
 HISTORY_LINES = 1000
@@ -17,16 +17,16 @@ HELP = "End a statement with ; and leave with Ctrl-D. Try SHOW TABLES; SHOW VIEW
 def prompt(answer: Callable[[str], None], history: Path = HISTORY) -> None:
     """Run statements until the end of input or `quit`; a failing statement prints one line."""
     save_history = _load_history(history)
-    print(HELP, file=sys.stderr)
+    warn_line(HELP)
     typed = ""
     while True:
         try:
             line = input("     ...> " if typed else "kraftlake> ")
         except EOFError:
-            print(file=sys.stderr)
+            warn_line("")
             break
         except KeyboardInterrupt:
-            print(file=sys.stderr)
+            warn_line("")
             typed = ""
             continue
         if not typed and line.strip().rstrip(";").lower() in ("quit", "exit"):
@@ -45,9 +45,9 @@ def _run_statement(answer: Callable[[str], None], statement: str) -> None:
     try:
         answer(statement)
     except Failure as failure:
-        print(failure, file=sys.stderr)
+        warn_line(failure)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        warn_line("interrupted")
 
 
 def _load_history(history: Path) -> Callable[[], None]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.output import warn_line
 from jobs.time_travel.replica_source import ReplicaSource, open_replica
 from jobs.time_travel.source import MetadataSource
 from kraft_core.image.image import Image
@@ -47,6 +47,6 @@ def warn(notes: Sequence[str], image: Image) -> None:
     """Report on stderr what could not be read or replayed."""
     refused = [f"offset {refusal.offset}, {refusal.type}: {refusal.reason}" for refusal in image.refusals]
     for note in [*notes, *refused[:_MAX_LISTED]]:
-        print(f"warning: {note}", file=sys.stderr)
+        warn_line(f"warning: {note}")
     if len(refused) > _MAX_LISTED:
-        print(f"warning: {len(refused)} records could not be replayed", file=sys.stderr)
+        warn_line(f"warning: {len(refused)} records could not be replayed")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ import pyspark
 import pytest
 
 from jobs.cli import main
+from jobs.questions import login
 from tests.long.venvs import installed
 
 CHECKOUT = Path(__file__).parents[3]
@@ -27,62 +30,151 @@ def free_port() -> int:
         return server.getsockname()[1]
 
 
+class Server:
+    """kraftlake serve in a process of its own, which beeline asks."""
+
+    def __init__(self, lake: Path, folder: Path, *flags: str) -> None:
+        self.login = folder / "login"
+        self.login.write_text("reader:se:cret\n")
+        self.login.chmod(0o600)
+        self.errors = folder / "stderr"
+        words = ["serve", "--lake", str(lake), "--port", str(free_port()), "--login", str(self.login), *flags]
+        command = [sys.executable, "-m", "jobs.cli", *words]
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        assert self.process.stdout is not None
+        said = self.process.stdout.readline()
+        assert said, self.errors.read_text()
+        self.url = json.loads(said)["url"]
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1].split("/")[0])
+
+    def beeline(
+        self, *words: str, password: str = "se:cret", options: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        command = [str(BEELINE), "-u", self.url + options, "-n", "reader", "-p", password]
+        command += ["--outputformat=csv2", "--silent=true", "--showHeader=false", "--force=true", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+    def asked(self, query: str) -> list[str]:
+        """The lines that beeline prints as CSV, without its prompt."""
+        answer = self.beeline("-e", query)
+        assert answer.returncode == 0, answer.stderr
+        return rows(answer.stdout)
+
+    def jvm(self) -> int:
+        """The process id of Spark's JVM, the child of the server that runs java."""
+        children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        pids = [int(pid) for file in children for pid in file.read_text().split()]
+        (java,) = [pid for pid in pids if "java" in Path(f"/proc/{pid}/comm").read_text()]
+        return java
+
+    def stopped(self) -> int:
+        """The exit code after SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        assert "Traceback" not in self.errors.read_text()
+        return code
+
+
+def rows(stdout: str) -> list[str]:
+    lines = (line.split("> ", 1)[-1].strip() for line in stdout.splitlines())
+    return [line for line in lines if line and not line.endswith(">")]
+
+
 @pytest.fixture(scope="module")
-def url(lake: Any) -> Iterator[str]:
-    """The address of a server in a process of its own; it ends well when it is told to."""
-    command = [
-        sys.executable,
-        "-m",
-        "jobs.cli",
-        "serve",
-        "--lake",
-        str(lake.path),
-        "--port",
-        str(free_port()),
-    ]
-    server = subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    yield json.loads(server.stdout.readline())["url"]
-    server.send_signal(signal.SIGTERM)
-    assert server.wait(60) == 0
+def server(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """It ends well when it is told to."""
+    server = Server(lake.path, tmp_path_factory.mktemp("serve"))
+    yield server
+    assert server.stopped() == 0
 
 
-def asked(url: str, query: str) -> list[str]:
-    """The lines that beeline prints as CSV, without its prompt."""
-    command = [
-        str(BEELINE),
-        "-u",
-        url,
-        "--outputformat=csv2",
-        "--silent=true",
-        "--showHeader=false",
-        "-e",
-        query,
-    ]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    lines = (line.split("> ", 1)[-1].strip() for line in answer.stdout.splitlines())
-    return [line for line in lines if line]
+# What one query of any local user could do, and SET, which would change the answers of others.
+ATTACKS = (
+    "DELETE FROM captures",
+    "INSERT OVERWRITE DIRECTORY '{place}' USING csv SELECT 1",
+    "CREATE TABLE delta.`{place}` AS SELECT 1 AS a",
+    "SELECT * FROM csv.`/etc/passwd`",
+    "SELECT reflect('java.lang.System', 'getenv', 'HOME')",
+    "SELECT java_method('java.lang.System', 'exit', 3)",
+    "ADD JAR x.jar",
+    "SET spark.sql.warehouse.dir=/tmp",
+    "SET",
+    "SET spark.sql.session.timeZone=Asia/Tokyo",
+)
+
+
+def test_a_server_answers_questions_of_those_who_may_ask(server: Server, tmp_path: Path) -> None:
+    """Real clients: refused with a wrong password, and refused each attack; the server answers on."""
+    script = tmp_path / "attacks.sql"
+    questions = ["SELECT current_database(), COUNT(*) FROM captures"]
+    attacks = [sql.format(place=tmp_path / "made") for sql in ATTACKS]
+    script.write_text("".join(f"{sql};\n" for sql in [*questions, *attacks, *questions]))
+    answer = server.beeline("-f", str(script))
+    assert answer.stdout.count("kraft,55") == len(questions) * 2
+    assert "root:" not in answer.stdout
+    assert str(Path.home()) not in answer.stdout
+    assert answer.stderr.count("Error: refused: ") == answer.stderr.count("Error: ") == len(ATTACKS)
+    assert "\tat " not in answer.stderr
+    assert not (tmp_path / "made").exists()
+    stranger = server.beeline("-e", "SELECT 1", password="guess")
+    assert rows(stranger.stdout) == []
+    assert "Error validating the login" in stranger.stderr
+    assert "se:cret" not in server.errors.read_text()
+
+
+def test_a_server_whose_jvm_has_ended_ends(lake: Any, tmp_path: Path) -> None:
+    """With an error; until then, other hosts are served over TLS alone."""
+    flags = certified(tmp_path, "127.0.0.1")
+    server = Server(lake.path, tmp_path, "--host", "0.0.0.0", *flags)
+    trusted = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=30) as plain,
+        trusted.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+    ):
+        assert secured.version() in ("TLSv1.2", "TLSv1.3")
+    os.kill(server.jvm(), signal.SIGKILL)
+    assert server.process.wait(30) == 1
+    said = server.errors.read_text()
+    assert "kraftlake serve: Spark's JVM has ended; nothing is served any more" in said
+    assert "Traceback" not in said
+
+
+def certified(folder: Path, host: str) -> list[str]:
+    """The flags for a certificate of its own making."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    subject = ["-subj", f"/CN={host}", "-addext", f"subjectAltName=IP:{host}"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    key.chmod(0o600)
+    return ["--tls-cert", str(certificate), "--tls-key", str(key)]
 
 
 @pytest.mark.long
-def test_tables_and_views_answer(url: str) -> None:
+def test_tables_and_views_answer(server: Server) -> None:
     query = (
         "SELECT `offset`, commit_status, truncated_by_epoch FROM voter_history WHERE `offset` IN (355, 790)"
     )
-    assert asked(url, query) == ["355,truncated,3", "790,truncated,7"]
-    assert asked(url, "SELECT current_database(), COUNT(*) FROM captures") == ["kraft,55"]
+    assert server.asked(query) == ["355,truncated,3", "790,truncated,7"]
+    assert server.asked("SELECT current_database(), COUNT(*) FROM captures") == ["kraft,55"]
 
 
 @pytest.mark.long
-def test_nothing_is_left_where_it_was_started(url: str) -> None:
-    assert asked(url, "SELECT 1") == ["1"]
+def test_nothing_is_left_where_it_was_started(server: Server) -> None:
+    assert server.asked("SELECT 1") == ["1"]
     assert not (CHECKOUT / "derby.log").exists()
     assert not (CHECKOUT / "metastore_db").exists()
 
 
 @pytest.mark.long
-def test_only_loopback_is_listened_on(url: str) -> None:
-    port = int(url.rsplit(":", 1)[1].split("/")[0])
+def test_only_loopback_is_listened_on(server: Server) -> None:
+    port = server.port
     local = f"0100007F:{port:04X}"
     listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     listening += [line.split()[1] for line in Path("/proc/net/tcp6").read_text().splitlines()[1:]]
@@ -98,7 +190,7 @@ from impala.dbapi import connect
 from impala.error import OperationalError
 
 port = int(sys.argv[1].rsplit(":", 1)[1].split("/")[0])
-whoever = {"auth_mechanism": "PLAIN", "user": "any", "password": "any"}
+whoever = {"auth_mechanism": "PLAIN", "user": "reader", "password": "se:cret"}
 cursor = connect("127.0.0.1", port, database="kraft", **whoever).cursor()
 question = "SELECT `offset`, commit_status, in_force_from FROM voter_history WHERE `offset` = %(n)s"
 cursor.execute(question, {"n": 355})
@@ -114,9 +206,9 @@ print(json.dumps([offset, status, since.isoformat(), "UNRESOLVED_COLUMN" in erro
 
 
 @pytest.mark.long
-def test_a_python_client_is_answered(url: str, tmp_path: Path) -> None:
+def test_a_python_client_is_answered(server: Server, tmp_path: Path) -> None:
     ask = installed(tmp_path / "venv", "impyla==0.24.0")
-    assert ask(CLIENT, url) == [355, "truncated", "2026-11-21T09:15:16.632000", True, [[55]]]
+    assert ask(CLIENT, server.url) == [355, "truncated", "2026-11-21T09:15:16.632000", True, [[55]]]
 
 
 def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,3 +220,43 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert main(["serve", "--lake", str(tmp_path), "--port", str(port)]) == 2
     assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
     assert time.monotonic() - began < 2
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """What passes for a lake until Spark would start."""
+    (tmp_path / "lake.json").write_text('{"format_version": 1}')
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--host", "0.0.0.0"), "--host 0.0.0.0 needs --tls-cert and --tls-key"),
+        (("--host", "::"), "--host :: needs --tls-cert and --tls-key"),
+        (("--tls-cert", "{}/cert"), "--tls-cert and --tls-key together"),
+        (("--tls-cert", "{}/cert", "--tls-key", "{}/key"), "cert cannot be read"),
+        (("--login", "{}/nowhere"), "nowhere cannot be read"),
+        (("--login", "{}/open"), "open can be read by others: chmod 600"),
+        (("--login", "{}/empty"), "does not hold one line USER:PASSWORD"),
+    ],
+)
+def test_who_could_connect_is_settled_before_spark_starts(
+    small: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], said: str
+) -> None:
+    (small / "open").write_text("reader:secret\n")
+    (small / "open").chmod(0o644)
+    (small / "empty").touch(0o600)
+    words = [word.format(small) for word in flags]
+    assert main(["serve", "--lake", str(small), "--port", str(free_port()), *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_first_start_makes_a_private_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login, "DEFAULT_FILE", tmp_path / "login")
+    made = login.login_of(tmp_path / "login")
+    assert made == login.login_of(tmp_path / "login")
+    assert made.user == "kraftlake"
+    assert len(made.password) >= 32
+    assert made.password not in repr(made)
+    assert (tmp_path / "login").stat().st_mode & 0o077 == 0

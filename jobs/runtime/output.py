@@ -1,0 +1,41 @@
+"""Lines of text and of JSON for a terminal, in which names from captures cannot act.
+
+A name may hold any character that Kafka's log can: escape sequences that move the cursor, line ends that
+forge a line, characters that reverse the direction of text. They are printed as JSON escapes them (\\u001b,
+\\n), which is also what they are in a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+
+def printable(text: str) -> str:
+    """The text with every character that is not printable (Python's definition) as JSON escapes it."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+
+
+def print_line(line: object = "", file: TextIO | None = None) -> None:
+    """Print one line, printable, on stdout or the file."""
+    print(printable(str(line)), file=file)
+
+
+def print_lines(lines: Iterable[object]) -> None:
+    """Print each line, printable, on stdout."""
+    for line in lines:
+        print_line(line)
+
+
+def json_line(value: Any, **options: Any) -> str:
+    """One printable line of JSON."""
+    return printable(json.dumps(value, ensure_ascii=False, **options))
+
+
+def warn_line(line: object) -> None:
+    """Print one line, printable, on stderr."""
+    print_line(line, sys.stderr)
