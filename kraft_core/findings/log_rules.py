@@ -66,18 +66,14 @@ def _cached_otherwise(capture: Capture, found: Violation, entries: dict[int, int
 def _is_of_later_log(capture: Capture, found: Violation, entries: dict[int, int]) -> bool:
     """Whether the log may have come to differ so after it was copied: by a truncation, or a deleted prefix.
 
-    These remove entries at the end and at the beginning, and raise the first one that is left. After a
-    truncation the log may get epochs that it lacked, and then a higher one than it had.
+    Only a higher epoch truncates, and other epochs may then stand there. A deleted prefix removes the first
+    entries, and raises the first one that is left.
     """
-    epoch, last_epoch = found.leader_epoch, capture.runs[-1].leader_epoch
-    if epoch > last_epoch or max(entries, default=-1) > last_epoch:
-        return True
+    epoch, last_epoch, state = found.leader_epoch, capture.runs[-1].leader_epoch, capture.quorum_state_epoch
+    is_newer_epoch_known = state is None or state > last_epoch or max(entries, default=-1) > last_epoch
     first = min(entries, default=epoch)
-    if epoch in entries:
-        return epoch == first and entries[epoch] > found.offset
-    state = capture.quorum_state_epoch
-    is_truncated = epoch > max((e for e in entries if e <= last_epoch), default=-1)
-    return epoch <= first or (is_truncated and (state is None or state > last_epoch))
+    is_first = entries[epoch] > found.offset if epoch in entries else True
+    return is_newer_epoch_known or (epoch <= first and is_first)
 
 
 def _unordered_entries(capture: Capture, entries: tuple[tuple[int, int], ...]) -> Iterator[Breach]:

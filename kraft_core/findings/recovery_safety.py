@@ -171,7 +171,7 @@ def _open_errors(case: RecoveryCase) -> Iterator[str]:
 def _concerns(case: RecoveryCase, error: Finding) -> bool:
     """Whether a finding stands against the logs that are advised or counted; a warning if a voter forgot."""
     if error.rule in _FORGETTING:
-        return _is_forgotten(case, error)
+        return True
     if error.severity != "error":
         return False
     if error.rule in _LASTING:
@@ -187,23 +187,6 @@ def _concerns(case: RecoveryCase, error: Finding) -> bool:
     if error.rule in _OF_ONE_DIRECTORY:
         return names_them
     return names_them or not all(_is_off_line(case, epoch) for epoch in error.leader_epochs)
-
-
-def _is_forgotten(case: RecoveryCase, finding: Finding) -> bool:
-    """Whether a voter forgot what the best claim does not hold either."""
-    voters = {voter.key.id for counted in case.counting for voter in counted.voters}
-    if voters.isdisjoint(int(replica.partition("@")[0]) for replica in finding.replicas):
-        return False
-    first, end = finding.first_offset, finding.end_offset
-    if first is None or end is None:
-        return not finding.resolved
-    return not all(
-        any(
-            run.leader_epoch in finding.leader_epochs and run.first_offset <= first and end <= run.end_offset
-            for run in capture.runs
-        )
-        for capture in case.best
-    )
 
 
 def _is_off_line(case: RecoveryCase, epoch: int) -> bool:

@@ -106,6 +106,12 @@ def test_a_prefix_deleted_between_the_copies_of_log_and_cache_warns(
     assert {(rule, severity) for rule, severity, _ in broken(story)} == {(10, "warning")}
 
 
+def test_a_log_that_a_higher_epoch_changed_below_its_end_before_the_cache_was_copied_warns() -> None:
+    story = three().leader(2, 0, 2, "1 2 3").leader(3, 40, 1, "1 2 3")
+    story.capture("2", 1000, "2:0-50", 3, leader_epoch_checkpoint=((1, 0), (3, 40)))
+    assert {(rule, severity) for rule, severity, _ in broken(story)} == {(10, "warning")}
+
+
 def test_an_epoch_missing_between_two_others_is_an_error() -> None:
     story = three().leader(2, 40, 2, "1 2 3").leader(3, 45, 2, "1 2 3")
     entries = ((1, 0), (3, 45))

@@ -43,7 +43,8 @@ def check(seed: int) -> None:
     for chosen in life.subsets():
         if chosen:
             findings = judge(conclude(union(life.captures[nth] for nth in chosen)), reported)
-            assert {f.rule for f in findings} <= {16}, [f.sentence for f in findings]
+            # 16: the stale voter set; 46: copied after an election, before its LEADER_CHANGE was appended.
+            assert {f.rule for f in findings} <= {16, 46}, [f.sentence for f in findings]
             assert all(f.severity == "warning" for f in findings)
 
 
