@@ -176,7 +176,7 @@ class CommitStatus:
         ):
             no_next_set = (
                 len(left) <= (len(voters.voters) - 1) // 2
-                or self._was_uncommitted(voters, as_of)
+                or self._has_no_next(voters, as_of)
                 or self._leader_stayed(voters, line, as_of)
             )
             if no_next_set:
@@ -187,8 +187,8 @@ class CommitStatus:
         words = f"{known}; {labels(left)} may have stored it, but nothing proves it"
         return CommitVerdict("undecided", words, line.newest_capture_at)
 
-    def _was_uncommitted(self, voters: SetInForce, moment: int) -> bool:
-        """Whether a set was known to be uncommitted at a moment: then no leader had appended a next one.
+    def _has_no_next(self, voters: SetInForce, moment: int) -> bool:
+        """Whether a set was uncommitted at a moment: then no leader had appended a next one.
 
         A leader changes the voters once the previous change is committed (KIP-853), by the set itself.
         """

@@ -141,8 +141,9 @@ def _appended_at(execution: Execution, batch: Batch) -> int:
 
 
 def _crc(execution: Execution, batch: Batch) -> int:
-    """That of a real batch covers its timestamps, too."""
-    return zlib.crc32(f"{batch.crc} {_appended_at(execution, batch)}".encode())
+    """That of a real batch covers its timestamps and records, too."""
+    content = (batch.crc, batch.control_records, _appended_at(execution, batch))
+    return zlib.crc32(repr(content).encode())
 
 
 def rule_facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> RuleFacts:

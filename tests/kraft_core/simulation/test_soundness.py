@@ -19,14 +19,16 @@ from kraft_core.evidence.facts import Capture, ClusterFacts
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.simulation.__main__ import main
 from kraft_core.simulation.directories import write_directory
+from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy, facts_of
 from kraft_core.simulation.soundness.checker import Checked, check, report_unsound, shrink_unsound
 from kraft_core.simulation.soundness.drawing import random_execution
 from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, can_be_lost, run_script
+from kraft_core.simulation.soundness.exhaustive import weigh
 from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
 
-RUNS = 360
-UNLAWFUL_RUNS = 12
+RUNS = 240
+UNLAWFUL_RUNS = 6
 # False answers that are known, by part and claim; the list may only become shorter.
 KNOWN: frozenset[tuple[str, str]] = frozenset({("plan", "Lose"), ("plan", "Remove")})
 
@@ -57,6 +59,20 @@ def test_what_kraft_does_not_allow_is_raised(kind: Unlawful) -> None:
     raised = check_unlawful(kind, UNLAWFUL_RUNS, seed)
     assert raised.shown == UNLAWFUL_RUNS, f"from seed {seed}"
     assert raised.failures == []
+
+
+# Voters, whether static, moves, and the most of the provable verdicts that may be left undecided.
+EXHAUSTIVE = ((2, True, 6, 0.5), (2, False, 5, 0.33), (3, True, 3, 0.55))
+
+
+@pytest.mark.parametrize(("voters", "static", "moves", "share"), EXHAUSTIVE)
+def test_no_execution_of_a_few_moves_makes_a_verdict_false(
+    voters: int, static: bool, moves: int, share: float
+) -> None:
+    weighed = weigh(Setup(1, voters, 0, static=static), moves)
+    assert weighed.verdicts > 300
+    assert [words for *_, words in weighed.unsound] == []
+    assert weighed.undecided_share <= share
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -1,0 +1,111 @@
+"""What the soundness checker catches: a rule of proof is broken on purpose, and a false answer is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kraft_core.evidence import log_ends, majority
+from kraft_core.evidence.commit import CommitStatus
+from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.in_force import InForce
+from kraft_core.evidence.log_ends import LogEnds
+from kraft_core.evidence.lower_bounds import LowerBounds
+from kraft_core.findings import recovery_safety
+from kraft_core.simulation.setup import Setup
+from kraft_core.simulation.soundness import captures
+from kraft_core.simulation.soundness.captures import Copy
+from kraft_core.simulation.soundness.checker import Checked, counterexamples
+from kraft_core.simulation.soundness.claims import ClaimCheck
+from kraft_core.simulation.soundness.execution import begin, go_on
+from kraft_core.simulation.soundness.moves import Elect, Pull
+
+MOST_SEEDS = 300
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def file_times_count(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(captures, "copied_between", lambda at, *_: (at, at, "capture.json"))
+
+
+def batches_of_older_epochs_count(patch: pytest.MonkeyPatch) -> None:
+    """Raft, figure 8: stored in whatever epoch."""
+    patch.setattr(Capture, "in_epoch", property(lambda one: one.runs[-1].leader_epoch if one.runs else None))
+    patch.setattr(majority.MajorityRule, "_steps_of", _steps_of_any_epoch)
+
+
+def _steps_of_any_epoch(rule: majority.MajorityRule, voter: Any, _: Any, epoch: int) -> Any:
+    for place, replica in enumerate(rule.holdings.replicas_of(voter)):
+        holding = rule.holdings.by_epoch.get(epoch, {}).get(replica)
+        if holding is not None:
+            yield from ((place, step) for step in holding.held.steps())
+
+
+def a_leader_counts_that_is_no_voter(patch: pytest.MonkeyPatch) -> None:
+    """KIP-853: a leader that removed itself."""
+    patch.setattr(InForce, "leader_among", lambda _, voters, __: next(iter(voters), None))
+
+
+def one_less_than_a_majority_commits(patch: pytest.MonkeyPatch) -> None:
+    def with_one_more(ends: Any, reverse: bool) -> list[int]:
+        return sorted([*ends, max(ends)], reverse=reverse)
+
+    patch.setattr(majority, "sorted", with_one_more, raising=False)
+
+
+def who_was_not_captured_lacks_it(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(log_ends, "inf", 0)
+
+
+def no_set_follows_that_was_not_captured(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LogEnds, "_leader_shows", lambda *_: True)
+    patch.setattr(CommitStatus, "_leader_stayed", lambda *_: True)
+
+
+def a_change_of_voters_is_committed_at_once(patch: pytest.MonkeyPatch) -> None:
+    found = LowerBounds.all
+    patch.setattr(
+        LowerBounds, "all", lambda bounds: [replace(one, bound=one.bound + 1) for one in found(bounds)]
+    )
+
+
+def recovery_needs_no_majority(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recovery_safety, "_too_few_voters", lambda _: ())
+
+
+MUTANTS: tuple[tuple[Patch, str], ...] = (
+    (file_times_count, "uncommitted"),
+    (a_leader_counts_that_is_no_voter, "committed"),
+    (one_less_than_a_majority_commits, "committed"),
+    (who_was_not_captured_lacks_it, "upper bound"),
+    (no_set_follows_that_was_not_captured, "upper bound"),
+    (a_change_of_voters_is_committed_at_once, "lower bound"),
+    (recovery_needs_no_majority, "safe"),
+)
+
+
+@pytest.mark.parametrize(("broken", "claim"), MUTANTS, ids=lambda one: getattr(one, "__name__", one))
+def test_a_broken_rule_of_proof_is_caught(monkeypatch: pytest.MonkeyPatch, broken: Patch, claim: str) -> None:
+    broken(monkeypatch)
+    assert any(
+        found.unsound.claim == claim
+        for seed in range(MOST_SEEDS)
+        for found in counterexamples(seed, Checked())
+    )
+
+
+# Raft, figure 8: leader 1 is elected again and replicates its old batch; node 2 can still win without it.
+FIGURE_8 = (Elect(1, (2,)), Elect(2, (3,)), Elect(3, (1,)), Elect(1, (3,)), Pull(3, 1, 0))
+
+
+def test_a_batch_that_is_stored_in_a_later_epoch_only_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = begin(Setup(1, 3, 0, static=True))
+    assert all(go_on(execution, 10, move) for move in FIGURE_8)
+    last = len(execution.moments) - 1
+    copies = tuple(Copy(slot, last, last, execution.at[last], 0) for slot in (1, 3))
+    assert [*ClaimCheck(execution, copies).unsound()] == []
+    batches_of_older_epochs_count(monkeypatch)
+    assert "committed" in {found.claim for found in ClaimCheck(execution, copies).unsound()}
