@@ -25,14 +25,14 @@ def is_later(after: Capture, before: Capture) -> bool:
 def successive(captures: Sequence[Capture]) -> Iterator[tuple[Capture, Capture]]:
     """Pairs of a replica's captures, by time, of which the second was provably taken after the first.
 
-    Of stated times each with the next, and where that was not read as a whole, with the next that was; a
-    capture without one with the nearest that its epoch orders.
+    Of stated times each with the next, and where that was not read as a whole or its quorum-state does not
+    fit its log, with the next that is in order; a capture without one with the nearest that its epoch orders.
     """
     stated = [capture for capture in captures if _is_stated(capture)]
     yield from ((before, after) for before, after in pairwise(stated) if is_later(after, before))
     whole: Capture | None = None
     for before, after in zip(reversed(stated[:-1]), reversed(stated[1:]), strict=True):
-        whole = after if after.known_end is not None else whole
+        whole = after if after.known_end is not None and after.in_epoch is not None else whole
         if whole is not None and whole is not after and is_later(whole, before):
             yield before, whole
     for capture in captures:

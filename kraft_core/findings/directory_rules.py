@@ -19,14 +19,15 @@ def stored_stays(view: ClusterView) -> Iterator[Breach]:
     """Rule 44, between two captures of one directory in known order.
 
     A follower truncates only in a higher epoch, and keeps that epoch in its quorum-state. A warning where the
-    later capture's files do not fit its log. Only voters are judged: an observer does not flush what it
-    fetches, and may lose it.
+    later capture's files do not fit its log. An observer does not flush what it fetches and may lose it; its
+    epoch it keeps.
     """
     for replica, captures in view.known.holdings.captures.items():
-        if replica.directory_id is None or not view.is_voter(replica):  # each capture may be of another disk
+        if replica.directory_id is None:  # each capture may be of another disk
             continue
         for before, after in successive(captures):
-            yield from _lost_within_epoch(view, before, after)
+            if view.is_voter(replica):
+                yield from _lost_within_epoch(view, before, after)
             yield from _fallen_epoch(view, before, after)
 
 

@@ -228,7 +228,8 @@ def _shrunk_before_a_vote(sample: FaultyCopies) -> bool:
 def _shrunk(sample: FaultyCopies) -> Iterator[Capture]:
     """Later copies of a directory that lack the end of an epoch, while quorum-state has no higher one.
 
-    A log that is older than its files may have been copied before the longer one.
+    A log that is older than its files may have been copied before the longer one. An observer does not flush
+    what it fetches, and may lose it.
     """
     return (
         other
@@ -240,6 +241,17 @@ def _shrunk(sample: FaultyCopies) -> Iterator[Capture]:
         and (other.log_end_offset or 0) < one.runs[-1].end_offset
         and (other.quorum_state_epoch or 0) <= one.runs[-1].leader_epoch
         and other.older_log is None
+        and (_was_voter(sample, one) or (one.quorum_state_epoch or 0) > (other.quorum_state_epoch or 0))
+    )
+
+
+def _was_voter(sample: FaultyCopies, capture: Capture) -> bool:
+    return any(
+        voter.matches(capture.replica)
+        for execution in sample.lives
+        for moment in execution.moments
+        for replica in moment.values()
+        for voter in replica.voters
     )
 
 

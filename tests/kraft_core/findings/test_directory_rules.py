@@ -75,9 +75,9 @@ def test_where_the_files_do_not_fit_the_log_it_is_a_warning_and_not_safe(later: 
     assert not advised(shrunk(**later)).is_safe
 
 
-def test_an_unreadable_capture_in_between_hides_no_loss() -> None:
-    story = shrunk().capture("2", 1500, "", 1, readable=False)
-    assert 44 in errors(story)
+@pytest.mark.parametrize("between", [{"readable": False}, {"consistent": False}], ids=str)
+def test_a_capture_in_between_that_does_not_show_it_hides_no_loss(between: dict[str, bool]) -> None:
+    assert 44 in errors(shrunk().capture("2", 1500, "1:0-10", 1, **between))
 
 
 def test_an_observer_may_lose_what_it_did_not_flush() -> None:
@@ -114,6 +114,8 @@ def test_an_epoch_that_fell_is_an_error() -> None:
     assert not advised(story).is_safe
     story.captures[-1] = replace(story.captures[-1], consistent=False)
     assert not found(story, 44)
+    observer = Story().leader(1, 0, 1, "1", sets="1").capture("2", 1000, "1:0-30", 3)
+    assert 44 in errors(observer.capture("2", 2000, "1:0-30", 2))
 
 
 # --- rule 45: one directory of a static id ----------------------------------------------------------
