@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from jobs.arguments import add_format, moment_ms
+from jobs.arguments import EPOCH, add_evidence_age, add_format, moment_ms, now_of
+from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import label
+from kraft_core.format.capture import identity
 from kraft_core.format.controller_dir import fault_lines, find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.captured_quorum import CapturedQuorum, Member, quorum_of
+from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.plan import Plan, plan
-from kraft_core.plan.registrations import registrations
+from kraft_core.plan.registrations import registered
+from kraft_core.plan.standings import Member
 from kraft_core.plan.verdicts import Side
 from kraft_core.raft.voters import Endpoint
 
@@ -33,8 +37,9 @@ EXAMPLES = """examples:
   kraftlake plan upgrade-kraft-version --captures /backup/controllers
   kraftlake plan lose 1 2 --captures /backup/controllers
 
-The answer holds for the time of the captures. Spark is not started.
-exit codes: 0 safe, 1 unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
+The answer holds for the time of the captures; if they are older than a day, what was safe is SAFE AS OF that
+time. Spark is not started.
+exit codes: 0 safe, 1 safe as of, unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
 
 
 # What each action does, and the least and greatest number of nodes it takes (None: any number).
@@ -62,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="when --captures were copied",
     )
     add_format(parser, "text", "json")
+    add_evidence_age(parser)
     parser.add_argument("--directory-id", metavar="ID", help="add, remove: which directory of the node")
     parser.add_argument("--by", type=int, metavar="NODE", help="replace: by this node instead of a new disk")
     parser.add_argument(
@@ -114,41 +120,67 @@ def run(args: argparse.Namespace) -> int:
     action = action_of(args)
     if not args.captures and args.lake is None:
         raise Failure("give --captures PATH... or --lake PATH")
-    quorum = from_captures(args) if args.captures else from_lake(args)
+    quorum, unread = from_captures(args) if args.captures else from_lake(args)
     made = plan(quorum, action)
+    known_at = None if quorum.evidence_from is None else EPOCH + timedelta(milliseconds=quorum.evidence_from)
+    age = EvidenceAge(known_at, now_of(args), args.max_evidence_age_hours)
     if args.format == "json":
-        print_line(json_line(as_json(made)))
+        print_line(json_line(as_json(made) | _age_fields(made, age) | {"unread": unread}))
     else:
-        print_lines(lines(made))
-    return ExitCode.FINE if made.judged.verdict.name == "safe" else ExitCode.FOUND
+        print_lines(lines(made, age, unread))
+    return ExitCode.FINE if answer(made, age) == "safe" else ExitCode.FOUND
 
 
-def from_captures(args: argparse.Namespace) -> CapturedQuorum:
-    """The quorum of captured directories. Raises Failure."""
+def answer(made: Plan, age: EvidenceAge) -> str:
+    """The verdict at the reference time: what was safe a day ago is safe as of then only."""
+    name = made.judged.verdict.name
+    if name != "safe" or not age.is_old:
+        return name
+    return "safe_as_of" if age.as_of is not None and age.as_of <= age.now else "not_known"
+
+
+def _age_fields(made: Plan, age: EvidenceAge) -> dict[str, Any]:
+    """What the age of the evidence adds to the JSON answer, or changes in it."""
+    return {
+        "verdict": answer(made, age),
+        "evidence_from": made.quorum.evidence_from,
+        "is_evidence_old": age.is_old,
+        "evidence_age": age.sentence,
+    }
+
+
+def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
+    """The quorum of captured directories, and what of them could not be read. Raises Failure."""
     for path in args.captures:
         if not path.exists():
             raise Failure(f"{path} does not exist")
     found = find_controller_dirs(args.captures)
-    for line in chain.from_iterable(map(fault_lines, found.directories)):
-        warn_line(f"kraftlake plan: {line}")
-    try:
-        facts = collect(found.directories, args.captured_at)
-    except OSError as error:
-        raise Failure(f"{error.filename}: {error.strerror}", ExitCode.NOTHING_READABLE) from None
+    facts = collect(found.directories, args.captured_at)
+    if not facts:
+        for line in chain.from_iterable(map(fault_lines, found.directories)):
+            warn_line(f"kraftlake plan: {line}")
     cluster = only_cluster([each.cluster_id for each in facts], args.cluster)
     directories = [d for d in found.directories if d.meta is not None and d.meta.cluster_id == cluster]
     of_cluster = next(each for each in facts if each.cluster_id == cluster)
-    return known(quorum_of(conclude(of_cluster), registrations(directories)), cluster)
+    quorum = known(quorum_of(conclude(of_cluster), registered(directories)), cluster)
+    unread = [f"{path.path}: {path.reason}" for path in found.refused]
+    unread += [f"{d.path}: no cluster id or no node id" for d in found.directories if identity(d) is None]
+    unread += [line for directory in directories for line in fault_lines(directory)]
+    return quorum, unread
 
 
-def from_lake(args: argparse.Namespace) -> CapturedQuorum:
-    """The quorum according to a lake's newest captures. Raises Failure."""
+def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
+    """The quorum by a lake's newest captures, and what of these could not be read. Raises Failure."""
     # Imported here: the tables' declarations import PySpark, a second that --captures need not wait.
-    from jobs.quorum.quorum_facts import clusters_of, facts_of, registrations_of
+    from jobs.quorum.quorum_facts import clusters_of, errors_of, facts_of, faults_of, registered_in
 
     lake = args.lake.resolve()
     cluster = only_cluster(clusters_of(lake), args.cluster)
-    return known(quorum_of(conclude(facts_of(lake, cluster)), registrations_of(lake, cluster)), cluster)
+    conclusions = conclude(facts_of(lake, cluster))
+    errors = errors_of(lake, cluster)
+    quorum = known(quorum_of(conclusions, registered_in(lake, cluster), errors), cluster)
+    newest = [captures[-1].capture_id for captures in conclusions.holdings.captures.values()]
+    return quorum, faults_of(lake, cluster, newest)
 
 
 def only_cluster(found: list[str], wanted: str | None) -> str:
@@ -168,11 +200,16 @@ def known(quorum: CapturedQuorum | None, cluster: str) -> CapturedQuorum:
     return quorum
 
 
-def lines(made: Plan) -> Iterator[str]:
-    """The plan as text."""
+def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
+    """The plan as text. unread: files that could not be read."""
     quorum, judged = made.quorum, made.judged
-    yield f"{judged.verdict.name.replace('_', ' ').upper()}: {judged.verdict.reason}"
-    if judged.verdict.exception:
+    name = answer(made, age)
+    words = name.replace("_", " ").upper() + (
+        f" {iso(quorum.evidence_from or 0)}" if name == "safe_as_of" else ""
+    )
+    yield f"{words}: {judged.verdict.reason}"
+    yield f"  {age.sentence}"
+    if judged.verdict.exception and judged.verdict.error_text:
         yield f"  Kafka's tool prints {judged.verdict.exception}: {judged.verdict.error_text}"
     if len(judged.stages) > 1:
         yield from (
@@ -184,15 +221,22 @@ def lines(made: Plan) -> Iterator[str]:
         f"cluster {quorum.cluster_id} at {iso(quorum.as_of)}: epoch {quorum.epoch}, leader {leader}, log end "
         f"{quorum.log_end}, {_watermark_words(judged.high_watermarks)}"
     )
-    for name, side in (("before", judged.before), ("after", judged.after)):
+    for when, side in (("before", judged.before), ("after", judged.after)):
         if side is not None:
-            yield f"{name}: {_side_words(side)}"
+            yield f"{when}: {_side_words(side)}"
     yield "replicas:"
     yield from (f"  {_member_words(member)}" for member in quorum.members)
+    if judged.missing:
+        yield "missing:"
+        yield from (f"  {words}" for words in judged.missing)
+    if unread:
+        yield "not read:"
+        yield from (f"  {words}" for words in unread)
     if made.risks:
         yield "mind:"
         yield from (f"  {risk.name}: {risk.sentence}" for risk in made.risks)
-    yield "steps:"
+    if made.steps:
+        yield "steps:" if name != "safe_as_of" else "steps, once new captures say SAFE:"
     for nth, step in enumerate(made.steps, start=1):
         yield f"  {nth}. {step.what}" + (f" ({step.expect})" if step.expect else "")
         if step.command:
@@ -242,6 +286,7 @@ def as_json(made: Plan) -> dict[str, Any]:
         "log_end_offset": quorum.log_end,
         "high_watermark_at_least": judged.high_watermarks[0],
         "high_watermark_at_most": judged.high_watermarks[1],
+        "missing": list(judged.missing),
         "stages": [
             {"what": stage.what, "verdict": stage.verdict.name, "reason": stage.verdict.reason}
             for stage in judged.stages
@@ -257,6 +302,7 @@ def as_json(made: Plan) -> dict[str, Any]:
                 "lag_records": member.lag_records,
                 "lag_ms": member.lag_ms,
                 "captured_at": member.captured_at,
+                "gap": member.gap,
             }
             for member in quorum.members
         ],

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from jobs.runtime.lakes import must_be_lake
+from kraft_core.columnar.schema import message_columns, message_fields
 from kraft_core.evidence.facts import ClusterFacts
-from kraft_core.plan.registrations import TYPE, Registration, Registrations, registration
+from kraft_core.plan.captured_quorum import OpenError
+from kraft_core.plan.registrations import TYPES, Registered, RegistrationRecord, record_of
 from transforms.evidence.cluster_facts import PinnedTables, cluster_row, evidence_facts
-from transforms.evidence.fact_values import cluster_facts
+from transforms.evidence.fact_values import cluster_facts, message_value
 from transforms.lake.delta_rs import cluster_ids, rows_with
-from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
+from transforms.lake.tables import CAPTURES, FINDINGS, RECORDS, SNAPSHOT_RECORDS, Table
 
 Row = dict[str, Any]
+_STRUCTS = {m.type_name: (m.column, message_fields(m)) for m in message_columns() if m.type_name in TYPES}
 
 
 def clusters_of(lake: Path) -> list[str]:
@@ -28,28 +32,40 @@ def facts_of(lake: Path, cluster: str) -> ClusterFacts:
     return cluster_facts(cluster_row(facts, cluster))
 
 
-def registrations_of(lake: Path, cluster: str) -> Registrations:
-    """What controllers registered, by logs and checkpoints."""
-    column = "register_controller"
-    logged = _records(lake, RECORDS, cluster, [TYPE], ["offset", column])
-    kept = _records(lake, SNAPSHOT_RECORDS, cluster, [TYPE], ["end_offset", column])
-    found = [_registration(row[column], row["offset"]) for row in logged if row[column]]
-    found += [_registration(row[column], row["end_offset"] - 1) for row in kept if row[column]]
-    return Registrations.of(found)
-
-
-def _registration(value: Row, offset: int) -> Registration:
-    """The column's struct in the codec's names."""
-    features = [
-        {
-            "name": feature["name"],
-            "minSupportedVersion": feature["min_supported_version"],
-            "maxSupportedVersion": feature["max_supported_version"],
-        }
-        for feature in value["features"]
+def errors_of(lake: Path, cluster: str) -> list[OpenError]:
+    """The error findings of the last run that are not resolved; an acknowledged one is an error still."""
+    columns = ["state", "sentence", "capture_ids", "replicas"]
+    rows = rows_with(lake, FINDINGS, columns, cluster_id=[cluster], severity=["error"])
+    return [
+        OpenError(row["sentence"], frozenset((*(row["capture_ids"] or ()), *(row["replicas"] or ()))))
+        for row in rows
+        if row["state"] != "resolved"
     ]
-    message = {"controllerId": value["controller_id"], "endPoints": value["end_points"], "features": features}
-    return registration(message, offset)
+
+
+def faults_of(lake: Path, cluster: str, capture_ids: Iterable[str]) -> list[str]:
+    """Files of these captures that could not be read, in words."""
+    columns = ["capture_id", "node_id", "file_faults"]
+    rows = rows_with(lake, CAPTURES, columns, cluster_id=[cluster], capture_id=capture_ids)
+    found = [(row["node_id"], fault) for row in rows for fault in row["file_faults"] or ()]
+    return sorted(f"node {node_id}: {fault['file']}: {fault['reason']}" for node_id, fault in found)
+
+
+def registered_in(lake: Path, cluster: str) -> Registered:
+    """What controllers and brokers registered, by logs and checkpoints."""
+    columns = ["type", "leader_epoch", *(column for column, _ in _STRUCTS.values())]
+    logged = _records(lake, RECORDS, cluster, TYPES, ["offset", *columns])
+    kept = _records(lake, SNAPSHOT_RECORDS, cluster, TYPES, ["end_offset", *columns])
+    found = {_registration_record(row, row["offset"], in_snapshot=False) for row in logged}
+    found |= {_registration_record(row, row["end_offset"] - 1, in_snapshot=True) for row in kept}
+    return Registered.of(found)
+
+
+def _registration_record(row: Row, offset: int, *, in_snapshot: bool) -> RegistrationRecord:
+    """The column's struct in the codec's names."""
+    column, fields = _STRUCTS[row["type"]]
+    message = None if row[column] is None else message_value(row[column], fields)
+    return record_of(row["type"], message, offset, row["leader_epoch"], in_snapshot=in_snapshot)
 
 
 def _records(lake: Path, table: Table, cluster: str, types: Any, columns: list[str]) -> list[Row]:

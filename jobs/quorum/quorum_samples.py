@@ -10,7 +10,7 @@ from typing import Any
 
 from kraft_core.evidence.watermark_at import newest_watermark
 from kraft_core.messages.uuid_text import ZERO_UUID
-from kraft_core.plan.captured_quorum import FETCH_TIMEOUT_MS
+from kraft_core.plan.standings import FETCH_TIMEOUT_MS
 from transforms.ingest.capture_rows import last_captured_at
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table

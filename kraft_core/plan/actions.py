@@ -54,3 +54,10 @@ class Lose:
 
 
 Action = Add | Remove | Update | Replace | UpgradeKRaftVersion | Lose
+
+
+def lost_by(action: Action) -> frozenset[int]:
+    """The nodes that an action takes for gone."""
+    if isinstance(action, Lose):
+        return frozenset(action.node_ids)
+    return frozenset({action.node_id}) if isinstance(action, Replace) else frozenset()

@@ -1,50 +1,26 @@
 """Where a quorum stood when it was captured: who led, what its log ended with, who kept up.
 
-The newest capture of each replica counts. The state of a replica that was captured long before or after the
-leader is not known.
+The newest capture of each replica counts; standings.py decides what it shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.facts import Capture, label
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.states import SetInForce
-from kraft_core.plan.registrations import Registration, Registrations
-from kraft_core.protocol.replica import ReplicaConfig
+from kraft_core.findings.finding import Finding
+from kraft_core.findings.judge import judge
+from kraft_core.plan.registrations import Registered, Registration, Registrations
+from kraft_core.plan.standings import LeaderLog, Member, Standing, members_of
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter
 
-# A capture further from the leader's (ms) shows where a replica was, not where it is.
-SAME_MOMENT_MS = 60_000
-FETCH_TIMEOUT_MS = ReplicaConfig().fetch_timeout
-
-
-class Standing(Enum):
-    LEADER = "leader"
-    KEEPS_UP = "keeps up"
-    BEHIND = "behind"
-    DIVERGED = "diverged"
-    REPLACED = "replaced"
-    NOT_KNOWN = "not known"
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A replica as captured. lag_ms: by append times of the leader's clock; None if unknown."""
-
-    key: ReplicaKey
-    is_voter: bool
-    standing: Standing
-    end_offset: int | None
-    lag_records: int | None
-    lag_ms: int | None
-    captured_at: int | None
-    words: str
+# The standings of replicas that a verdict counts.
+COUNTED = (Standing.LEADER, Standing.KEEPS_UP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +29,8 @@ class CapturedQuorum:
 
     leader: None if the last epoch has no leader yet. log_end: of the longest captured log of its epoch.
     log_epochs: where each epoch begins in it. voters, kraft_version: in force at its end, None if unknown.
-    epoch_start: offset of the LEADER_CHANGE.
+    epoch_start: offset of the LEADER_CHANGE. contested: the epochs of the log about which captures contradict
+    each other. metadata_version: in force at its end, None if unknown.
     """
 
     known: Conclusions
@@ -61,18 +38,66 @@ class CapturedQuorum:
     as_of: int
     epoch: int
     leader: ReplicaKey | None
-    leader_is_captured: bool
     epoch_start: int | None
     log_start: int
     log_end: int
     log_epochs: EpochCache
     voters: SetInForce | None
     kraft_version: int | None
+    metadata_version: int | None
+    contested: tuple[int, ...]
     members: tuple[Member, ...]
+
+    @property
+    def leader_is_captured(self) -> bool:
+        return any(member.standing is Standing.LEADER for member in self.members)
+
+    @property
+    def leader_log_gap(self) -> str | None:
+        """Why the captures do not show the log of the leader, which decides every answer; None if they do."""
+        if self.leader is None:
+            return f"no leader of epoch {self.epoch} is known"
+        if self.contested:
+            return f"captures contradict each other about epoch {self.contested[0]}"
+        member = self.member(self.leader)
+        if member is None or member.standing is not Standing.LEADER:
+            return f"leader {self.leader.id} was not captured"
+        return None if member.log_gap is None else f"leader {self.leader.id}: {member.log_gap}"
+
+    @property
+    def leader_gap(self) -> str | None:
+        """Why the captures do not show that it led with that log, None if they do."""
+        log_gap, member = self.leader_log_gap, self.member(self.leader) if self.leader else None
+        if log_gap is not None or member is None:
+            return log_gap
+        return None if member.gap is None else f"leader {member.key.id}: {member.gap}"
+
+    def is_counted(self, key: ReplicaKey) -> bool:
+        return any(member.key == key for member in self.counted)
+
+    @property
+    def counted(self) -> tuple[Member, ...]:
+        """The replicas whose captures count for a verdict."""
+        return tuple(m for m in self.members if m.standing in COUNTED and m.gap is None)
+
+    @property
+    def evidence_from(self) -> int | None:
+        """When the earliest capture that counts was taken, ms; None if none counts."""
+        return min((m.captured_at for m in self.counted if m.captured_at is not None), default=None)
 
     @property
     def cluster_id(self) -> str:
         return self.known.facts.cluster_id
+
+    def without(self, node_ids: frozenset[int], *, observers: bool) -> CapturedQuorum:
+        """The same with these nodes lost: their voters, and their observers, too, if asked for."""
+        members = tuple(
+            replace(m, standing=Standing.LOST, words=f"before: {m.standing.value}, {m.words}")
+            if m.key.id in node_ids and (m.is_voter or observers)
+            else m
+            for m in self.members
+        )
+        return replace(self, members=members)
 
     def member(self, key: ReplicaKey) -> Member | None:
         return next((member for member in self.members if member.key == key), None)
@@ -91,46 +116,89 @@ class CapturedQuorum:
         voter = self.voter_of(node_id)
         if voter is not None and voter.endpoints:
             return voter.endpoints
-        registration = self.registrations.newest.get(node_id)
+        registration = self.registrations.controllers.get(node_id)
         return registration.endpoints if registration else ()
 
     def registration(self, node_id: int) -> Registration | None:
-        return self.registrations.newest.get(node_id)
+        return self.registrations.controllers.get(node_id)
 
 
-def quorum_of(known: Conclusions, registrations: Registrations) -> CapturedQuorum | None:
-    """The quorum as captured, None where no captured log holds a batch."""
+@dataclass(frozen=True, slots=True)
+class OpenError:
+    """An error finding that is not resolved. shown_by: capture ids and replicas (label) that show it."""
+
+    sentence: str
+    shown_by: frozenset[str]
+
+
+def open_errors(findings: Iterable[Finding]) -> list[OpenError]:
+    """Those among findings."""
+    return [
+        OpenError(finding.sentence, frozenset((*finding.capture_ids, *finding.replicas)))
+        for finding in findings
+        if finding.severity == "error" and not finding.resolved
+    ]
+
+
+def quorum_of(
+    known: Conclusions, registered: Registered, errors: Iterable[OpenError] = ()
+) -> CapturedQuorum | None:
+    """The quorum as captured, None where no captured log holds a batch.
+
+    errors: beside those that the captured logs show by themselves. They void the captures that show them.
+    """
     newest = [captures[-1] for captures in known.holdings.captures.values()]
     holders = [capture for capture in newest if capture.runs]
     if not holders:
         return None
     log_epoch = max(capture.runs[-1].leader_epoch for capture in holders)
-    epoch = max([log_epoch, *(c.quorum_state_epoch for c in newest if c.quorum_state_epoch is not None)])
+    in_epochs = (c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None)
+    epoch = max([log_epoch, *in_epochs])
     leader_id = _leader_id(known, newest, epoch)
     of_epoch = [capture for capture in holders if capture.runs[-1].leader_epoch == log_epoch]
     source = max(of_epoch, key=lambda c: (c.runs[-1].end_offset, c.node_id == leader_id))
     log_end = source.runs[-1].end_offset
     voters = known.in_force.voters_at(log_epoch, log_end - 1)
+    state = known.in_force.at(log_epoch, log_end - 1)
     leader = None if leader_id is None else _leader_key(known.in_force, voters, newest, leader_id, epoch)
     captured = next((capture for capture in newest if capture.replica == leader), None)
     election = known.elections.get(epoch)
     as_of = (captured or source).captured_at
-    quorum = CapturedQuorum(
+    shown = _errors([*open_errors(judge(known)), *errors], newest)
+    log = LeaderLog(known, epoch, leader, source, as_of, shown)
+    return CapturedQuorum(
         known,
-        registrations,
+        registered.along(source, known.facts.snapshots),
         as_of,
         epoch,
         leader,
-        captured is not None,
         election.offset if election else None,
         source.log_start_offset or 0,
         log_end,
-        epochs_of(source),
+        log.epochs,
         voters,
-        known.in_force.at(log_epoch, log_end - 1).kraft_version,
-        (),
+        state.kraft_version,
+        state.metadata_version,
+        _contested(known, source),
+        members_of(log, newest, voters.voters if voters else None),
     )
-    return _with_members(quorum, newest, source)
+
+
+def _errors(found: Iterable[OpenError], newest: Iterable[Capture]) -> dict[str, str]:
+    """By capture id what an error says of it; one that names no replica is about all."""
+    errors: dict[str, str] = {}
+    for error in found:
+        for capture in newest:
+            if not error.shown_by or not error.shown_by.isdisjoint(
+                (capture.capture_id, label(capture.replica))
+            ):
+                errors.setdefault(capture.capture_id, f"an error finding is open on it: {error.sentence}")
+    return errors
+
+
+def _contested(known: Conclusions, source: Capture) -> tuple[int, ...]:
+    epochs = sorted({run.leader_epoch for run in source.runs}, reverse=True)
+    return tuple(epoch for epoch in epochs if known.lineage.lines[epoch].contested)
 
 
 def _leader_id(known: Conclusions, newest: Iterable[Capture], epoch: int) -> int | None:
@@ -150,95 +218,3 @@ def _leader_key(
         return entry.key
     captured = [capture.replica for capture in newest if capture.node_id == leader_id]
     return captured[0] if len(captured) == 1 else ReplicaKey(leader_id)
-
-
-def epochs_of(capture: Capture) -> EpochCache:
-    """Where each epoch begins in a captured log."""
-    epochs = EpochCache()
-    for run in capture.runs:
-        epochs = epochs.assign(run.leader_epoch, run.first_offset)
-    return epochs
-
-
-def _with_members(quorum: CapturedQuorum, newest: Iterable[Capture], source: Capture) -> CapturedQuorum:
-    captured = {capture.replica: capture for capture in newest}
-    entries = list(quorum.voters.voters) if quorum.voters else []
-    keys = set(captured)
-    for voter in entries:
-        if not any(voter.matches(key) for key in captured):
-            keys.add(voter.key)
-    voters = [key for key in keys if any(voter.matches(key) for voter in entries)]
-    ordered = sorted(keys, key=lambda key: (key not in voters, key.id, key.directory_id or ""))
-    members = tuple(_member(quorum, key, key in voters, captured.get(key), source) for key in ordered)
-    return replace(quorum, members=_without_replaced(members))
-
-
-def _without_replaced(members: tuple[Member, ...]) -> tuple[Member, ...]:
-    """A directory whose node was captured later with another one is gone: it neither leads nor keeps up."""
-    newest: dict[int, int] = {}
-    for member in members:
-        newest[member.key.id] = max(newest.get(member.key.id, 0), member.captured_at or 0)
-    return tuple(
-        replace(member, standing=Standing.REPLACED, words="another directory of this id was captured later")
-        if member.captured_at is not None and member.captured_at < newest[member.key.id]
-        else member
-        for member in members
-    )
-
-
-def _member(
-    quorum: CapturedQuorum, key: ReplicaKey, is_voter: bool, capture: Capture | None, source: Capture
-) -> Member:
-    if capture is None:
-        return Member(key, is_voter, Standing.NOT_KNOWN, None, None, None, None, "not captured")
-    end = capture.known_end
-    lag = max(0, quorum.log_end - end) if end is not None else None
-    lag_ms = _lag_ms(capture, source) if lag else 0
-    standing, words = _standing(quorum, capture, lag, lag_ms)
-    return Member(key, is_voter, standing, end, lag, lag_ms, capture.captured_at, words)
-
-
-def _lag_ms(capture: Capture, source: Capture) -> int:
-    """How far its last batch is behind what the leader had appended by the time of the capture."""
-    if not capture.runs:
-        return max(0, capture.captured_at - source.runs[-1].first_appended_at)
-    until = min(source.runs[-1].last_appended_at, capture.captured_at)
-    return max(0, until - capture.runs[-1].last_appended_at)
-
-
-def _standing(quorum: CapturedQuorum, capture: Capture, lag: int | None, lag_ms: int) -> tuple[Standing, str]:
-    if capture.replica == quorum.leader:
-        return Standing.LEADER, f"leads epoch {quorum.epoch}"
-    apart = capture.captured_at - quorum.as_of
-    if abs(apart) > SAME_MOMENT_MS:
-        when = "before" if apart < 0 else "after"
-        return Standing.NOT_KNOWN, f"captured {abs(apart) // 1000} s {when} the leader"
-    if capture.known_end is None or lag is None:
-        return Standing.NOT_KNOWN, "its log end cannot be read"
-    if _has_diverged(quorum, capture):
-        return (
-            Standing.DIVERGED,
-            f"holds a tail of epoch {capture.runs[-1].leader_epoch} that will be truncated",
-        )
-    in_epoch = capture.in_epoch
-    if lag and lag_ms > FETCH_TIMEOUT_MS:
-        return Standing.BEHIND, f"lacks the last {_records(lag)}, for {lag_ms / 1000:.1f} s or more"
-    if in_epoch is not None and in_epoch < quorum.epoch:
-        elected = quorum.known.elections.get(quorum.epoch)
-        late = elected is not None and capture.captured_at - elected.elected_at > FETCH_TIMEOUT_MS
-        words = f"was still in epoch {in_epoch}"
-        return (Standing.BEHIND if late else Standing.NOT_KNOWN), words
-    return Standing.KEEPS_UP, "has the whole log" if not lag else f"lacks the last {_records(lag)}"
-
-
-def _records(count: int) -> str:
-    return "record" if count == 1 else f"{count} records"
-
-
-def _has_diverged(quorum: CapturedQuorum, capture: Capture) -> bool:
-    """Whether its last batch lies above the end of that epoch in the leader's log."""
-    if not capture.runs:
-        return False
-    last = capture.runs[-1]
-    end = quorum.log_epochs.end_offset_for(last.leader_epoch, quorum.log_end)
-    return end is not None and (end.leader_epoch != last.leader_epoch or end.end_offset < last.end_offset)

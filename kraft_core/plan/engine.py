@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from kraft_core.plan.captured_quorum import CapturedQuorum, Member, Standing
+from kraft_core.plan.captured_quorum import CapturedQuorum
+from kraft_core.plan.standings import Member, Standing
 from kraft_core.protocol import messages
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import RaftMessage, Request
@@ -220,10 +221,10 @@ def write(world: World) -> World:
     return replace(world, leader=step(world.leader, AppendRecords(1)).replica)
 
 
-def fetch_all(world: World, without: ReplicaKey | None = None) -> World:
-    """Every replica that fetches, but one, has reached the log end and reported it."""
+def fetch_all(world: World) -> World:
+    """Every replica that fetches has reached the log end and reported it."""
     leader = world.leader
-    for key in sorted(world.fetching - {without}, key=lambda key: (key.id, key.directory_id or "")):
+    for key in sorted(world.fetching, key=lambda key: (key.id, key.directory_id or "")):
         if key.id == leader.key.id or not isinstance(leader.state, Leader):
             continue
         end = leader.log_end
@@ -234,25 +235,40 @@ def fetch_all(world: World, without: ReplicaKey | None = None) -> World:
     return replace(world, leader=leader)
 
 
-def commits(world: World, without: ReplicaKey | None = None) -> bool:
+def commits(world: World) -> bool:
     """Whether the log commits up to its end by the replicas that fetch."""
-    after = fetch_all(world, without).leader
+    after = fetch_all(world).leader
     if isinstance(after.state, Resigned):
         return True  # a leader whose own removal has committed
     watermark = after.log.known_high_watermark
     return watermark is not None and watermark >= after.log.end_offset
 
 
+def settled(world: World) -> World | None:
+    """When all have fetched. A leader whose own removal has committed has resigned: the others elect another.
+
+    None if they elect nobody.
+    """
+    after = fetch_all(world)
+    return elect(after) if isinstance(after.leader.state, Resigned) else after
+
+
+def goes_on(world: World) -> bool:
+    """Whether what is written from now on commits, also under the next leader if this one resigns."""
+    after = settled(world)
+    return after is not None and commits(write(after))
+
+
 def hangs_on(world: World) -> tuple[ReplicaKey, ...]:
     """The voters on each of which every commit depends; none if nothing commits anyway."""
-    if not commits(world):
+    if not goes_on(world):
         return ()
     voters = [key for key in world.fetching if world.leader.voters.voter_for(key) is not None]
-    found = [key for key in voters if not commits(world, without=key)]
+    found = [key for key in voters if not goes_on(replace(world, fetching=world.fetching - {key}))]
     leader = world.leader.key
     if world.leader.is_voter:
         without = lose(world, [leader.id])
-        if without is None or not commits(write(without)):
+        if without is None or not goes_on(without):
             found.append(leader)
     return tuple(sorted(found, key=lambda key: (key.id, key.directory_id or "")))
 

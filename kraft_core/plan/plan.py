@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraft_core.plan.actions import Action
+from kraft_core.plan.actions import Action, Lose, lost_by
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.risks import Risk, risks
 from kraft_core.plan.steps import PlanStep, steps
@@ -13,6 +13,8 @@ from kraft_core.plan.verdicts import Judged, judge
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """quorum: as captured, with the nodes that the action takes for gone as lost."""
+
     quorum: CapturedQuorum
     action: Action
     judged: Judged
@@ -23,4 +25,5 @@ class Plan:
 def plan(quorum: CapturedQuorum, action: Action) -> Plan:
     """What would happen, what to know before and what to do."""
     judged = judge(quorum, action)
-    return Plan(quorum, action, judged, risks(quorum, action, judged), steps(quorum, action, judged.verdict))
+    left = quorum.without(lost_by(action), observers=isinstance(action, Lose))
+    return Plan(left, action, judged, risks(quorum, action, judged), steps(left, action, judged))

@@ -1,32 +1,40 @@
-"""What controllers registered in the log: their endpoints, and the kraft.versions their software supports.
+"""What controllers and brokers registered: their endpoints, and the kraft.versions their software supports.
 
-RegisterControllerRecord (KIP-919) is data, not control: it is read from captured files here, where no lake
-has it decoded. Only batches in which its frame can begin are decoded.
+RegisterControllerRecord (KIP-919) and RegisterBrokerRecord are data, not control: they are read from captured
+files here, where no lake has them decoded. Only batches in which such a record can begin are decoded.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from kraft_core.evidence.facts import Capture, SnapshotFacts
 from kraft_core.format.batch import BatchHeader
-from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
 from kraft_core.format.segment import scan
 from kraft_core.raft.voters import Endpoint
 
-TYPE = "REGISTER_CONTROLLER_RECORD"
-# Frame version 1, api key 27, version 0: how the record's value begins.
-_FRAME = bytes((1, 27, 0))
+Kind = Literal["controller", "broker"]
+KRAFT_VERSION = "kraft.version"
+REGISTER_CONTROLLER = "REGISTER_CONTROLLER_RECORD"
+REGISTER_BROKER = "REGISTER_BROKER_RECORD"
+UNREGISTER_CONTROLLER = "UNREGISTER_CONTROLLER_RECORD"
+UNREGISTER_BROKER = "UNREGISTER_BROKER_RECORD"
+TYPES = (REGISTER_CONTROLLER, REGISTER_BROKER, UNREGISTER_CONTROLLER, UNREGISTER_BROKER)
+# A null key, the value's length, and how the value begins: frame version 1, api key 0, 1, 27 or 29, version.
+_FRAME = re.compile(rb"\x01[\x80-\xff]{0,4}[\x00-\x7f]\x01[\x00\x01\x1b\x1d][\x00-\x0f]")
 # A feature that controllers register since 4.1.
 _SINCE_4_1 = "share.version"
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """kraft_versions: lowest and highest that the controller supports; None if it named none.
+    """kraft_versions: lowest and highest that the software supports; None if it named none.
 
     upgrades_kraft_version: whether its software is of a release that finalizes kraft.version 1 on a static
     quorum. Kafka 4.1 is the first; 3.9 answers that it did, and leaves it at 0.
@@ -40,50 +48,152 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Registrations:
-    """The newest registration of each controller."""
+class RegistrationRecord:
+    """A record of a log, or of the snapshot that ends with that offset and epoch.
 
-    newest: dict[int, Registration]
+    node_id: None where the record cannot be read. registration: None where it removes one.
+    """
+
+    offset: int
+    leader_epoch: int
+    kind: Kind
+    node_id: int | None
+    registration: Registration | None
+    in_snapshot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Registrations:
+    """What is registered at the end of one log, by node id. gap: why some may be missing, None if none is."""
+
+    controllers: dict[int, Registration]
+    brokers: dict[int, Registration]
+    gap: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """Every such record that the captures hold, on any replica's log."""
+
+    records: tuple[RegistrationRecord, ...]
 
     @staticmethod
-    def of(found: Iterable[Registration]) -> Registrations:
-        newest: dict[int, Registration] = {}
-        for one in sorted(found, key=lambda one: one.offset):
-            newest[one.node_id] = one
-        return Registrations(newest)
+    def of(found: Iterable[RegistrationRecord]) -> Registered:
+        return Registered(tuple(sorted(set(found), key=_order)))
+
+    def along(self, log: Capture, snapshots: Iterable[SnapshotFacts]) -> Registrations:
+        """What a captured log puts in force at its end: its newest complete snapshot, then its records.
+
+        A log that begins above offset 0 without a snapshot there shows some of the registrations only.
+        """
+        held = {
+            (s.end_offset, s.leader_epoch)
+            for s in snapshots
+            if s.proves and log.capture_id in s.held_in and s.end_offset <= (log.log_end_offset or 0)
+        }
+        end, epoch = max(held, default=(0, -1))
+        found = [r for r in self.records if r.in_snapshot and (r.offset + 1, r.leader_epoch) == (end, epoch)]
+        above = [r for r in self.records if not r.in_snapshot and r.offset >= end and _holds(log, r)]
+        in_force = [*found, *sorted(above, key=lambda r: r.offset)]
+        by_kind: dict[Kind, dict[int, Registration]] = {"controller": {}, "broker": {}}
+        for record in in_force:
+            if record.node_id is None:
+                continue
+            if record.registration is None:
+                by_kind[record.kind].pop(record.node_id, None)
+            else:
+                by_kind[record.kind][record.node_id] = record.registration
+        gap = _gap(log, end)
+        if gap is None and any(record.node_id is None for record in in_force):
+            gap = "a registration cannot be read"
+        return Registrations(by_kind["controller"], by_kind["broker"], gap)
 
 
-def registrations(directories: Iterable[ControllerDir]) -> Registrations:
-    """By offset, over the segments and checkpoints of the directories. OSError when one cannot be read."""
-    return Registrations.of(one for directory in directories for one in _of_directory(directory))
+def _holds(log: Capture, record: RegistrationRecord) -> bool:
+    return any(
+        run.leader_epoch == record.leader_epoch and run.first_offset <= record.offset < run.end_offset
+        for run in log.runs
+    )
 
 
-def _of_directory(directory: ControllerDir) -> Iterator[Registration]:
-    for file in directory.checkpoints[-1:]:
+def _gap(log: Capture, offset: int) -> str | None:
+    """Why a captured log does not hold every record from an offset to its end, None if it does."""
+    reached = offset
+    for run in log.runs:
+        if run.first_offset > reached:
+            lacks = f"{reached} to {run.first_offset - 1}"
+            return f"the captured log of {log.node_id} lacks {lacks}, and no snapshot covers that"
+        reached = max(reached, run.end_offset)
+    return None if log.known_end is not None else f"the log end of {log.node_id} cannot be read"
+
+
+def registered(directories: Iterable[ControllerDir]) -> Registered:
+    """The records of the directories' segments and snapshots, as far as their files can be read."""
+    return Registered.of(record for directory in directories for record in _of_directory(directory))
+
+
+def _order(record: RegistrationRecord) -> tuple[int, int, bool, Kind, int]:
+    node_id = -1 if record.node_id is None else record.node_id
+    return record.offset, record.leader_epoch, record.in_snapshot, record.kind, node_id
+
+
+def _of_directory(directory: ControllerDir) -> Iterator[RegistrationRecord]:
+    for file in directory.checkpoints:
         if file.id is not None:
             for record in _records(file):
-                yield registration(record.value or {}, file.id.end_offset - 1)
+                last = file.id.end_offset - 1
+                yield registration_record(record, last, file.id.leader_epoch, in_snapshot=True)
     for file in directory.segments:
         for record in _records(file):
-            yield registration(record.value or {}, record.offset)
+            yield registration_record(record, record.offset, record.leader_epoch)
 
 
-def _records(file: Any) -> Iterator[Record]:
-    with mapped(file.path) as buf:
-        for item in scan(buf, end=file.size_bytes):
-            if isinstance(item, BatchHeader) and _may_hold(buf, item):
-                yield from (r for r in read_batch(buf, item) if r.type == TYPE and r.value is not None)
+def _records(file: CheckpointFile | SegmentFile) -> Iterator[Record]:
+    """Of a file that cannot be read none: its capture is not readable then, so that none of it counts."""
+    try:
+        with mapped(file.path) as buf:
+            for item in scan(buf, end=file.size_bytes):
+                if isinstance(item, BatchHeader) and _may_hold(buf, item):
+                    yield from (r for r in read_batch(buf, item) if r.type in TYPES)
+    except OSError:
+        return
 
 
 def _may_hold(buf: Any, header: BatchHeader) -> bool:
-    return not header.is_control and bool(header.codec or _FRAME in buf[header.position : header.end])
+    if header.is_control:
+        return False
+    return bool(header.codec) or _FRAME.search(buf, header.position, header.end) is not None
 
 
-def registration(value: Mapping[str, Any], offset: int) -> Registration:
-    """A decoded RegisterControllerRecord."""
-    versions = [f for f in value["features"] if f["name"] == "kraft.version"]
+def registration_record(
+    record: Record, offset: int, leader_epoch: int, *, in_snapshot: bool = False
+) -> RegistrationRecord:
+    """A decoded record of TYPES."""
+    return record_of(record.type, record.value, offset, leader_epoch, in_snapshot=in_snapshot)
+
+
+def record_of(
+    type_name: str,
+    value: Mapping[str, Any] | None,
+    offset: int,
+    leader_epoch: int,
+    *,
+    in_snapshot: bool = False,
+) -> RegistrationRecord:
+    """The value of a record of TYPES, in Kafka's names; None if it cannot be read."""
+    kind: Kind = "controller" if type_name in (REGISTER_CONTROLLER, UNREGISTER_CONTROLLER) else "broker"
+    if value is None:
+        return RegistrationRecord(offset, leader_epoch, kind, None, None, in_snapshot)
+    node_id = value["controllerId" if kind == "controller" else "brokerId"]
+    is_removal = type_name in (UNREGISTER_CONTROLLER, UNREGISTER_BROKER)
+    registration = None if is_removal else _registration(value, node_id, offset)
+    return RegistrationRecord(offset, leader_epoch, kind, node_id, registration, in_snapshot)
+
+
+def _registration(value: Mapping[str, Any], node_id: int, offset: int) -> Registration:
+    versions = [feature for feature in value["features"] if feature["name"] == KRAFT_VERSION]
     return Registration(
-        value["controllerId"],
+        node_id,
         offset,
         tuple(Endpoint(end["name"], end["host"], end["port"]) for end in value["endPoints"]),
         (versions[0]["minSupportedVersion"], versions[0]["maxSupportedVersion"]) if versions else None,

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from kraft_core.evidence.set_history import set_nodes
 from kraft_core.plan.actions import Action, Remove, Replace
-from kraft_core.plan.captured_quorum import CapturedQuorum, Standing
+from kraft_core.plan.captured_quorum import CapturedQuorum
+from kraft_core.plan.parts import directory_of
+from kraft_core.plan.standings import Standing
 from kraft_core.plan.steps import listener
-from kraft_core.plan.verdicts import Judged, directory_of, lagging
+from kraft_core.plan.verdicts import Judged, lagging
 from kraft_core.raft.voters import Endpoint, ReplicaKey
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.captured_quorum import CapturedQuorum, Standing
-from kraft_core.plan.verdicts import Verdict, directory_of, fresh_directory, lagging
+from kraft_core.plan.captured_quorum import COUNTED, CapturedQuorum
+from kraft_core.plan.parts import directory_of, fresh_directory
+from kraft_core.plan.verdict import Verdict
+from kraft_core.plan.verdicts import Judged, lagging
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.raft.voters import Endpoint
 
@@ -28,23 +30,58 @@ class PlanStep:
     expect: str | None = None
 
 
-def steps(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> tuple[PlanStep, ...]:
-    """The remaining steps of an action, as of the captures; if Kafka refuses, what to do first."""
-    if verdict.name == "refused":
-        return tuple(_first(quorum, action, verdict))
+def steps(quorum: CapturedQuorum, action: Action, judged: Judged) -> tuple[PlanStep, ...]:
+    """The remaining steps of an action, as of the captures; if it is not safe, what to do first."""
+    match judged.verdict.name:
+        case "refused":
+            return tuple(_first(quorum, action, judged.verdict))
+        case "unsafe":
+            return tuple(_bring_back(quorum, action))
+        case "not_known":
+            return tuple(_know_more(quorum, action))
+        case "safe":
+            return tuple(_steps(quorum, action))
+
+
+def _steps(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
     match action:
         case Add():
-            return tuple(_add(quorum, action.node_id, action.directory_id))
+            yield from _add(quorum, action.node_id, action.directory_id)
         case Remove():
-            return tuple(_remove(quorum, action.node_id, action.directory_id))
+            yield from _remove(quorum, action.node_id, action.directory_id)
         case Replace():
-            return tuple(_replace(quorum, action))
+            yield from _replace(quorum, action)
         case Update():
-            return tuple(_update(quorum, action))
+            yield from _update(quorum, action)
         case UpgradeKRaftVersion():
-            return tuple(_upgrade(quorum, action.level))
+            yield from _upgrade(quorum, action.level)
         case Lose():
-            return (_look(quorum, "--status", "a leader, and HighWatermark rising", *action.node_ids),)
+            yield _look(quorum, "--status", "a leader, and HighWatermark rising", *action.node_ids)
+
+
+def _bring_back(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
+    """Before an unsafe change. A loss that has happened is only looked at."""
+    if isinstance(action, Lose):
+        yield from _steps(quorum, action)
+        return
+    behind = ", ".join(str(member.key.id) for member in lagging(quorum))
+    what = f"bring back {behind}; then plan again" if behind else "do not do this: nothing would commit"
+    yield PlanStep(what)
+    yield _look(quorum, "--replication", "Lag 0 for a majority of the voters")
+
+
+def _know_more(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
+    """What harms nothing and what to capture; the rest is planned again once the verdict is known."""
+    joining = action.node_id if isinstance(action, Add) else None
+    joining = action.successor if isinstance(action, Replace) else joining
+    if joining is not None and not any(not member.is_voter for member in quorum.members_of(joining)):
+        yield from _format_and_start(quorum, joining)
+        yield _caught_up(quorum, joining, None)
+    yield PlanStep(
+        "capture what is missing, quorum-state after the log",
+        "kraftlake capture METADATA_LOG_DIR --to FOLDER",
+        "plan again, and go on only if it is SAFE",
+    )
 
 
 def _add(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> Iterator[PlanStep]:
@@ -66,6 +103,8 @@ def _first(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> Iterator
         yield PlanStep(f"keep listener {names}, by which the leader reaches its voters, beside the new one")
     elif verdict.error is ErrorCode.DUPLICATE_VOTER and isinstance(action, Add):
         yield PlanStep("to give this voter another disk", f"kraftlake plan replace {action.node_id} ...")
+    elif verdict.error is ErrorCode.INVALID_UPDATE_VERSION and quorum.kraft_version == 0:
+        yield PlanStep("upgrade what does not support it, or unregister it if it is gone; then plan again")
     elif verdict.error is ErrorCode.UNSUPPORTED_VERSION:
         yield PlanStep("finalize kraft.version 1 first", "kraftlake plan upgrade-kraft-version ...")
 
@@ -191,8 +230,7 @@ def listener(end: Endpoint) -> str:
 
 def _boot(quorum: CapturedQuorum, *without: int) -> str:
     """The voters that keep up, without those that the action changes."""
-    fine = (Standing.LEADER, Standing.KEEPS_UP)
-    ids = [m.key.id for m in quorum.members if m.is_voter and m.standing in fine and m.key.id not in without]
-    ends = [end for node_id in ids for end in quorum.endpoints_of(node_id)[:1]]
+    up = [m.key.id for m in quorum.members if m.is_voter and m.standing in COUNTED]
+    ends = [end for node_id in up if node_id not in without for end in quorum.endpoints_of(node_id)[:1]]
     servers = ",".join(f"{end.host}:{end.port}" for end in ends)
     return f"--bootstrap-controller {servers or 'HOST:PORT'}"

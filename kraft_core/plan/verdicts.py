@@ -1,56 +1,23 @@
-"""The plan of an action: its verdict, the quorum before and after, and what the captures leave open.
+"""The verdict on an action: what the protocol engine answers in every state that the captures allow.
 
-safe: Kafka accepts it, it commits by the replicas that keep up, and so does what follows. unsafe: Kafka
-accepts it, but then nothing commits until more replicas come back. refused: Kafka's answer is an error.
-not_known: the captures do not decide it.
+Of several answers the first of these holds: refused, unsafe, not known, safe. Safe is said by _decided alone,
+and only where the captures show everything that it counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from kraft_core.plan import engine
-from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.captured_quorum import CapturedQuorum, Member, Standing
+from kraft_core.plan.actions import Action, Replace, UpgradeKRaftVersion
+from kraft_core.plan.captured_quorum import COUNTED, CapturedQuorum
 from kraft_core.plan.engine import QuorumAnswer, World
+from kraft_core.plan.feature_support import unsupported
+from kraft_core.plan.parts import ActionPart, parts_of
+from kraft_core.plan.standings import Member, Standing
+from kraft_core.plan.verdict import Verdict
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.messages import (
-    AddVoterRequest,
-    RemoveVoterRequest,
-    Request,
-    UpdateFeaturesRequest,
-    UpdateVoterRequest,
-)
-from kraft_core.raft.voters import Endpoint, ReplicaKey
-
-VerdictName = Literal["safe", "unsafe", "refused", "not_known"]
-
-# What Kafka's tools print for an error code.
-EXCEPTIONS = {
-    ErrorCode.REQUEST_TIMED_OUT: "TimeoutException",
-    ErrorCode.UNSUPPORTED_VERSION: "UnsupportedVersionException",
-    ErrorCode.INVALID_REQUEST: "InvalidRequestException",
-    ErrorCode.INVALID_UPDATE_VERSION: "InvalidUpdateVersionException",
-    ErrorCode.DUPLICATE_VOTER: "DuplicateVoterException",
-    ErrorCode.VOTER_NOT_FOUND: "VoterNotFoundException",
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: "NotLeaderOrFollowerException",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """error, error_text: Kafka's, where it refuses; `reason` is for people."""
-
-    name: VerdictName
-    reason: str
-    error: ErrorCode | None = None
-    error_text: str | None = None
-
-    @property
-    def exception(self) -> str | None:
-        return EXCEPTIONS.get(self.error) if self.error else None
+from kraft_core.raft.voters import ReplicaKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,73 +46,99 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The outcome of an action. high_watermarks: at least and at most, None if not known yet."""
+    """The outcome of an action. high_watermarks: at least and at most, None if not known yet.
+
+    missing: what to capture to know a verdict that is not known, in words; empty for any other.
+    """
 
     verdict: Verdict
     stages: tuple[Stage, ...]
     high_watermarks: tuple[int | None, int | None]
     before: Side | None
     after: Side | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A stage to apply to a world: a request to the leader, or the loss of nodes.
-
-    caught_up: a replica that must hold the log. is_awaited: the operator waits until it does.
-    """
-
-    what: str
-    request: Callable[[World], Request] | None = None
-    lost: tuple[int, ...] = ()
-    caught_up: ReplicaKey | None = None
-    is_awaited: bool = False
+    missing: tuple[str, ...] = ()
 
 
 def judge(quorum: CapturedQuorum, action: Action) -> Judged:
     """The verdict on an action, from every world that the captures allow."""
     both = engine.worlds(quorum)
-    obstacle = _obstacle(quorum, action)
-    if both is None or obstacle is not None:
-        verdict = obstacle or Verdict("not_known", _not_in_sight(quorum))
-        return Judged(verdict, (), (None, None), None, None)
+    verdict = _ruled_out(quorum, action)
+    if verdict is None and both is None:
+        verdict = Verdict("not_known", _not_in_sight(quorum))
+    if verdict is not None or both is None:
+        assert verdict is not None
+        return Judged(verdict, (), (None, None), None, None, _missing(quorum, verdict, None))
     watermarks = (_watermark(both[0]), _watermark(both[1]))
-    before = side(engine.write(both[0]))
+    before = side(engine.write(both[0])) if quorum.leader_gap is None else None
     stages: list[Stage] = []
     here: tuple[World, ...] = both
-    for part in _parts(quorum, action):
+    parts = parts_of(quorum, action)
+    for part in parts:
         verdict, here = _take(part, here)
+        verdict = _decided(quorum, verdict, part.gap)
         stages.append(Stage(part.what, verdict))
         if verdict.name != "safe":
             break
     verdict = stages[-1].verdict
-    if not quorum.leader_is_captured and not isinstance(action, Lose):
-        verdict = _of_unseen_leader(quorum, verdict)
     after = side(engine.write(here[0])) if here and verdict.name in ("safe", "unsafe") else None
-    return Judged(verdict, tuple(stages), watermarks, before, after)
+    last = parts[len(stages) - 1]
+    return Judged(verdict, tuple(stages), watermarks, before, after, _missing(quorum, verdict, last))
 
 
-def _watermark(world: World) -> int | None:
-    return world.leader.log.known_high_watermark
+def _decided(quorum: CapturedQuorum, verdict: Verdict, gap: str | None) -> Verdict:
+    """The verdict that the captures prove. The worlds differ by what they do not show of the followers.
+
+    gap: what they do not show beside the replicas. Refused and unsafe need the leader's log, safe needs that
+    the leader led, too.
+    """
+    gaps = [quorum.leader_gap, gap] if verdict.name == "safe" else [quorum.leader_log_gap]
+    open_questions = "; ".join(words for words in gaps if words is not None)
+    if not open_questions or verdict.name == "not_known":
+        return verdict
+    would_be = f"if the rest is as the captures show: {verdict.name}, {verdict.reason}"
+    return Verdict("not_known", f"{open_questions}; {would_be}", verdict.error, verdict.error_text)
 
 
-def _obstacle(quorum: CapturedQuorum, action: Action) -> Verdict | None:
-    """Why the engine's answer would not hold for this quorum: a stale voter set, or older software."""
+def _missing(quorum: CapturedQuorum, verdict: Verdict, part: ActionPart | None) -> tuple[str, ...]:
+    """What to capture to know the verdict: the leader first, then voters, then what the part needs."""
+    if verdict.name != "not_known":
+        return ()
+    found = [] if quorum.leader_gap is None else [quorum.leader_gap]
+    found += [
+        f"voter {member.key.id}: {member.gap}"
+        for member in quorum.members
+        if member.is_voter and member.standing is Standing.NOT_KNOWN and member.key != quorum.leader
+    ]
+    if part is not None and part.caught_up is not None and not quorum.is_counted(part.caught_up):
+        member = quorum.member(part.caught_up)
+        found.append(f"{part.caught_up.id}: {member.words if member else 'not captured'}")
+    found += [part.gap] if part is not None and part.gap is not None else []
+    return tuple(dict.fromkeys(found))
+
+
+def _ruled_out(quorum: CapturedQuorum, action: Action) -> Verdict | None:
+    """What the records alone decide: a stale voter set, a node that is no voter, software that is too old."""
     if quorum.known.in_force.is_unlawful(quorum.epoch):
         reason = (
             f"the leader of epoch {quorum.epoch} was elected by another voter set than its log's (Kafka's "
             "stale voter set): what it acknowledges may be lost; recover first, see kraftlake explain"
         )
         return Verdict("unsafe", reason)
-    if isinstance(action, UpgradeKRaftVersion) and quorum.leader and quorum.kraft_version == 0:
-        registered = quorum.registration(quorum.leader.id)
-        if registered is None or not registered.upgrades_kraft_version:
-            reason = (
-                f"nothing shows that leader {quorum.leader.id} runs Kafka 4.1 or newer; 3.9 answers that "
-                "kraft.version was upgraded, and leaves it at 0"
-            )
-            return Verdict("not_known", reason)
-    return None
+    refusal = None
+    if isinstance(action, Replace) and quorum.voters is not None and quorum.voter_of(action.node_id) is None:
+        reason = f"{action.node_id} is no voter of {quorum.voters.words}, so it cannot be replaced"
+        refusal = Verdict("refused", reason, ErrorCode.VOTER_NOT_FOUND)
+    if isinstance(action, UpgradeKRaftVersion):
+        text = unsupported(quorum, action.level)
+        if text is not None:
+            error = ErrorCode.INVALID_UPDATE_VERSION
+            reason = f"Kafka refuses to upgrade kraft.version to {action.level}: {error.name}: {text}"
+            refusal = Verdict("refused", reason, error, text)
+    return None if refusal is None else _decided(quorum, refusal, None)
+
+
+def _watermark(world: World) -> int | None:
+    return world.leader.log.known_high_watermark
 
 
 def _not_in_sight(quorum: CapturedQuorum) -> str:
@@ -154,16 +147,6 @@ def _not_in_sight(quorum: CapturedQuorum) -> str:
     if quorum.voters is None or quorum.kraft_version is None:
         return "the voter set in force is in no captured log or checkpoint"
     return f"no captured log holds a record of epoch {quorum.epoch}, which {quorum.leader.id} leads"
-
-
-def _of_unseen_leader(quorum: CapturedQuorum, verdict: Verdict) -> Verdict:
-    """The leader itself decides, and its log may hold more, VotersRecords too."""
-    leader = quorum.leader.id if quorum.leader else "?"
-    end = quorum.log_end
-    reason = (
-        f"leader {leader} was not captured; if its log ends at {end}, as the others show: {verdict.reason}"
-    )
-    return Verdict("not_known", reason, verdict.error, verdict.error_text)
 
 
 def side(world: World) -> Side:
@@ -184,99 +167,7 @@ def side(world: World) -> Side:
     )
 
 
-def _parts(quorum: CapturedQuorum, action: Action) -> Sequence[_Part]:
-    match action:
-        case Add():
-            return [_adding(quorum, action.node_id, action.directory_id)]
-        case Remove():
-            return [_removing(quorum, action.node_id, action.directory_id)]
-        case Lose():
-            names = ", ".join(str(node_id) for node_id in action.node_ids)
-            return [_Part(f"lose {names}", lost=action.node_ids)]
-        case Update():
-            return [
-                _Part(f"restart {action.node_id}", lost=(action.node_id,)),
-                _updating(quorum, action.node_id, action.endpoints),
-            ]
-        case Replace():
-            lost = _Part(f"lose {action.node_id}", lost=(action.node_id,))
-            out = _removing(quorum, action.node_id, None)
-            if action.successor is None:
-                fresh = fresh_directory(quorum, action.node_id) or _unknown_directory(action.node_id)
-                return [lost, out, replace(_adding(quorum, action.node_id, fresh), is_awaited=True)]
-            return [lost, replace(_adding(quorum, action.successor, None), is_awaited=True), out]
-        case UpgradeKRaftVersion():
-            level = action.level
-            what = f"upgrade kraft.version to {level}"
-            return [_Part(what, lambda _: UpdateFeaturesRequest(level))]
-
-
-def fresh_directory(quorum: CapturedQuorum, node_id: int) -> str | None:
-    """The directory id of the node's new disk, if one was captured that is no voter's."""
-    found = [
-        member.key.directory_id
-        for member in quorum.members_of(node_id)
-        if not member.is_voter and member.standing is not Standing.REPLACED
-    ]
-    return found[-1] if found else None
-
-
-def directory_of(
-    quorum: CapturedQuorum, node_id: int, directory_id: str | None, *, voter: bool
-) -> str | None:
-    """The directory id that an operator means, where none is given."""
-    if directory_id is not None:
-        return directory_id
-    entry = quorum.voter_of(node_id)
-    if voter and entry is not None:
-        return entry.key.directory_id
-    captured = [(m.captured_at, m.key.directory_id) for m in quorum.members_of(node_id) if m.captured_at]
-    return fresh_directory(quorum, node_id) or (max(captured)[1] if captured else None)
-
-
-def _adding(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> _Part:
-    directory = directory_of(quorum, node_id, directory_id, voter=False)
-    key = ReplicaKey(node_id, directory or _unknown_directory(node_id))
-    endpoints = quorum.endpoints_of(node_id)
-
-    def request(world: World) -> Request:
-        default = (replace(engine.UNKNOWN_ENDPOINT, name=world.leader.endpoints[0].name),)
-        return AddVoterRequest(world.leader.cluster_id, key, endpoints or default)
-
-    return _Part(f"add {_named(key)}", request, caught_up=key)
-
-
-def _unknown_directory(node_id: int) -> str:
-    return f"<directory id of {node_id}>"
-
-
-def _named(key: ReplicaKey) -> str:
-    return f"{key.id}@{key.directory_id}"
-
-
-def _removing(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> _Part:
-    directory = directory_of(quorum, node_id, directory_id, voter=True)
-    key = ReplicaKey(node_id, directory or _unknown_directory(node_id))
-    return _Part(
-        f"remove {_named(key)}",
-        lambda world: RemoveVoterRequest(world.leader.cluster_id, key),
-    )
-
-
-def _updating(quorum: CapturedQuorum, node_id: int, endpoints: tuple[Endpoint, ...]) -> _Part:
-    entry = quorum.voter_of(node_id)
-    directory = directory_of(quorum, node_id, None, voter=True)
-    key = ReplicaKey(node_id, directory or _unknown_directory(node_id))
-    low, high = (entry.min_supported_version, entry.max_supported_version) if entry else (0, 1)
-
-    def request(world: World) -> Request:
-        cluster_id, epoch = world.leader.cluster_id, world.leader.epoch
-        return UpdateVoterRequest(cluster_id, epoch, key, endpoints, low, max(high, 1))
-
-    return _Part(f"update the endpoints of {node_id}", request, caught_up=key, is_awaited=True)
-
-
-def _take(part: _Part, here: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
+def _take(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
     """The verdict on one stage, and the worlds after it."""
     if part.request is None:
         return _take_loss(part, here)
@@ -290,31 +181,45 @@ def _take(part: _Part, here: tuple[World, ...]) -> tuple[Verdict, tuple[World, .
         return _refusal(part, refused[-1]), here
     after = tuple(answer.world for answer in answers)
     if all(new.leader.log == old.leader.log for new, old in zip(after, here, strict=True)):
-        return Verdict("safe", "it is so already; nothing would be written"), here
+        return _already(here), here
     return _committed(part, after)
 
 
-def _joined(part: _Part, key: ReplicaKey, here: tuple[World, ...]) -> tuple[World, ...]:
+def _already(here: tuple[World, ...]) -> Verdict:
+    """A request that changes nothing: what it asks for is in the leader's log, and lasts if that commits."""
+    lives = [engine.goes_on(world) for world in here]
+    if all(lives):
+        return Verdict("safe", "it is so already; nothing would be written")
+    shown = engine.side_words(here[0])
+    reason = f"it is so in the leader's log already, but whether that commits depends on its voters: {shown}"
+    return Verdict("not_known" if any(lives) else "unsafe", reason)
+
+
+def _joined(part: ActionPart, key: ReplicaKey, here: tuple[World, ...]) -> tuple[World, ...]:
     """The worlds with the state of a replica that is to be added: at its least, and at its most.
 
-    Kafka adds one that had the whole log once and fetched within the last hour, behind or not.
+    Kafka adds one that had the whole log once and fetched within the last hour, behind or not. An operator
+    who waits for it knows that, but nothing proves that it keeps up afterwards: at its least it does not.
     """
-    if part.is_awaited:
+    quorum = here[0].quorum
+    is_restarted = part.is_awaited and here[0].leader.voters.voter_for(key) is not None
+    if quorum.is_counted(key) and not is_restarted:
         return tuple(engine.joining(world, key, fetches=True) for world in here)
-    member = here[0].quorum.member(key)
-    if member is not None and member.standing is Standing.KEEPS_UP:
-        return here
+    if part.is_awaited:
+        least = engine.joining(here[0], key, fetches=False)
+        return (least, *(engine.joining(world, key, fetches=True) for world in here[1:]))
+    member = quorum.member(key)
     may_keep_up = member is None or member.standing is Standing.NOT_KNOWN
     return (here[0], *(engine.joining(world, key, fetches=may_keep_up) for world in here[1:]))
 
 
-def _refusal(part: _Part, answer: QuorumAnswer) -> Verdict:
+def _refusal(part: ActionPart, answer: QuorumAnswer) -> Verdict:
     name = answer.error.name
     text = answer.text or ""
     return Verdict("refused", f"Kafka refuses to {part.what}: {name}: {text}", answer.error, text)
 
 
-def _undecided(quorum: CapturedQuorum, part: _Part, refused: QuorumAnswer) -> str:
+def _undecided(quorum: CapturedQuorum, part: ActionPart, refused: QuorumAnswer) -> str:
     unknown = [f"{m.key.id} {m.words}" for m in quorum.members if m.standing is Standing.NOT_KNOWN]
     if part.caught_up is not None:
         member = quorum.member(part.caught_up)
@@ -325,10 +230,10 @@ def _undecided(quorum: CapturedQuorum, part: _Part, refused: QuorumAnswer) -> st
     return f"it depends on {names}: Kafka may answer {refused.error.name}: {refused.text}"
 
 
-def _committed(part: _Part, after: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
+def _committed(part: ActionPart, after: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
     """Whether the append commits by the replicas that keep up, and what is written after it."""
     done = [engine.commits(world) for world in after]
-    settled = tuple(_settled(engine.fetch_all(world)) for world in after)
+    settled = tuple(engine.settled(world) for world in after)
     lasting = tuple(world for world in settled if world is not None)
     if not any(done):
         stuck = engine.side_words(after[0])
@@ -345,22 +250,19 @@ def _committed(part: _Part, after: tuple[World, ...]) -> tuple[Verdict, tuple[Wo
     return Verdict("safe", f"it commits: {engine.side_words(lasting[0])}"), lasting
 
 
-def _settled(world: World) -> World | None:
-    """A leader that removed itself has resigned: the others elect another."""
-    if isinstance(world.leader.state, engine.Resigned):
-        return engine.elect(world)
-    return world
-
-
-def _take_loss(part: _Part, here: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
-    left = [engine.lose(world, part.lost) for world in here]
+def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
+    lost = [engine.lose(world, part.lost) for world in here]
+    left = [None if world is None else engine.settled(world) for world in lost]
     alive = [world is not None and engine.commits(engine.write(world)) for world in left]
     lasting = tuple(world for world in left if world is not None)
-    leads = here[0].leader.key.id in part.lost
+    leads = bool(lasting) and here[0].leader.key != lasting[0].leader.key
+    names = ", ".join(str(node_id) for node_id in part.lost)
+    strangers = [str(node_id) for node_id in part.lost if node_id not in here[0].leader.voters.ids]
+    note = f"{', '.join(strangers)} {'is no voter' if len(strangers) == 1 else 'are no voters'}; "
     if all(alive):
         who = f"; {lasting[0].leader.key.id} can lead" if leads else ""
-        return Verdict("safe", f"what is committed stays, and {engine.side_words(lasting[0])}{who}"), lasting
-    names = ", ".join(str(node_id) for node_id in part.lost)
+        reason = f"what is committed stays, and {engine.side_words(lasting[0])}{who}"
+        return Verdict("safe", (note if strangers else "") + reason), lasting
     if any(alive):
         shown = engine.side_words(replace(here[0], fetching=_left(here[0], part.lost)))
         return Verdict("not_known", f"without {names} it depends on voters not captured: {shown}"), lasting
@@ -374,5 +276,4 @@ def _left(world: World, lost: tuple[int, ...]) -> frozenset[ReplicaKey]:
 
 def lagging(quorum: CapturedQuorum) -> tuple[Member, ...]:
     """The voters that do not keep up, or may not."""
-    fine = (Standing.LEADER, Standing.KEEPS_UP)
-    return tuple(member for member in quorum.members if member.is_voter and member.standing not in fine)
+    return tuple(m for m in quorum.members if m.is_voter and m.standing not in (*COUNTED, Standing.LOST))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,23 @@ import pytest
 
 from jobs.cli import main
 from jobs.plan import as_json
-from jobs.quorum.quorum_facts import clusters_of, facts_of, registrations_of
+from jobs.quorum.quorum_facts import clusters_of, errors_of, facts_of, registered_in
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Add, Lose, Remove, Replace, UpgradeKRaftVersion
 from kraft_core.plan.captured_quorum import quorum_of
 from kraft_core.plan.plan import plan
-from kraft_core.plan.registrations import registrations
+from kraft_core.plan.registrations import registered
+
+HEALTHY = ("--captures", "tests/golden/disk-failure/before-wipe")
+# Its captures were taken at 09:21:04.
+SOON = "2026-11-21T09:31:05Z"
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(golden.parents[1])
 
 
 def test_a_refusal_as_text(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,27 +36,88 @@ def test_a_refusal_as_text(golden: Path, capsys: pytest.CaptureFixture[str]) -> 
     out = capsys.readouterr().out
     assert out.startswith("REFUSED: Kafka refuses to remove 3@kf8ghIj_xoS34ea-4yIRQg: REQUEST_TIMED_OUT")
     assert "Kafka's tool prints TimeoutException: Request timed out waiting for voters to commit" in out
-    assert "2@JJnBYSCjLKkJ5gRPQ1FZ7g voter, behind: lacks the last 17 records, for 8.0 s or more" in out
+    assert "2@JJnBYSCjLKkJ5gRPQ1FZ7g voter, behind: lacks the last 17 records, for 8.0 s" in out
     assert "1. bring back 2, 3, so that the pending change commits; then plan again" in out
 
 
-def test_a_safe_plan_as_json(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "plan",
-        "replace",
-        "2",
-        "--captures",
-        str(golden / "disk-failure/before-wipe"),
-        "--format",
-        "json",
-    ]
+def test_a_safe_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "replace", "2", *HEALTHY, "--format", "json", "--now", SOON]
     assert main(words) == 0
     made: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert (made["verdict"], made["error"]) == ("safe", None)
+    assert (made["verdict"], made["error"], made["is_evidence_old"]) == ("safe", None, False)
+    assert made["evidence_from"] == made["as_of"]
+    assert "10 min ago" in made["evidence_age"]
     assert made["action"] == {"name": "Replace", "node_id": 2, "successor": None}
     assert made["before"]["tolerated_failures"] == 1
     assert [stage["verdict"] for stage in made["stages"]] == ["safe"] * 3
     assert any(step["command"] and "--no-initial-controllers" in step["command"] for step in made["steps"])
+
+
+def test_what_was_safe_a_day_ago_is_safe_as_of_then(capsys: pytest.CaptureFixture[str]) -> None:
+    def told(now: str, *more: str) -> str:
+        assert main(["plan", "lose", "1", *HEALTHY, "--now", now, *more]) == 1
+        return capsys.readouterr().out
+
+    old = told("2026-11-22T09:21:05Z")
+    assert old.startswith("SAFE AS OF 2026-11-21T09:21:04.315Z: ")
+    assert "1 d ago, more than 24 h: capture the controllers again" in old
+    assert "steps, once new captures say SAFE:" in old
+    assert told(SOON, "--max-evidence-age-hours", "0.1").startswith("SAFE AS OF ")
+    assert told("2026-11-21T09:21:04Z").startswith("NOT KNOWN: ")
+    made = json.loads(told("2026-11-22T09:21:05Z", "--format", "json"))
+    assert (made["verdict"], made["is_evidence_old"]) == ("safe_as_of", True)
+
+
+def test_a_voter_that_was_not_captured_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    captures = [f"{HEALTHY[1]}/node-{node}" for node in (1, 2)]
+    assert main(["plan", "lose", "1", "--captures", *captures, "--now", SOON]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("NOT KNOWN: leader 3 was not captured; ")
+    assert "missing:\n  leader 3 was not captured\n" in out
+
+
+def test_a_lost_node_does_not_keep_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "lose", "1", *HEALTHY, "--now", SOON]) == 0
+    out = capsys.readouterr().out
+    assert "1@d5efUia_RsKg158_0afzxQ voter, lost: before: keeps up, has the whole log" in out
+    assert main(["plan", "replace", "999", *HEALTHY]) == 1
+    assert capsys.readouterr().out.startswith("REFUSED: 999 is no voter of {1,2,3}")
+
+
+SIDE_FILES = ("quorum-state", "leader-epoch-checkpoint", "00000000000000000000.log")
+
+
+@pytest.mark.parametrize("node", [1, 2, 3])
+@pytest.mark.parametrize("file", SIDE_FILES)
+@pytest.mark.parametrize("fault", ["removed", "torn"])
+def test_each_file_of_a_counted_voter_is_needed(
+    node: int, file: str, fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of three voters, `lose` counts all but the lost one: it is safe only without its own files."""
+    shutil.copytree(HEALTHY[1], tmp_path / "copy")
+    harmed = tmp_path / f"copy/node-{node}/__cluster_metadata-0/{file}"
+    content = harmed.read_bytes()
+    harmed.unlink()
+    if fault == "torn":
+        harmed.write_bytes(content[: len(content) // 2])
+    for lost in (1, 2, 3):
+        words = ["plan", "lose", str(lost), "--captures", str(tmp_path / "copy"), "--now", SOON]
+        code = main(words)
+        out = capsys.readouterr().out
+        assert code == (0 if lost == node != 3 else 1), out
+        assert code == 0 or out.startswith(("NOT KNOWN", "UNSAFE")), out
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"captured_at": 7}', '{"captured_at": "yesterday"}'])
+def test_a_time_that_cannot_be_read_is_told(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(HEALTHY[1], tmp_path / "copy")
+    (tmp_path / "copy/node-2/capture.json").write_text(content)
+    assert main(["plan", "lose", "1", "--captures", str(tmp_path / "copy"), "--now", SOON]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("NOT KNOWN"), out
+    assert f"not read:\n  invalid: {tmp_path}/copy/node-2/capture.json: " in out
 
 
 def test_a_lake_gives_the_plan_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
@@ -56,8 +127,9 @@ def test_a_lake_gives_the_plan_of_its_captures(lake: Any, golden_captures: list[
         of_cluster = [d for d in directories if d.meta and d.meta.cluster_id == facts.cluster_id]
         from_files, from_lake = conclude(facts), conclude(facts_of(lake.path, facts.cluster_id))
         assert from_lake.lower_bounds == from_files.lower_bounds
-        by_files = quorum_of(from_files, registrations(of_cluster))
-        by_lake = quorum_of(from_lake, registrations_of(lake.path, facts.cluster_id))
+        by_files = quorum_of(from_files, registered(of_cluster))
+        errors = errors_of(lake.path, facts.cluster_id)
+        by_lake = quorum_of(from_lake, registered_in(lake.path, facts.cluster_id), errors)
         assert by_files is not None
         assert by_lake is not None
         assert by_lake.registrations == by_files.registrations

@@ -16,9 +16,10 @@ from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.captured_quorum import Standing, quorum_of
+from kraft_core.plan.captured_quorum import quorum_of
 from kraft_core.plan.plan import Plan, plan
-from kraft_core.plan.registrations import registrations
+from kraft_core.plan.registrations import registered
+from kraft_core.plan.standings import Standing
 from kraft_core.raft.voters import Endpoint
 from tests.long.live_quorum import LiveQuorum, Tool, kafka_tools
 
@@ -67,7 +68,7 @@ def planned(quorum: LiveQuorum, label: str, action: Action, *nodes: int) -> Plan
     """The plan by captures taken now."""
     directories = find_controller_dirs([quorum.capture(label, *nodes)]).directories
     (facts,) = collect(directories)
-    standing = quorum_of(conclude(facts), registrations(directories))
+    standing = quorum_of(conclude(facts), registered(directories))
     assert standing is not None
     return plan(standing, action)
 

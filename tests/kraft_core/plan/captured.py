@@ -7,18 +7,32 @@ from pathlib import Path
 
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
-from kraft_core.plan.registrations import registrations
+from kraft_core.plan.registrations import Registered, registered
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 @cache
-def captured(*names: str) -> CapturedQuorum:
-    """The quorum of the directories below folders of tests/golden."""
+def facts_of(*names: str, running: bool = False) -> tuple[ClusterFacts, Registered]:
+    """The facts and registrations of the directories below folders of tests/golden.
+
+    running: as if all had been copied when the newest record was appended; some were copied after a stop.
+    """
     directories = find_controller_dirs([GOLDEN / name for name in names]).directories
     (facts,) = collect(directories)
-    quorum = quorum_of(conclude(facts), registrations(directories))
+    if running:
+        at = max(run.last_appended_at for capture in facts.captures for run in capture.runs)
+        (facts,) = collect(directories, at)
+    return facts, registered(directories)
+
+
+@cache
+def captured(*names: str, running: bool = False) -> CapturedQuorum:
+    """The quorum of these directories."""
+    facts, found = facts_of(*names, running=running)
+    quorum = quorum_of(conclude(facts), found)
     assert quorum is not None
     return quorum

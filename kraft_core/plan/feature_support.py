@@ -1,0 +1,66 @@
+"""Whether the registered brokers and controllers support a level of kraft.version.
+
+KIP-853, UpdateFeatures, step 2; KIP-584. Kafka's controller asks this before its raft layer checks the voters
+(FeatureControlManager, QuorumFeatures): every registered broker, fenced or not, and every registered
+controller must name the feature with a range that contains the level, and every voter must have registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_core.plan.captured_quorum import CapturedQuorum
+from kraft_core.plan.registrations import KRAFT_VERSION, Registration
+
+# 3.7-IV0: from here on controllers register (KIP-919).
+_CONTROLLERS_REGISTER = 15
+_MAX_SHORT = 0x7FFF
+
+
+def unsupported(quorum: CapturedQuorum, level: int) -> str | None:
+    """Kafka's text where a registration that the captures show refuses the level; None if none does."""
+    reason = next(_reasons(quorum, level), None)
+    return None if reason is None else f"Invalid update version {level} for feature {KRAFT_VERSION}. {reason}"
+
+
+def upgrade_gap(quorum: CapturedQuorum, level: int) -> str | None:
+    """What the captures do not show of an upgrade, None if they show who supports it."""
+    if quorum.kraft_version == level:
+        return None
+    if quorum.registrations.gap is not None:
+        return f"which brokers are registered is not known: {quorum.registrations.gap}"
+    if quorum.metadata_version is None:
+        return "metadata.version is not known, which decides whether controllers register"
+    if quorum.leader is not None:
+        registered = quorum.registration(quorum.leader.id)
+        if registered is None or not registered.upgrades_kraft_version:
+            return (
+                f"nothing shows that leader {quorum.leader.id} runs Kafka 4.1 or newer; 3.9 answers that "
+                "kraft.version was upgraded, and leaves it at 0"
+            )
+    return None
+
+
+def _reasons(quorum: CapturedQuorum, level: int) -> Iterator[str]:
+    registrations = quorum.registrations
+    for broker_id, registration in sorted(registrations.brokers.items()):
+        yield from _reason(f"Broker {broker_id}", registration, level)
+    if quorum.metadata_version is None or quorum.metadata_version < _CONTROLLERS_REGISTER:
+        return
+    for node_id, registration in sorted(registrations.controllers.items()):
+        yield from _reason(f"Controller {node_id}", registration, level)
+    if registrations.gap is None and quorum.voters is not None:
+        for node_id in quorum.voters.voters.ids:
+            if node_id not in registrations.controllers:
+                yield f"controller {node_id} has not registered, and may not support this feature"
+
+
+def _reason(who: str, registration: Registration, level: int) -> Iterator[str]:
+    low, high = registration.kraft_versions or (0, 0)
+    if low <= level <= high:
+        return
+    if high == 0:
+        yield f"{who} does not support this feature."
+    else:
+        upper = "+" if high == _MAX_SHORT else f"-{high}"
+        yield f"{who} only supports versions {low if low == high else f'{low}{upper}'}"

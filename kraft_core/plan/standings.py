@@ -1,0 +1,253 @@
+"""Where each captured replica stood, by its newest capture. The one place that decides what supports SAFE.
+
+A voter keeps up only where its capture shows all of this: a log read to its end, a quorum-state that is not
+older than that log and is in the leader's epoch, a leader-epoch-checkpoint that the log reaches, the time of
+copying, and that no other capture is newer. Anything less is NOT_KNOWN, in words, and counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import pairwise
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import Capture
+from kraft_core.findings.capture_order import is_later
+from kraft_core.protocol.replica import ReplicaConfig
+from kraft_core.raft.epochs import EpochCache
+from kraft_core.raft.voters import ReplicaKey, VoterSet
+
+# A capture further from the leader's (ms) shows where a replica was, not where it is.
+SAME_MOMENT_MS = 60_000
+FETCH_TIMEOUT_MS = ReplicaConfig().fetch_timeout
+
+
+class Standing(Enum):
+    LEADER = "leader"
+    KEEPS_UP = "keeps up"
+    BEHIND = "behind"
+    DIVERGED = "diverged"
+    REPLACED = "replaced"
+    LOST = "lost"
+    NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A replica as captured. lag_ms: by append times of the leader's clock; None if unknown.
+
+    gap: what its capture lacks to count for a verdict, None if it lacks nothing; log_gap: the same, of its
+    log alone. A follower with a gap is NOT_KNOWN, unless what it holds shows that it does not keep up.
+    LOST: the action takes it for gone.
+    """
+
+    key: ReplicaKey
+    is_voter: bool
+    standing: Standing
+    end_offset: int | None
+    lag_records: int | None
+    lag_ms: int | None
+    captured_at: int | None
+    words: str
+    gap: str | None = None
+    log_gap: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderLog:
+    """What the replicas are compared with: the longest captured log of the last epoch.
+
+    leader: of `epoch`, None if it has none. source: the capture whose log it is; as_of (ms): when the leader
+    was captured, else the source. errors: what error findings say of a capture, by capture id.
+    """
+
+    known: Conclusions
+    epoch: int
+    leader: ReplicaKey | None
+    source: Capture
+    as_of: int
+    errors: Mapping[str, str]
+
+    @property
+    def end_offset(self) -> int:
+        return self.source.runs[-1].end_offset
+
+    @property
+    def epochs(self) -> EpochCache:
+        return epochs_of(self.source)
+
+
+def epochs_of(capture: Capture) -> EpochCache:
+    """Where each epoch begins in a captured log."""
+    epochs = EpochCache()
+    for run in capture.runs:
+        epochs = epochs.assign(run.leader_epoch, run.first_offset)
+    return epochs
+
+
+def members_of(log: LeaderLog, newest: Iterable[Capture], voters: VoterSet | None) -> tuple[Member, ...]:
+    """Every captured replica and every voter that was not captured, voters first, by id."""
+    captured = {capture.replica: capture for capture in newest}
+    entries = list(voters) if voters else []
+    keys = set(captured) | {v.key for v in entries if not any(v.matches(key) for key in captured)}
+    are_voters = {key for key in keys if any(voter.matches(key) for voter in entries)}
+    ordered = sorted(keys, key=lambda key: (key not in are_voters, key.id, key.directory_id or ""))
+    members = [_member(log, key, key in are_voters, captured.get(key)) for key in ordered]
+    members = [_of_one_id(member, captured) for member in members]
+    return tuple(_doubled(member, members, voters) for member in members)
+
+
+def _member(log: LeaderLog, key: ReplicaKey, is_voter: bool, capture: Capture | None) -> Member:
+    if capture is None:
+        words = "not captured"
+        return Member(key, is_voter, Standing.NOT_KNOWN, None, None, None, None, words, words, words)
+    end = capture.known_end
+    lag = max(0, log.end_offset - end) if end is not None else None
+    lag_ms = _lag_ms(capture, end, log.source) if lag and end is not None else 0
+    log_gap = _log_gap(log, capture)
+    gap = log_gap or _epoch_gap(log, capture) or log.errors.get(capture.capture_id)
+    standing, words = _standing(log, capture, lag, lag_ms, gap)
+    return Member(key, is_voter, standing, end, lag, lag_ms, capture.captured_at, words, gap, log_gap)
+
+
+def _lag_ms(capture: Capture, end: int, source: Capture) -> int:
+    """How long it lacks the first record that it lacks, of what the leader had appended by its capture.
+
+    Where that is inside an epoch, the record came soon after its last one: leaders append twice a second.
+    """
+    until = min(source.runs[-1].last_appended_at, capture.captured_at)
+    run = next(run for run in source.runs if run.end_offset > end)
+    is_inside = capture.runs and run.first_offset < end
+    since = capture.runs[-1].last_appended_at if is_inside else run.first_appended_at
+    return max(0, until - since)
+
+
+def _standing(
+    log: LeaderLog, capture: Capture, lag: int | None, lag_ms: int, gap: str | None
+) -> tuple[Standing, str]:
+    """The standing, in words; gap: as in Member."""
+    if capture.replica == log.leader:
+        return Standing.LEADER, f"leads epoch {log.epoch}"
+    unknown = _log_gap(log, capture)
+    if unknown is not None or lag is None:
+        return Standing.NOT_KNOWN, unknown or "its log end cannot be read"
+    behind = _not_keeping_up(log, capture, lag, lag_ms)
+    if behind is not None:
+        return behind
+    if gap is not None:
+        return Standing.NOT_KNOWN, gap
+    return Standing.KEEPS_UP, "has the whole log" if not lag else f"lacks the last {_records(lag)}"
+
+
+def _not_keeping_up(log: LeaderLog, capture: Capture, lag: int, lag_ms: int) -> tuple[Standing, str] | None:
+    """What a replica's own log and epoch show against it."""
+    if _has_diverged(log, capture):
+        words = f"holds a tail of epoch {capture.runs[-1].leader_epoch} that will be truncated"
+        return Standing.DIVERGED, words
+    if lag and lag_ms > FETCH_TIMEOUT_MS:
+        return Standing.BEHIND, f"lacks the last {_records(lag)}, for {lag_ms / 1000:.1f} s"
+    in_epoch, elected = capture.in_epoch, log.known.elections.get(log.epoch)
+    late = elected is not None and capture.captured_at - elected.elected_at > FETCH_TIMEOUT_MS
+    if in_epoch is not None and in_epoch < log.epoch and late:
+        return Standing.BEHIND, f"was still in epoch {in_epoch}"
+    return None
+
+
+def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
+    """What keeps a capture from showing the replica's log at the leader's moment."""
+    if capture.captured_until is None:
+        return "when it was captured is not stated (capture.json or --captured-at)"
+    captures = log.known.holdings.captures[capture.replica]
+    others = (other for other in captures if other.capture_id != capture.capture_id)
+    if not all(is_later(capture, other) for other in others):
+        return "another capture of it may be newer: its time is not stated, or is the same"
+    apart = capture.captured_at - log.as_of
+    if abs(apart) > SAME_MOMENT_MS:
+        when = "before" if apart < 0 else "after"
+        return f"captured {abs(apart) // 1000} s {when} the leader"
+    if capture.known_end is None:
+        return "its log end cannot be read"
+    if any(one.end_offset != other.first_offset for one, other in pairwise(capture.runs)):
+        return "its log was not read whole"
+    return None
+
+
+def _is_older(one: Capture, other: Capture) -> bool:
+    """Whether it is proven that one directory was copied before another; epochs do not order them."""
+    until, since = one.captured_until, other.captured_from
+    return until is not None and since is not None and until < since
+
+
+def _epoch_gap(log: LeaderLog, capture: Capture) -> str | None:
+    """What keeps a capture from showing that the replica was in the leader's epoch with all of its log."""
+    if capture.quorum_state_epoch is None:
+        return "its quorum-state was not captured, or cannot be read"
+    if capture.in_epoch is None:
+        return "its quorum-state is older than its log"
+    if capture.in_epoch != log.epoch:
+        return f"was still in epoch {capture.in_epoch}"
+    if capture.leader_epoch_checkpoint is None:
+        return "its leader-epoch-checkpoint was not captured, or cannot be read"
+    return _silence(capture) if capture.replica == log.leader else None
+
+
+def _silence(capture: Capture) -> str | None:
+    """A leader appends a NoOpRecord every half second: one that appended nothing may have been down.
+
+    Only against a leader that appends can followers be measured.
+    """
+    silent = capture.captured_at - capture.runs[-1].last_appended_at if capture.runs else None
+    if silent is None or silent <= FETCH_TIMEOUT_MS:
+        return None
+    return f"it appended nothing for {silent / 1000:.1f} s before it was captured, so it may have been down"
+
+
+def _has_diverged(log: LeaderLog, capture: Capture) -> bool:
+    """Whether its last batch lies above the end of that epoch in the leader's log."""
+    if not capture.runs:
+        return False
+    last = capture.runs[-1]
+    end = log.epochs.end_offset_for(last.leader_epoch, log.end_offset)
+    return end is not None and (end.leader_epoch != last.leader_epoch or end.end_offset < last.end_offset)
+
+
+def _of_one_id(member: Member, captured: Mapping[ReplicaKey, Capture]) -> Member:
+    """A directory whose node was captured later with another one is gone: it neither leads nor keeps up."""
+    capture = captured.get(member.key)
+    if capture is None:
+        return member
+    others = [other for key, other in captured.items() if key.id == member.key.id and other is not capture]
+    if any(other.captured_until is not None and _is_older(capture, other) for other in others):
+        words, standing = "another directory of this id was captured later", Standing.REPLACED
+    elif not all(_is_older(other, capture) for other in others):
+        words = "another directory of this id may have been captured later"
+        standing = member.standing if member.standing is Standing.LEADER else Standing.NOT_KNOWN
+    else:
+        return member
+    return replace(member, standing=standing, words=words, gap=words, log_gap=words)
+
+
+def _doubled(member: Member, members: list[Member], voters: VoterSet | None) -> Member:
+    """One id counts once: where voters have no directory ids, two live directories count for nothing."""
+    entry = voters.voter_for(member.key) if voters else None
+    if entry is None or entry.key.directory_id is not None or member.captured_at is None:
+        return member
+    others = [
+        one
+        for one in members
+        if one.key.id == member.key.id
+        and one.key != member.key
+        and one.captured_at is not None
+        and abs(one.captured_at - member.captured_at) <= SAME_MOMENT_MS
+    ]
+    if not others:
+        return member
+    words = f"{len(others) + 1} directories of id {member.key.id} were captured at one time"
+    standing = member.standing if member.standing is Standing.LEADER else Standing.NOT_KNOWN
+    return replace(member, standing=standing, words=words, gap=words, log_gap=words)
+
+
+def _records(count: int) -> str:
+    return "record" if count == 1 else f"{count} records"

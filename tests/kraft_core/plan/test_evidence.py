@@ -1,0 +1,183 @@
+"""SAFE needs evidence: captures and their files are taken away piece by piece, and SAFE goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import pytest
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.facts import Capture, ClusterFacts
+from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
+from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
+from kraft_core.plan.registrations import Registered
+from kraft_core.plan.standings import Standing
+from kraft_core.plan.verdicts import judge
+from kraft_core.raft.voters import Endpoint
+from kraft_core.simulation.setup import Setup
+from kraft_core.simulation.soundness.captures import Copy
+from kraft_core.simulation.soundness.captures import facts_of as facts_of_copies
+from kraft_core.simulation.soundness.execution import Script, run_script
+from kraft_core.simulation.soundness.moves import Append, ChangeVoters, Elect, LawfulMove, Pull
+from tests.kraft_core.plan.captured import captured, facts_of
+
+HEALTHY = "disk-failure/before-wipe"  # voters 1, 2 and the leader 3
+FOLLOWED = "uncommitted-truncation/after"  # voters 1, 3 and the leader 2; 4 observes
+UPGRADED = "static-upgrade"  # voters 1, 2, 4
+LOG = "__cluster_metadata-0"
+ELSEWHERE = (Endpoint("CONTROLLER", "host", 9093),)
+
+# Each with the voters that it takes away before it commits, and the voters by which it commits.
+SAFE: dict[str, list[tuple[Action, frozenset[int], frozenset[int]]]] = {
+    HEALTHY: [
+        (Remove(2), frozenset(), frozenset({1, 3})),
+        (Remove(3), frozenset(), frozenset({1, 2})),
+        (Lose((2,)), frozenset({2}), frozenset({1, 2, 3})),
+        (Lose((3,)), frozenset({3}), frozenset({1, 2, 3})),
+        (Update(2, ELSEWHERE), frozenset({2}), frozenset({1, 2, 3})),
+        (Update(3, ELSEWHERE), frozenset({3}), frozenset({1, 2, 3})),
+        (Replace(2), frozenset({2}), frozenset({1, 3})),
+        (Replace(3), frozenset({3}), frozenset({1, 2})),
+        (UpgradeKRaftVersion(1), frozenset(), frozenset({1, 2, 3})),
+    ],
+    FOLLOWED: [
+        (Add(4), frozenset(), frozenset({1, 2, 3, 4})),
+        (Replace(3, 4), frozenset({3}), frozenset({1, 2, 3, 4})),
+        (Replace(2, 4), frozenset({2}), frozenset({1, 2, 3, 4})),
+        (Lose((1, 4)), frozenset({1, 4}), frozenset({1, 2, 3})),
+    ],
+}
+LEADERS = {HEALTHY: 3, FOLLOWED: 2}
+EVERY_SAFE = [(name, *case) for name, cases in SAFE.items() for case in cases]
+
+
+@pytest.mark.parametrize(("name", "action"), [case[:2] for case in EVERY_SAFE], ids=str)
+def test_all_evidence_is_safe(name: str, action: Action) -> None:
+    judged = judge(captured(name), action)
+    assert judged.verdict.name == "safe", judged.verdict.reason
+    assert judged.missing == ()
+
+
+# --- side files
+
+
+@cache
+def without_files(capture: Capture) -> tuple[Capture, ...]:
+    """The capture with each subset of the files beside its log, first with all; and without its time."""
+    kept = product((True, False), repeat=2)
+    left = tuple(
+        replace(
+            capture,
+            quorum_state_epoch=capture.quorum_state_epoch if state else None,
+            quorum_state_leader_id=capture.quorum_state_leader_id if state else None,
+            leader_epoch_checkpoint=capture.leader_epoch_checkpoint if epochs else None,
+        )
+        for state, epochs in kept
+    )
+    return (*left, replace(capture, captured_from=None, captured_until=None))
+
+
+def subsets(facts: ClusterFacts) -> Iterator[tuple[ClusterFacts, frozenset[int]]]:
+    """Every subset of captures with every subset of their side files; and which nodes are whole in it."""
+    choices = [(*without_files(capture), None) for capture in facts.captures]
+    for chosen in product(*choices):
+        left = tuple(capture for capture in chosen if capture is not None)
+        whole = frozenset(capture.node_id for capture in left if capture in facts.captures)
+        yield replace(facts, captures=left), whole
+
+
+@cache
+def quorums(name: str) -> list[tuple[CapturedQuorum, frozenset[int]]]:
+    """The quorums of those subsets that hold a batch; of many nodes two at most are harmed."""
+    facts, found = facts_of(name)
+    cases = (
+        case for case in subsets(facts) if len(facts.captures) <= 3 or len(case[1]) >= len(facts.captures) - 2
+    )
+    made = [(quorum_of(conclude(left), found), whole) for left, whole in cases]
+    return [(quorum, whole) for quorum, whole in made if quorum is not None]
+
+
+def proves(name: str, gone: frozenset[int], voters: frozenset[int], whole: frozenset[int]) -> bool:
+    """Whether the whole captures show the leader and a majority of the voters that stay."""
+    return LEADERS[name] in whole and len((whole & voters) - gone) > len(voters) // 2
+
+
+@pytest.mark.parametrize(("name", "action", "gone", "voters"), EVERY_SAFE, ids=str)
+def test_each_subset_of_captures_and_files_is_safe_only_if_it_proves_it(
+    name: str, action: Action, gone: frozenset[int], voters: frozenset[int]
+) -> None:
+    safe = 0
+    for quorum, whole in quorums(name):
+        judged = judge(quorum, action)
+        if judged.verdict.name == "safe":
+            safe += 1
+            assert proves(name, gone, voters, whole), (sorted(whole), judged.verdict.reason)
+        elif judged.verdict.name == "not_known":
+            assert judged.missing, judged.verdict.reason
+    assert safe >= 1
+
+
+# --- times
+
+
+def with_another(change: dict[str, object], node: int) -> bool:
+    """Whether losing another follower is safe with a changed copy of a counted node's capture."""
+    facts, found = facts_of(HEALTHY)
+    capture = next(capture for capture in facts.captures if capture.node_id == node)
+    other = replace(capture, capture_id="other", **change)
+    lost = 1 if node != 1 else 2
+    quorum = quorum_of(conclude(replace(facts, captures=(*facts.captures, other))), found)
+    return quorum is not None and judge(quorum, Lose((lost,))).verdict.name == "safe"
+
+
+UNSTATED: dict[str, object] = {"captured_from": None, "captured_until": None, "captured_at": 0}
+BEFORE: dict[str, object] = dict.fromkeys(UNSTATED, 1_763_600_000_000)
+
+
+@pytest.mark.parametrize("node", [1, 2, 3])
+@pytest.mark.parametrize("directory", [{}, {"directory_id": "another-directory-of-"}], ids=["same", "other"])
+def test_a_capture_that_may_be_newer_takes_safe_away(node: int, directory: dict[str, object]) -> None:
+    """File times prove nothing about which of two copies is the newer one."""
+    assert with_another(BEFORE | directory, node)
+    assert not with_another(UNSTATED | directory, node)
+    assert not with_another(dict.fromkeys(UNSTATED, 1 << 42) | directory, node)
+    assert not with_another(directory, node)  # at the same time
+
+
+# --- what a log lacks
+
+
+def scripted(apart: int, *moves: LawfulMove) -> CapturedQuorum:
+    """Three voters after moves so many ms apart, all captured at once."""
+    execution = run_script(Script(Setup(1, 3, 0), tuple((apart, move) for move in moves)))
+    last = len(moves)
+    copies = tuple(Copy(slot, last, last, execution.at[last], 0) for slot in (1, 2, 3))
+    quorum = quorum_of(conclude(facts_of_copies((execution,), copies)), Registered(()))
+    assert quorum is not None
+    return quorum
+
+
+def test_a_voter_that_never_fetched_does_not_keep_up() -> None:
+    """It is in the epoch of the new leader, which has appended but one record of that epoch yet."""
+    quorum = scripted(3_000, Elect(3, (1, 2)), Pull(2, 3, rounds=2), Elect(2, (1, 3)))
+    assert [member.standing for member in quorum.members] == [
+        Standing.BEHIND,
+        Standing.LEADER,
+        Standing.KEEPS_UP,
+    ]
+    assert judge(quorum, Lose((1,))).verdict.name == "safe"
+    assert judge(quorum, Lose((3,))).verdict.name == "unsafe"
+
+
+def test_a_leader_that_has_removed_itself_does_not_go_on() -> None:
+    """Without 1 the removal commits, the leader resigns, and of the voters 1 and 3 one is left."""
+    pulls = (Pull(1, 2, rounds=3), Pull(3, 2, rounds=3))
+    removal = (Append(2, 1), ChangeVoters(2, 2, add=False), Pull(1, 2))
+    quorum = scripted(10, Elect(2, (1, 3)), *pulls, *removal)
+    assert quorum.voters is not None
+    assert quorum.voters.voters.ids == (1, 3)
+    assert judge(quorum, Lose((1,))).verdict.name == "unsafe"
+    assert judge(quorum, Lose((2,))).verdict.name == "safe"
