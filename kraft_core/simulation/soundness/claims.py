@@ -28,7 +28,7 @@ from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
 from kraft_core.plan import verdicts
 from kraft_core.plan.actions import Lose, Remove
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
-from kraft_core.plan.registrations import Registrations
+from kraft_core.plan.registrations import Registered
 from kraft_core.protocol.replica import Leader, Replica
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.log import voters_of_log
@@ -73,7 +73,7 @@ class Answers:
 
 def answers_to(facts: ClusterFacts, rule_facts: RuleFacts | None = None) -> Answers:
     known = conclude(facts)
-    quorum = quorum_of(known, Registrations({}))
+    quorum = quorum_of(known, Registered(()))
     findings = judge(known, rule_facts or RuleFacts())
     return Answers(known, tables(known), findings, recovery_advice(known, findings), quorum)
 
@@ -254,14 +254,15 @@ class ClaimCheck:
                 verdict = verdicts.judge(quorum, action).verdict
                 found = self._not_safe(quorum, node, action) if verdict.name == "safe" else None
                 if found:
-                    words = f"{action} is safe as of {self._when(quorum.as_of)}: {verdict.reason}"
+                    words = f"{action} is safe as of {self._when(quorum.evidence_from)}: {verdict.reason}"
                     yield Unsound("plan", type(action).__name__, f"{words}; in truth {found}")
 
     def _not_safe(self, quorum: CapturedQuorum, node: int, action: Lose | Remove) -> str | None:
-        """What is wrong with going on without a node, as of the verdict and as of the last copy."""
+        """What is wrong with going on without a node, when its evidence ends and as of the last copy."""
+        assert quorum.evidence_from is not None
         found = [
             self._not_safe_at(moment, node, action, self._earliest(list(self.copies)))
-            for moment in {self.execution.moment_at(quorum.as_of), self.last}
+            for moment in {self.execution.moment_at(quorum.evidence_from), self.last}
         ]
         return found[0] if all(found) else None
 
