@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from kraft_core.evidence.facts import label, labels
 from kraft_core.evidence.holdings import lacks
+from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.cluster_view import ClusterView, replicas_of
 from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.findings.stale_voters import (
@@ -144,7 +145,8 @@ def _followed(view: ClusterView, leader: StaleLeader, winner: int) -> str:
         else f"By the same count the leader of epoch {winner} lacked them (rule 7)"
     ]
     holders = replicas_of(view.holding(epoch, start))
-    losers = [r for r in holders if lacks(view.known.holdings.captures[r][-1], epoch, start)]
+    newest = {replica: newest_readable(view.known.holdings.captures[replica]) for replica in holders}
+    losers = [r for r in holders if newest[r] and all(lacks(c, epoch, start) for c in newest[r])]
     if losers:
         words.append(f"{labels(losers)} held and lost them (rule 5)")
     return "; ".join(words) + "."

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label, labels
+from kraft_core.evidence.holdings import lacks
 from kraft_core.evidence.lineage import EpochLine
+from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.cluster_view import holds
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
@@ -14,7 +16,8 @@ from kraft_core.raft.voters import ReplicaKey
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A replica that held an offset of one epoch. still_held: its newest capture has it in its log.
+    """A replica that held an offset of one epoch. still_held: its newest readable capture has it in its log;
+    None where that is not known: of several captures the newest is unknown, or its log is damaged there.
 
     first_captured_at, last_captured_at (ms): of the captures that hold it.
     """
@@ -23,7 +26,7 @@ class Held:
     directory_id: str
     first_captured_at: int
     last_captured_at: int
-    still_held: bool
+    still_held: bool | None
 
     @property
     def replica(self) -> ReplicaKey:
@@ -73,12 +76,15 @@ def explain(known: Conclusions, offset: int) -> Explanation:
     above = tuple(
         label(replica)
         for replica, captures in known.holdings.captures.items()
-        if (captures[-1].log_start_offset or 0) > offset
+        if any((c.log_start_offset or 0) > offset for c in newest_readable(captures)[-1:])
     )
     words = [sentence for batch in batches for sentence in _sentences(offset, batch)]
     if not batches:
         ends = [c.log_end_offset for c in known.facts.captures if c.log_end_offset is not None]
         words.append(f"No captured log holds offset {offset}; the furthest ends at {max(ends, default=0)}.")
+        unread = {c.replica for c in known.facts.captures if c.tail_damaged or not c.readable}
+        if unread:
+            words.append(f"Not all of the logs of {labels(unread)} could be read: they may hold it.")
     if above:
         words.append(f"The logs of {', '.join(above)} begin above it: they have it in a checkpoint only.")
     return Explanation(known.facts.cluster_id, offset, batches, above, tuple(words))
@@ -118,20 +124,31 @@ def _held(replica: ReplicaKey, captures: tuple[Capture, ...], epoch: int, offset
         replica.directory_id or ZERO_UUID,
         holding[0].captured_at,
         holding[-1].captured_at,
-        holding[-1] is captures[-1],
+        _still_held(captures, epoch, offset),
     )
+
+
+def _still_held(captures: tuple[Capture, ...], epoch: int, offset: int) -> bool | None:
+    newest = newest_readable(captures)
+    if newest and all(holds(capture, epoch, offset) for capture in newest):
+        return True
+    is_gone = all(lacks(c, epoch, offset) or (c.log_start_offset or 0) > offset for c in newest)
+    return False if newest and is_gone else None
 
 
 def _sentences(offset: int, batch: BatchAtOffset) -> list[str]:
     leader = f"leader {batch.leader_id}" if batch.leader_id is not None else "an unknown leader"
     unlawful = "" if batch.is_lawful else ", whose election was unlawful (rule 23)"
     still = [held.replica for held in batch.held_by if held.still_held]
-    once = [held.replica for held in batch.held_by if not held.still_held]
+    once = [held.replica for held in batch.held_by if held.still_held is False]
+    perhaps = [held.replica for held in batch.held_by if held.still_held is None]
     words = [f"Offset {offset} of epoch {batch.leader_epoch} was written by {leader}{unlawful}."]
     if still:
         words.append(f"Held by {labels(still)}.")
     if once:
         words.append(f"Held earlier, but not in the newest capture, by {labels(once)}.")
+    if perhaps:
+        words.append(f"Held by {labels(perhaps)}; whether still, its captures do not show.")
     became = f", replaced by epoch {batch.truncated_by_epoch}" if batch.truncated_by_epoch is not None else ""
     words.append(f"It is {batch.status}{became}: {batch.evidence}.")
     if batch.voters_in_force:

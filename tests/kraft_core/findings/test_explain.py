@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.explain import Explanation, explain
 from tests.kraft_core.evidence.narrated import Story
@@ -45,6 +47,31 @@ def test_what_lies_beyond_and_below() -> None:
     below = of("static-upgrade", 100)
     assert [name.split("@")[0] for name in below.in_checkpoints] == ["4"]
     assert below.words[-1].endswith("begin above it: they have it in a checkpoint only.")
+
+
+def held(story: Story, offset: int) -> list[bool | None]:
+    (batch,) = explain(conclude(story.facts()), offset).batches
+    return [held.still_held for held in batch.held_by]
+
+
+def test_a_newest_capture_that_does_not_show_it_is_no_evidence_that_it_is_gone() -> None:
+    def of(**later: Any) -> Story:
+        story = Story().leader(1, 0, 1, "1").capture("1", 1000, "1:0-50", 1)
+        return story.capture("1", 2000, "1:0-20", 1, **later)
+
+    assert held(of(), 30) == [False]
+    assert held(of(readable=False), 30) == [True]
+    assert held(of(tail_damaged=True), 30) == [None]
+    assert held(of(stated=False), 30) == [None]
+    words = explain(conclude(of(stated=False).facts()), 30).words
+    assert words[1].endswith("; whether still, its captures do not show.")
+
+
+def test_what_no_log_holds_may_be_in_one_that_could_not_be_read() -> None:
+    story = Story().capture("1", 1000, "1:0-50", 1).capture("2", 1000, "", 1, readable=False)
+    words = explain(conclude(story.facts()), 90).words
+    assert words[0] == "No captured log holds offset 90; the furthest ends at 50."
+    assert words[1].startswith("Not all of the logs of 2@")
 
 
 def test_nobody_knows_the_leader() -> None:
