@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kraft_core.simulation.runs import random_run, report, shrink, simulate
+from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.checker import check
+from kraft_core.simulation.soundness.exhaustive import weigh
 from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
 from tests.kraft_core.simulation.test_simulation import setup
 from tests.kraft_core.simulation.test_soundness import failures
@@ -34,6 +36,15 @@ def test_a_hundred_thousand_sets_of_captures_give_no_false_answer() -> None:
     checked = check(RUNS, 1_000_000)
     assert checked.runs >= RUNS
     assert failures(checked) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("voters", "static", "moves"), [(2, True, 9), (2, False, 8), (3, True, 5), (3, False, 4)]
+)
+def test_no_execution_of_some_moves_makes_a_verdict_false(voters: int, static: bool, moves: int) -> None:
+    weighed = weigh(Setup(1, voters, 0, static=static), moves)
+    assert [words for *_, words in weighed.unsound] == []
 
 
 @pytest.mark.long
