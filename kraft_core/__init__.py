@@ -42,7 +42,8 @@ By a majority. A batch of epoch E is committed if a majority of one voter set st
 set is the one in force at the batch, or the next one in the same epoch if the two differ by one voter: the
 leader counts by it from its append on, for older batches too. A captured voter stored the batch in E if its
 log holds it and its quorum-state, copied after the log, is in E. The leader of E wrote whatever any log holds
-of E: it counts without a capture, unless the set does not have it. To hold a batch in a later epoch is not
+of E: it counts without a capture, unless the set does not have it. So does the leader of E + 1 for what lies
+below its LEADER_CHANGE: it was in E until it stood for election. To hold a batch in a later epoch is not
 enough: a majority that does so commits nothing by it (Raft, figure 8). Observers do not count, nor does
 another replica that was not captured. A voter that the set knows by id alone counts once: two directories of
 its id that may have been live at once count by what both hold.

@@ -43,7 +43,7 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     facts = replace(facts, captures=with_consistency(facts.captures, states))
     holdings = holdings_of(facts.captures)
     bounds = LowerBounds(facts, lineage, states).all()
-    rule = MajorityRule(states, holdings)
+    rule = MajorityRule(lineage, states, holdings)
     proofs = [proof for bound in bounds for proof in bound.proofs()]
     proofs += [
         (p.leader_epoch, p.end_offset, p) for line in lineage.lines.values() for p in rule.proofs(line)

@@ -17,7 +17,7 @@ from math import inf
 from kraft_core.evidence.facts import label
 from kraft_core.evidence.holdings import Holdings
 from kraft_core.evidence.in_force import InForce, VoterSetRange
-from kraft_core.evidence.lineage import EpochLine
+from kraft_core.evidence.lineage import EpochLine, Lineage
 from kraft_core.evidence.proofs import Proof, time_order
 from kraft_core.evidence.states import SetInForce
 from kraft_core.raft.voters import Voter, change_between
@@ -27,6 +27,7 @@ from kraft_core.raft.voters import Voter, change_between
 class MajorityRule:
     """The rule over one cluster's captures."""
 
+    lineage: Lineage
     in_force: InForce
     holdings: Holdings
 
@@ -80,16 +81,30 @@ class MajorityRule:
     ) -> Iterator[tuple[int, tuple[int | None, int]]]:
         """What it stored, by when, for each of its directories.
 
-        The epoch's leader wrote every batch of it, so it had stored whatever any log holds (KIP-595).
+        The epoch's leader wrote every batch of it, so it had stored whatever any log holds (KIP-595). The
+        leader of the next epoch was in this one until it stood for election, and fetched nothing after that.
         """
         of_epoch = self.holdings.by_epoch.get(epoch, {})
-        if voter == self.in_force.leader_among(voters.voters, epoch) and len(self._directories(voter)) == 1:
+        inherited = self._inherited(epoch)
+        is_one = len(self._directories(voter)) == 1
+        if is_one and inherited and voter == self.in_force.leader_among(voters.voters, epoch + 1):
+            yield 0, inherited
+        if is_one and voter == self.in_force.leader_among(voters.voters, epoch):
             for holding in of_epoch.values():
                 yield from ((0, step) for step in holding.held.steps())
+            yield from ((0, step) for step in [inherited] if step)
             return
         for place, replica in enumerate(self.holdings.replicas_of(voter)):
             if replica in of_epoch:
                 yield from ((place, step) for step in of_epoch[replica].held_in_epoch.steps())
+
+    def _inherited(self, epoch: int) -> tuple[int, int] | None:
+        """When the next epoch's leader was elected, and where this epoch ends in its log; None if unknown."""
+        line, election = self.lineage.lines.get(epoch + 1), self.in_force.elections.get(epoch + 1)
+        below = line.below if line is not None and not line.contested else None
+        if election is None or below is None or below.parent != epoch:
+            return None
+        return election.elected_at, below.end_offset
 
     def _directories(self, voter: Voter) -> list[tuple[float, float]]:
         """Of each of its directories (several only for an id by itself) when it was first and last captured.

@@ -54,7 +54,7 @@ def test_a_voter_with_another_batch_there_lacks_it() -> None:
     story.capture("1", 1000, "1:0-30", 1).capture("2", 1000, "1:0-20", 2).capture(
         "3", 1000, "1:0-20 2:20-40", 2
     )
-    assert statuses(story) == ["0-20 undecided", "20-30 uncommitted", "20-40 uncommitted"]
+    assert statuses(story) == ["0-20 committed", "20-30 uncommitted", "20-40 uncommitted"]
 
 
 def test_a_deleted_prefix_a_hole_or_a_damaged_tail_may_have_held_it() -> None:
@@ -120,7 +120,7 @@ def test_the_newest_timestamp_in_a_log_is_the_earliest_time_of_its_copy() -> Non
     story = three().leader(2, 20, 3, THREE).capture("1", 1000, "1:0-30", 1)
     for replica in ("2", "3"):
         story.capture(replica, 7, "1:0-20 2:20-40", 3, stated=False)
-    assert statuses(story) == ["0-20 undecided", "20-30 uncommitted", "20-40 undecided"]
+    assert statuses(story) == ["0-20 committed", "20-30 uncommitted", "20-40 undecided"]
     assert story.evidence().log_ranges[1].as_of == 390
 
 
