@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from importlib import resources
 
-from dashboards import history_views, voter_functions
+from dashboards import history_views, quorum_functions
 from dashboards.databases import KRAFT
 
 # Views over tables and over what over_tables makes, in the order in which they build on each other.
@@ -43,7 +43,7 @@ def every_definition() -> list[str]:
 
 def over_tables(database: str) -> list[str]:
     """The definitions of what is made of tables alone; functions name the tables with their database."""
-    return [*history_views.statements(database), *voter_functions.statements(database)]
+    return [*history_views.statements(database), *quorum_functions.statements(database)]
 
 
 def chosen(definitions: Iterable[str], names: set[str] | None) -> list[str]:

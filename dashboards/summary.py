@@ -59,8 +59,11 @@ COLUMNS = {
         "truncated_by_epoch",
         "in_force_from",
         "in_force_from_exact",
+        "in_force_from_offset",
+        "observed_from",
+        "observed_to",
     ),
-    EPOCHS: ("leader_epoch", "leader_id"),
+    EPOCHS: ("leader_epoch", "leader_id", "leader_source"),
     HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
     LOG_RANGES: ("end_offset", "commit_status"),
     QUARANTINE: ("file", "position", "size_bytes", "reason"),
@@ -96,11 +99,17 @@ class Found:
         return lines
 
     def _voter_lines(self, cluster: str) -> list[str]:
-        sets = sorted(self.of(VOTER_SETS, cluster), key=lambda s: (s["offset"], s["leader_epoch"]))
-        lines = [f"  voters: {len(sets)} sets"]
+        found = self.of(VOTER_SETS, cluster)
+        sets = [s for s in found if s["in_force_from_offset"] is not None]
+        sets.sort(key=lambda s: (s["offset"], s["leader_epoch"]))
+        reported = [s for s in found if s["in_force_from_offset"] is None and s["observed_to"] is not None]
+        reported.sort(key=lambda s: (s["observed_to"], s["leader_epoch"]))
+        more = f", and {len(reported)} only reported" if reported else ""
+        lines = [f"  voters: {len(sets)} sets{more}"]
         if len(sets) > MOST_SETS:
             lines.append(f"    ... {len(sets) - MOST_SETS} earlier")
-        return lines + [_voter_line(s) for s in sets[-MOST_SETS:]]
+        lines += [_voter_line(s) for s in sets[-MOST_SETS:]]
+        return lines + [_reported_line(s) for s in reported[-MOST_SETS:]]
 
     def _epoch_lines(self, cluster: str) -> list[str]:
         epochs = sorted(self.of(EPOCHS, cluster), key=lambda e: e["leader_epoch"])
@@ -108,7 +117,9 @@ class Found:
             return []
         last = epochs[-1]
         leader = "unknown" if last["leader_id"] is None else f"node {last['leader_id']}"
-        return [f"  epochs: {len(epochs)}, newest {last['leader_epoch']} led by {leader}"]
+        reported = last["leader_id"] is not None and last["leader_source"] != "record"
+        source = f" (reported: {last['leader_source']})" if reported else ""
+        return [f"  epochs: {len(epochs)} known, newest {last['leader_epoch']} led by {leader}{source}"]
 
     def _watermark_lines(self, cluster: str) -> list[str]:
         committed = max(
@@ -168,6 +179,13 @@ def _voter_line(row: Row) -> str:
         status += f" by epoch {row['truncated_by_epoch']}"
     ids = ",".join(map(str, row["voter_ids"]))
     return f"    {row['offset']:>10}/e{row['leader_epoch']:<4} [{ids}]  {status}{_since(row)}"
+
+
+def _reported_line(row: Row) -> str:
+    """One voter set that is only reported."""
+    ids = ",".join(map(str, row["voter_ids"]))
+    when = f"{_when(row['observed_from'])} to {_when(row['observed_to'])}" if row["observed_from"] else "?"
+    return f"    {'?':>10}/e{row['leader_epoch']:<4} [{ids}]  reported ({row['source']}), not proven  {when}"
 
 
 def _since(row: Row) -> str:

@@ -2,11 +2,12 @@
 -- that it answers.
 
 -- Who could vote when, and was that set committed? One row per voter set, oldest first. in_force_from and in_force_to
--- are at or before where their exact column is false: a snapshot, or the next election, shows the set first.
+-- are at or before where their exact column is false: a snapshot, the next election or a report shows the set first.
+-- Sets of source describe and quorum-state are only observed, from observed_from to observed_to.
 CREATE OR REPLACE VIEW voter_history AS
 SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, majority, commit_status,
        truncated_by_epoch, in_force_from, in_force_to, in_force_from_offset, in_force_to_offset, evidence,
-       in_force_from_exact, in_force_to_exact
+       in_force_from_exact, in_force_to_exact, observed_from, observed_to
 FROM voter_sets
 ORDER BY cluster_id, `offset`, leader_epoch;
 
@@ -15,7 +16,7 @@ CREATE OR REPLACE VIEW current_voters AS
 SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, voters, majority, commit_status, in_force_from,
        in_force_from_exact
 FROM voter_sets
-WHERE in_force_to_offset IS NULL AND COALESCE(commit_status, '') <> 'truncated';
+WHERE in_force_from_offset IS NOT NULL AND in_force_to_offset IS NULL AND COALESCE(commit_status, '') <> 'truncated';
 
 -- Which membership changes are not committed (lost, pending or not proven)?
 CREATE OR REPLACE VIEW membership_changes_not_committed AS
@@ -24,13 +25,15 @@ SELECT c.cluster_id, c.`offset`, c.leader_epoch, c.kind, c.voter_id, c.directory
 FROM voter_changes c
 LEFT JOIN voter_sets s
   ON s.cluster_id = c.cluster_id AND s.`offset` = c.`offset` AND s.leader_epoch = c.leader_epoch
+ AND s.source IN ('record', 'snapshot')
 WHERE c.commit_status <> 'committed';
 
--- Who led which epoch, who granted it, and how long was there no leader before?
+-- Who led which epoch, who granted it, and how long was there no leader before, at most? leader_source record proves the
+-- leader, quorum-state and describe report it. leaderless_ms is null where the captures do not cover that time.
 CREATE OR REPLACE VIEW leader_timeline AS
 SELECT cluster_id, leader_epoch, leader_id, start_offset, elected_at,
        LEAD(elected_at) OVER (PARTITION BY cluster_id ORDER BY leader_epoch) AS next_elected_at,
-       granting_voters, leaderless_ms
+       granting_voters, leaderless_ms, leader_source, known_from, known_to, observed_from, observed_to
 FROM epochs
 ORDER BY cluster_id, leader_epoch;
 
@@ -103,10 +106,12 @@ FROM intervals
 ORDER BY cluster_id, from_at NULLS FIRST;
 
 -- Who could vote at a given time? One row per set: WHERE :time >= from_at AND (to_at IS NULL OR :time < to_at).
--- A truncated set was in force, too, until its truncation. from_at null: since before the log.
+-- A truncated set was in force, too, until its truncation. from_at null: since before the log. Not exact: at or before;
+-- voters_at(cluster, time) says what is proven at a time, and what else is known.
 CREATE OR REPLACE VIEW voter_sets_in_force AS
 SELECT cluster_id, in_force_from AS from_at, in_force_to AS to_at, `offset`, leader_epoch, source, voter_ids,
-       majority, commit_status, truncated_by_epoch
+       majority, commit_status, truncated_by_epoch, in_force_from_exact AS from_exact, in_force_to_exact AS to_exact,
+       observed_from, observed_to
 FROM voter_sets
 ORDER BY cluster_id, from_at NULLS FIRST, `offset`;
 
@@ -165,11 +170,12 @@ ORDER BY success, severity, cluster_id, suite, expectation;
 -- from the newest captures failed: the cluster's tables are older.
 CREATE OR REPLACE VIEW clusters AS
 SELECT c.cluster_id, n.name, n.environment, n.owner, c.captures, c.last_captured_at,
-       e.leader_epoch, e.leader_id, v.voter_ids, d.failure
+       e.leader_epoch, e.leader_id, v.voter_ids, d.failure, e.leader_source
 FROM (SELECT cluster_id, COUNT(*) AS captures, MAX(COALESCE(last_captured_at, captured_at)) AS last_captured_at
       FROM captures GROUP BY cluster_id) c
 LEFT JOIN cluster_names n ON n.cluster_id = c.cluster_id
-LEFT JOIN (SELECT cluster_id, MAX(leader_epoch) AS leader_epoch, MAX_BY(leader_id, leader_epoch) AS leader_id
+LEFT JOIN (SELECT cluster_id, MAX(leader_epoch) AS leader_epoch, MAX_BY(leader_id, leader_epoch) AS leader_id,
+                  MAX_BY(leader_source, leader_epoch) AS leader_source
            FROM epochs GROUP BY cluster_id) e ON e.cluster_id = c.cluster_id
 LEFT JOIN current_voters v ON v.cluster_id = c.cluster_id
 LEFT JOIN derivations d ON d.cluster_id = c.cluster_id

@@ -30,6 +30,7 @@ COLUMNS = (
     "last_captured_at",
     "leader_epoch",
     "leader_id",
+    "leader_source",
     "failure",
 )
 Row = dict[str, Any]
@@ -78,7 +79,7 @@ def _cluster_rows(lake: Path) -> list[Row]:
     named = {row["cluster_id"]: row for row in rows_with(lake, CLUSTER_NAMES)}
     counts = Counter(row["cluster_id"] for row in captures)
     last = {row["cluster_id"]: last_captured_at(row) for row in sorted(captures, key=last_captured_at)}
-    epochs = rows_with(lake, EPOCHS, ("cluster_id", "leader_epoch", "leader_id"))
+    epochs = rows_with(lake, EPOCHS, ("cluster_id", "leader_epoch", "leader_id", "leader_source"))
     newest = {row["cluster_id"]: row for row in sorted(epochs, key=lambda e: e["leader_epoch"])}
     derived = {row["cluster_id"]: row for row in rows_with(lake, DERIVATIONS, ("cluster_id", "failure"))}
     rows = [

@@ -44,7 +44,7 @@ HELP = {
     "kraftlake_findings": "Findings by rule, severity and state",
     "kraftlake_quarantined_bytes": "Bytes that no captured copy supplied",
     "kraftlake_captured_timestamp_seconds": "When the replica was last captured",
-    "kraftlake_current_leader": "Leader of the last captured epoch (current-leader, KIP-595); -1 if unknown",
+    "kraftlake_current_leader": "Leader of the newest epoch known (current-leader, KIP-595); -1 if unknown",
     "kraftlake_current_epoch": "Epoch of the replica's quorum-state (current-epoch, KIP-595)",
     "kraftlake_current_vote": "Candidate it voted for in that epoch, -1 for none (current-vote, KIP-595)",
     "kraftlake_current_vote_directory_id": "Directory id of that candidate, as a label (KIP-853)",
@@ -57,7 +57,8 @@ HELP = {
     "kraftlake_high_watermark_timestamp_seconds (high-watermark, KIP-595)",
     "kraftlake_high_watermark_timestamp_seconds": "The moment for which those bounds are proven",
     "kraftlake_committed_end_offset": "End of the proven committed log, exclusive",
-    "kraftlake_election_leaderless_seconds": "Time without a leader before the last epoch (election-latency)",
+    "kraftlake_election_leaderless_seconds": "Most time without a leader before the newest epoch "
+    "(election-latency)",
     "kraftlake_number_of_voters": "Voters in the newest set (number-of-voters, KIP-853)",
     "kraftlake_number_of_observers": "Captured controllers that do not vote (number-of-observers, KIP-853)",
     "kraftlake_number_of_offline_voters": "Captured voters that lag beyond the fetch timeout (KIP-853)",

@@ -28,24 +28,33 @@ def _bin_of(at: int, start: int, end: int, bins: int) -> int:
 
 
 def leading(epochs: Iterable[Row]) -> list[Row]:
-    """Who led when: a row per epoch or, with many epochs, per leader and bin of time.
+    """Who led when by LEADER_CHANGEs: a row per epoch or, with many epochs, per leader and bin of time.
 
-    An epoch ends where the leaderless time before the next one begins; the last epoch has no end.
+    An epoch ends where the leaderless time before the next one begins; where that is not known, with its last
+    captured batch. Without such a batch the end is not known, and the next election is the latest.
     """
     known = [e for e in epochs if e["elected_at"] is not None and e["leader_id"] is not None]
     known.sort(key=lambda e: e["leader_epoch"])
     if not known:
         return []
     starts = [e["elected_at"] for e in known]
-    ends = [e["elected_at"] - (e["leaderless_ms"] or 0) for e in known[1:]]
+    ends = [_end(epoch, after) for epoch, after in zip(known, [*known[1:], None], strict=True)]
     first, last = min(starts), max(starts)
     members: dict[tuple[int, int], list[tuple[Row, int | None]]] = {}
-    for epoch, end in zip(known, [*ends, None], strict=True):
+    for epoch, end in zip(known, ends, strict=True):
         at = epoch["elected_at"]
         place = epoch["leader_epoch"] if len(known) <= MOST_EPOCHS else _bin_of(at, first, last, MOST_EPOCHS)
         until = None if end is None else max(end, at)
         members.setdefault((place, epoch["leader_id"]), []).append((epoch, until))
     return [_led_together(place, leader, spans) for (place, leader), spans in members.items()]
+
+
+def _end(epoch: Row, after: Row | None) -> int | None:
+    if after is not None and after["leaderless_ms"] is not None:
+        return after["elected_at"] - after["leaderless_ms"]
+    if epoch["known_to"] is not None:
+        return epoch["known_to"]
+    return None if after is None else after["elected_at"]
 
 
 def _led_together(place: int, leader: int, spans: Sequence[tuple[Row, int | None]]) -> Row:
@@ -64,7 +73,25 @@ def _led_together(place: int, leader: int, spans: Sequence[tuple[Row, int | None
         "led_ms": sum(end - e["elected_at"] for e, end in spans if end is not None),
         "leaderless_ms": sum(gaps) if gaps else None,
         "longest_leaderless_ms": max(gaps, default=None),
+        "covered": len(gaps),
     }
+
+
+def reported_leaders(epochs: Iterable[Row]) -> list[Row]:
+    """The newest epochs whose leader is only reported, and between which times it is known to have led."""
+    found: list[Row] = []
+    for epoch in epochs:
+        times = [epoch[name] for name in ("known_from", "known_to", "observed_from", "observed_to")]
+        known = [time for time in times if time is not None]
+        if epoch["elected_at"] is None and epoch["leader_id"] is not None and known:
+            found.append(epoch | {"from_ms": min(known), "until_ms": max(known)})
+    return newest(found, lambda e: e["leader_epoch"], MOST_EPOCHS)
+
+
+def elections_not_covered(epochs: Iterable[Row]) -> int:
+    """Before how many epochs the time without a leader is not known; before a log's first there is none."""
+    return sum(e["leaderless_ms"] is None and not (e["start_offset_exact"] and e["start_offset"] == 0)
+               for e in epochs)  # fmt: skip
 
 
 def leaders(epochs: Iterable[Row]) -> list[Row]:
@@ -82,6 +109,7 @@ def leaders(epochs: Iterable[Row]) -> list[Row]:
                 "last_elected_at": max((e["elected_at"] for e in theirs if e["elected_at"]), default=None),
                 "leaderless_ms": sum(gaps) if gaps else None,
                 "longest_leaderless_ms": max(gaps, default=None),
+                "not_covered": elections_not_covered(theirs),
             }
         )
     return sorted(rows, key=lambda r: (-r["epochs"], r["leader_id"] is None, r["leader_id"] or 0))

@@ -61,7 +61,7 @@ def _key_facts(view: View) -> Markup:
     s = view.state
     facts = [
         ("Voters", voters(s), _voters_note(s)),
-        ("Leader", leader(s), f"epoch {number(s.leader_epoch)}; {count(s.epochs, 'epoch')} known"),
+        ("Leader", leader(s), f"{leader_note(s)}; {count(s.epochs, 'epoch')} known"),
         ("Committed up to", number(s.committed_end_offset), f"highest log end {number(s.log_end_offset)}"),
         ("High watermark", watermark(s), watermark_note(s)),
         ("Last capture", ago(s.last_captured_at, view.now), time_of(s.last_captured_at)),
@@ -93,6 +93,12 @@ def _voters_note(s: ClusterState) -> str:
 
 def leader(s: ClusterState) -> str:
     return "unknown" if s.leader_id is None else f"node {s.leader_id}"
+
+
+def leader_note(s: ClusterState) -> str:
+    """The newest epoch that is known, and whether its leader is only reported."""
+    reported = s.leader_id is not None and s.leader_source != "record"
+    return f"epoch {number(s.leader_epoch)}{f', reported: {s.leader_source}' if reported else ''}"
 
 
 def watermark(s: ClusterState) -> str:

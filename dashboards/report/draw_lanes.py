@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, mark, span, swatch, time_grid
 from dashboards.report.formatting import count, duration, listed, short, utc
-from dashboards.report.lanes import Doubt, Gap, Lane, Lanes, Led, SetChange
+from dashboards.report.lanes import Doubt, Gap, Lane, Lanes, Led, Reported, SetChange, Voting
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
 
@@ -48,10 +48,22 @@ def _caption(lanes: Lanes) -> str:
     words += f"; {count(epochs, 'epoch')} with a leader; {count(len(lanes.changes), 'voter set')} in the log"
     if lost:
         words += f", {lost} of them truncated"
+    return f"{words}{_leaderless_words(lanes)}."
+
+
+def _leaderless_words(lanes: Lanes) -> str:
+    """For how long there was no leader at most, and before how many elections that is not known."""
+    words = ""
     if lanes.gaps:
         longest = max(gap.longest_ms for gap in lanes.gaps)
-        words += f"; leaderless for at most {duration(longest)} at a time"
-    return words + "."
+        covered = count(sum(gap.epochs for gap in lanes.gaps), "election")
+        words = f"; no leader for at most {duration(longest)} at a time before {covered}"
+    if lanes.not_covered and words:
+        words += f"; for how long before {count(lanes.not_covered, 'other')} is not known"
+    elif lanes.not_covered:
+        elections = count(lanes.not_covered, "election")
+        words = f"; for how long there was no leader before {elections} is not known"
+    return words
 
 
 def _draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
@@ -66,12 +78,8 @@ def _draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
         class_="row",
     )
     parts = [name, el("rect", x=0, y=f"{y + BAND_Y:g}", width="100%", height=BAND, class_="track")]
-    for voting in lane.voting:
-        words = f"{node} could vote from {utc(voting.start)} to {utc(voting.end)}"
-        if voting.source in ("static", "bootstrap"):
-            words += f" (by the {voting.source} set at first)"
-        band = span(scale, voting.start, voting.end, y + BAND_Y, BAND, rx=3)
-        parts.append(mark(words, band, kind="voting"))
+    parts += [_draw_voting(voting, node, scale, y) for voting in lane.voting]
+    parts += [_draw_reported(reported, node, scale, y) for reported in lane.reported]
     parts += [_draw_led(led, node, scale, y) for led in lane.led]
     parts += [_draw_doubt(doubt, node, scale, y) for doubt in lane.doubts]
     parts += [
@@ -79,6 +87,25 @@ def _draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
         for ms in sorted(set(lane.captured))
     ]
     return parts
+
+
+def _draw_voting(voting: Voting, node: str, scale: TimeScale, y: float) -> Markup:
+    begun = utc(voting.start) if voting.start_exact else f"{utc(voting.start)}, perhaps before,"
+    ended = utc(voting.end) if voting.end_exact else f"at or before {utc(voting.end)}"
+    words = f"{node} could vote from {begun} to {ended}"
+    if voting.source in ("static", "bootstrap"):
+        words += f" (by the {voting.source} set at first)"
+    band = span(scale, voting.start, voting.end, y + BAND_Y, BAND, rx=3)
+    return mark(words, band, kind="voting")
+
+
+def _draw_reported(reported: Reported, node: str, scale: TimeScale, y: float) -> Markup:
+    """A dashed outline of a voter's band or a leader's bar: nothing proves it."""
+    is_voter = reported.epoch is None
+    whom = "a voter" if is_voter else f"leader of epoch {reported.epoch}"
+    words = f"{node} was reported as {whom} between {utc(reported.start)} and {utc(reported.end)}; not proven"
+    top, height = (BAND_Y, BAND) if is_voter else (BAR_Y, BAR)
+    return mark(words, span(scale, reported.start, reported.end, y + top, height, rx=2), kind="reported")
 
 
 def _draw_led(led: Led, node: str, scale: TimeScale, y: float) -> Markup:
@@ -166,7 +193,8 @@ def _change_words(change: SetChange) -> str:
     """+ node 4 at 355/e1, truncated by epoch 3."""
     whom = listed(f"{VERBS[kind]} node {voter}" for kind, voter, *_ in change.parts)
     status = _status_words(change.status, change.truncated_by_epoch)
-    return f"{whom} at offset {change.offset} in epoch {change.leader_epoch}, {status}, {utc(change.at)}"
+    when = utc(change.at) if change.is_exact else f"at or before {utc(change.at)}"
+    return f"{whom} at offset {change.offset} in epoch {change.leader_epoch}, {status}, {when}"
 
 
 def _status_words(status: str | None, truncated_by_epoch: int | None) -> str:
@@ -191,6 +219,8 @@ def _legend(lanes: Lanes) -> list[tuple[Markup, str]]:
         keys.append((swatch(_box("led unlawful", 8, 3)), "led without a majority"))
     if lanes.gaps:
         keys.append((swatch(_box("gap")), "no leader, at most"))
+    if any(lane.reported for lane in lanes.lanes):
+        keys.append((swatch(_box("reported")), "only reported, as voter or leader"))
     if any(lane.captured for lane in lanes.lanes):
         keys.append((swatch(el("path", d="M11 3l4 8h-8z", class_="captured")), "captured"))
     return keys

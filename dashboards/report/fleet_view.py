@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dashboards.report.cluster_view import badge, leader, voters, watermark, watermark_moment
+from dashboards.report.cluster_view import badge, leader, leader_note, voters, watermark, watermark_moment
 from dashboards.report.draw_lanes import VERBS
 from dashboards.report.formatting import ago, count, number, time_by, time_of
 from dashboards.report.markup import Markup, el
@@ -107,7 +107,7 @@ def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
         badge(state),
         name,
         [voters(state), el("small", state.voters_status or state.voters_source)],
-        [leader(state), el("small", f"epoch {number(state.leader_epoch)}")],
+        [leader(state), el("small", leader_note(state))],
         [
             watermark(state),
             el("small", watermark_moment(state)),

@@ -34,7 +34,7 @@ def time_of(ms: int | None) -> Markup:
 
 def time_by(ms: int | None, is_exact: bool | None) -> Markup:
     """A time; "at or before" it, where only a snapshot shows what happened (is_exact False)."""
-    return time_of(ms) if is_exact is not False else el("span", "at or before ", time_of(ms))
+    return time_of(ms) if is_exact is not False or ms is None else el("span", "at or before ", time_of(ms))
 
 
 def duration(ms: int) -> str:

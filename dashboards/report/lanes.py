@@ -31,11 +31,13 @@ class LaneReplica:
 
 @dataclass(frozen=True, slots=True)
 class Voting:
-    """A replica was a voter, by one or more successive sets."""
+    """A replica was a voter, by one or more successive sets. Not exact: at or before."""
 
     start: int
     end: int
     source: str
+    start_exact: bool = True
+    end_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,15 @@ class Led:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """A describe output or quorum-state reports a voter (epoch None) or the leader of an epoch: no proof."""
+
+    start: int
+    end: int
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """At most `leaderless_ms` of this time had no leader; `before` is the epoch that ended it."""
 
@@ -88,6 +99,7 @@ class SetChange:
     """The membership changes of one voter set."""
 
     at: int
+    is_exact: bool
     offset: int
     leader_epoch: int
     status: str | None
@@ -103,22 +115,27 @@ class Lane:
     voting: list[Voting] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     led: list[Led] = field(default_factory=list)
+    reported: list[Reported] = field(default_factory=list)
     captured: list[int] = field(default_factory=list)
 
     @property
     def was_voter(self) -> bool:
-        return bool(self.voting or self.doubts)
+        return bool(self.voting or self.doubts or any(r.epoch is None for r in self.reported))
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The chart: lanes by node, gaps, changes by time, and the time scale of all charts of the cluster."""
+    """The chart: lanes by node, gaps, changes by time, and the time scale of all charts of the cluster.
+
+    not_covered: elections before which the captures do not show for how long there was no leader.
+    """
 
     lanes: tuple[Lane, ...]
     gaps: tuple[Gap, ...]
     changes: tuple[SetChange, ...]
     scale: TimeScale
     end: int
+    not_covered: int
 
 
 def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
@@ -127,6 +144,8 @@ def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
     captures, leading = rows.get("captures", []), rows.get("leading", [])
     times = [c["captured_at"] for c in captures] + [c.at for c in changes]
     times += [t for row in leading for t in (row["from_ms"], row["until_ms"]) if t is not None]
+    reports = [*rows.get("reported_leaders", []), *rows.get("reported_sets", [])]
+    times += [t for r in reports for t in (r["observed_from"], r["observed_to"]) if t is not None]
     times += [s[key] for s in sets for key in ("in_force_from", "in_force_to") if s[key] is not None]
     scale = time_scale(times)
     if scale is None:
@@ -140,7 +159,11 @@ def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
         e for f in rows.get("findings", []) if f["rule"] == ELECTION_RULE for e in f["leader_epochs"] or ()
     }
     _lead(lanes, leading, sets, scale.end, unlawful)
-    return Lanes(tuple(lanes.sorted()), tuple(_gaps_of(leading)), tuple(changes), scale, scale.end)
+    _report(lanes, rows, sets)
+    not_covered = sum(counts.get("elections_not_covered", 0) for counts in rows.get("counts", []))
+    return Lanes(
+        tuple(lanes.sorted()), tuple(_gaps_of(leading)), tuple(changes), scale, scale.end, not_covered
+    )
 
 
 class Roster:
@@ -185,6 +208,7 @@ def _changes_of(rows: dict[str, list[Row]]) -> list[SetChange]:
     return [
         SetChange(
             at=parts[0]["changed_at"],
+            is_exact=parts[0]["changed_exact"] is not False,
             offset=offset,
             leader_epoch=epoch,
             status=parts[0]["commit_status"],
@@ -206,12 +230,17 @@ def _vote(lanes: Roster, sets: Sequence[Row], scale: TimeScale) -> None:
             continue
         start = scale.start if row["in_force_from"] is None else row["in_force_from"]
         end = scale.end if row["in_force_to"] is None else row["in_force_to"]
+        exact = (row["in_force_from_exact"] is not False, row["in_force_to_exact"] is not False)
         for voter in row["voters"] or ():
             voting = lanes.of(voter["voter_id"], voter["directory_id"]).voting
             if voting and voting[-1].end >= start:
-                voting[-1] = Voting(voting[-1].start, max(end, voting[-1].end), voting[-1].source)
+                first, is_last = voting[-1], end >= voting[-1].end
+                end_exact = exact[1] if is_last else first.end_exact
+                voting[-1] = Voting(
+                    first.start, max(end, first.end), first.source, first.start_exact, end_exact
+                )
             elif end > start or row["in_force_to"] is None:
-                voting.append(Voting(start, end, row["source"]))
+                voting.append(Voting(start, end, row["source"], *exact))
 
 
 def _doubt(lanes: Roster, sets: Iterable[Row], changes: Iterable[Row], end: int) -> None:
@@ -257,6 +286,18 @@ def _lead(
         )
 
 
+def _report(lanes: Roster, rows: dict[str, list[Row]], sets: Sequence[Row]) -> None:
+    """Add what is only reported: voters, and leaders in their directory by the set in effect."""
+    for row in rows.get("reported_sets", []):
+        if row["observed_from"] is not None and row["observed_to"] is not None:
+            for voter in row["voters"] or ():
+                lane = lanes.of(voter["voter_id"], voter["directory_id"])
+                lane.reported.append(Reported(row["observed_from"], row["observed_to"]))
+    for row in rows.get("reported_leaders", []):
+        lane = lanes.of(row["leader_id"], _directory_at(sets, row["leader_id"], row["from_ms"]))
+        lane.reported.append(Reported(row["from_ms"], row["until_ms"], row["leader_epoch"]))
+
+
 def _directory_at(sets: Sequence[Row], node: int, at: int) -> str:
     """The directory of a node by the newest settled set at that time, else by the next one."""
     named: list[tuple[int, str]] = []
@@ -282,7 +323,7 @@ def _gaps_of(leading: Iterable[Row]) -> list[Gap]:
     found: list[Gap] = []
     for rows in bins.values():
         first = min(rows, key=lambda r: r["from_ms"])
-        epochs = sum(r["epochs"] for r in rows)
+        epochs = sum(r["covered"] for r in rows)
         total = sum(r["leaderless_ms"] for r in rows)
         longest = max(r["longest_leaderless_ms"] for r in rows)
         start = first["from_ms"] - (total if epochs == 1 else min(longest, total))

@@ -45,6 +45,8 @@ Rows = list[Row]
 # The newest rows that a table of the page holds.
 NEWEST = 60
 NEWEST_SETS = 200
+# Sources of voter sets that prove nothing.
+ONLY_REPORTED = ("describe", "quorum-state")
 
 
 class LakeTables:
@@ -104,7 +106,8 @@ def _fleet_captures(tables: LakeTables) -> Rows:
 
 def _fleet_voters(tables: LakeTables) -> Rows:
     """The newest set in effect, as in view current_voters."""
-    in_force = ds.field("in_force_to_offset").is_null() & (
+    proven = ds.field("in_force_from_offset").is_valid()
+    in_force = (proven & ds.field("in_force_to_offset").is_null()) & (
         ds.field("commit_status").is_null() | (ds.field("commit_status") != "truncated")
     )
     names = ("offset", "leader_epoch", "source", "voter_ids", "majority", "commit_status")
@@ -112,7 +115,7 @@ def _fleet_voters(tables: LakeTables) -> Rows:
 
 
 def _fleet_epochs(tables: LakeTables) -> Rows:
-    found = tables.columns(EPOCHS, "leader_epoch", "leader_id", "elected_at")
+    found = tables.columns(EPOCHS, "leader_epoch", "leader_id", "leader_source")
     if found is None:
         return []
     return _grouped(
@@ -120,7 +123,7 @@ def _fleet_epochs(tables: LakeTables) -> Rows:
         epochs=("leader_epoch", "count"),
         leader_epoch=("leader_epoch", "max"),
         leader_id=("leader_id", "last"),
-        elected_at=("elected_at", "last"),
+        leader_source=("leader_source", "last"),
     )
 
 
@@ -243,7 +246,8 @@ DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
     "sets": (
         VOTER_SETS,
         ("offset", "leader_epoch", "source", "voters", "majority", "commit_status", "evidence",
-         "in_force_from", "in_force_to", "in_force_from_exact", "truncated_by_epoch"),
+         "in_force_from", "in_force_to", "in_force_from_exact", "in_force_to_exact", "truncated_by_epoch",
+         "observed_from", "observed_to"),
     ),
     "changes": (
         VOTER_CHANGES,
@@ -253,7 +257,8 @@ DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
     "epochs": (
         EPOCHS,
         ("leader_epoch", "leader_id", "start_offset", "start_offset_exact", "elected_at", "voters",
-         "granting_voters", "leaderless_ms"),
+         "granting_voters", "leaderless_ms", "leader_source", "known_from", "known_to", "observed_from",
+         "observed_to"),
     ),
     "proofs": (
         HIGH_WATERMARKS,
@@ -306,6 +311,8 @@ def ask_lake(lake: Path) -> Rows:
 def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
     """The rows of one cluster, aggregated or cut to the newest; `counts` has how many there were."""
     epochs, captures = rows.get("epochs", []), rows.get("captures", [])
+    reported = [s for s in rows.get("sets", []) if s["source"] in ONLY_REPORTED]
+    sets = [s for s in rows.get("sets", []) if s["source"] not in ONLY_REPORTED]
     by_id = {c["capture_id"]: c for c in captures}
     unsettled = [r for r in rows.get("log_ranges", []) if r["commit_status"] != "committed"]
     quarantine = [
@@ -313,10 +320,12 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
         for q in rows.get("quarantine", [])
     ]
     return {
-        "sets": aggregates.newest(rows.get("sets", []), _by_offset, NEWEST_SETS),
+        "sets": aggregates.newest(sets, _by_offset, NEWEST_SETS),
+        "reported_sets": aggregates.newest(reported, lambda s: s["observed_to"] or 0, NEWEST),
         "changes": aggregates.newest(rows.get("changes", []), _by_offset, NEWEST_SETS),
         "epochs": aggregates.newest(epochs, lambda e: e["leader_epoch"], NEWEST),
         "leading": aggregates.leading(epochs),
+        "reported_leaders": aggregates.reported_leaders(epochs),
         "leaders": aggregates.leaders(epochs),
         "proofs": aggregates.tight_bounds(rows.get("proofs", [])),
         "captures": aggregates.sampled_captures(captures),
@@ -334,6 +343,8 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
         "counts": [
             {
                 "epochs": len(epochs),
+                "reported_sets": len(reported),
+                "elections_not_covered": aggregates.elections_not_covered(epochs),
                 "unsettled": len(unsettled),
                 "truncations": len(rows.get("truncations", [])),
                 "quarantine": len(quarantine),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards.report.bounds import bounds_of
 from dashboards.report.draw_bounds import draw_bounds
 from dashboards.report.draw_lanes import VERBS, draw_lanes
-from dashboards.report.formatting import listed, number, short, time_by, time_of
+from dashboards.report.formatting import count, duration, listed, number, short, time_by, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, place, span_words, status_badge, table
 from dashboards.report.view import Row, View
@@ -35,7 +35,32 @@ def voting(view: View) -> Markup | None:
     columns = [Col("When"), Col("Offset / epoch", True), Col("Change"), Col("Directory"),
                Col("Voters then"), Col("Status"), Col("Proven by", long=True)]  # fmt: skip
     first = None if rows else el("p", "The captured logs have no voter set.", class_="more")
-    return el("div", draw_lanes(view.lanes), table("Membership changes", columns, rows) if rows else first)
+    return el(
+        "div",
+        draw_lanes(view.lanes),
+        table("Membership changes", columns, rows) if rows else first,
+        _reported_sets(view),
+    )
+
+
+def _reported_sets(view: View) -> Markup | None:
+    """Voter sets that describe outputs or quorum-states report where no proven set explains them."""
+    rows = [
+        (
+            time_of(r["observed_from"]),
+            time_of(r["observed_to"]),
+            number(r["leader_epoch"]),
+            _voter_ids(r),
+            r["evidence"],
+        )
+        for r in view.of("reported_sets")
+    ]
+    if not rows:
+        return None
+    columns = [Col("Reported from"), Col("To"), Col("Epoch", True), Col("Voters"), Col("By", long=True)]
+    more = newest(len(rows), view.count("reported_sets"), "sets")
+    return el("div", el("p", "Only reported: nothing captured proves these voter sets.", class_="more"),
+              table("Voter sets that are only reported", columns, rows, more))  # fmt: skip
 
 
 def _voter_ids(row: Row) -> str:
@@ -51,23 +76,24 @@ def epochs(view: View) -> Markup | None:
             "unknown" if r["leader_id"] is None else f"node {r['leader_id']}",
             number(r["epochs"]),
             time_of(r["last_elected_at"]),
-            span_words(r["leaderless_ms"]),
+            _leaderless_total(r),
             span_words(r["longest_leaderless_ms"]),
         )
         for r in view.of("leaders")
     ]
     by_leader = table(
         "Leaders",
-        [Col("Leader"), Col("Epochs", True), Col("Last elected"), Col("Leaderless before, total", True),
-         Col("Longest", True)],
+        [Col("Leader"), Col("Epochs", True), Col("Last elected"), Col("Leaderless before, at most", True),
+         Col("Longest, at most", True)],
         led,
     )  # fmt: skip
     cells = [
         (
             number(r["leader_epoch"]),
-            "not captured" if r["leader_id"] is None else f"node {r['leader_id']}",
-            time_of(r["elected_at"]),
-            f"{'' if r['start_offset_exact'] else '≤ '}{number(r['start_offset'])}",
+            _epoch_leader(r),
+            time_of(r["elected_at"]) if r["elected_at"] is not None else time_by(r["known_from"], False),
+            ("" if r["start_offset_exact"] or r["start_offset"] is None else "≤ ")
+            + number(r["start_offset"]),
             listed(r["granting_voters"] or ()) or "–",
             listed(r["voters"] or ()) or "–",
             span_words(r["leaderless_ms"]),
@@ -82,6 +108,26 @@ def epochs(view: View) -> Markup | None:
         newest(len(rows), view.count("epochs"), "epochs"),
     )  # fmt: skip
     return el("div", by_leader, by_epoch)
+
+
+def _leaderless_total(row: Row) -> str:
+    """Over the elections before which it is known; how many others there are."""
+    if not row["not_covered"]:
+        return span_words(row["leaderless_ms"])
+    others = count(row["not_covered"], "election")
+    return (
+        f"{'' if row['leaderless_ms'] is None else duration(row['leaderless_ms']) + ' and '}? before {others}"
+    )
+
+
+def _epoch_leader(row: Row) -> list[Markup | str | None]:
+    if row["leader_id"] is None:
+        return ["not known"]
+    reported = row["leader_source"] != "record"
+    return [
+        f"node {row['leader_id']}",
+        el("small", f"reported: {row['leader_source']}") if reported else None,
+    ]
 
 
 NEWEST_PROOFS = 60

@@ -67,7 +67,7 @@ class ClusterState:
     epochs: int
     leader_epoch: int | None
     leader_id: int | None
-    elected_at: int | None
+    leader_source: str | None
     watermark: WatermarkAt
     committed_end_offset: int | None
     errors: int
@@ -123,7 +123,7 @@ def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSt
         epochs=epochs.get("epochs", 0),
         leader_epoch=epochs.get("leader_epoch"),
         leader_id=epochs.get("leader_id"),
-        elected_at=epochs.get("elected_at"),
+        leader_source=epochs.get("leader_source"),
         watermark=_watermark(rows["watermarks"]),
         committed_end_offset=rows["committed"].get("committed_end_offset"),
         errors=findings.get("errors", 0) + expectations.get("errors", 0),

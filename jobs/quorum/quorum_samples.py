@@ -27,7 +27,15 @@ READ: dict[Table, tuple[str, ...]] = {
         "quorum_state",
         "runs",
     ),
-    VOTER_SETS: ("offset", "leader_epoch", "voters", "commit_status", "in_force_to_offset", "source"),
+    VOTER_SETS: (
+        "offset",
+        "leader_epoch",
+        "voters",
+        "commit_status",
+        "in_force_from_offset",
+        "in_force_to_offset",
+        "source",
+    ),
     EPOCHS: ("leader_epoch", "leader_id", "leaderless_ms"),
     HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
     LOG_RANGES: ("end_offset", "commit_status"),
@@ -133,11 +141,13 @@ def _state(cluster: ClusterRows, row: Row) -> str:
 
 
 def _newest_set(cluster: ClusterRows) -> Row | None:
-    """The newest set in force: neither replaced nor truncated."""
+    """The newest set in force: neither replaced nor truncated, nor only reported."""
     lasting = [
         row
         for row in cluster.of(VOTER_SETS)
-        if row["in_force_to_offset"] is None and row["commit_status"] != "truncated"
+        if row["in_force_from_offset"] is not None
+        and row["in_force_to_offset"] is None
+        and row["commit_status"] != "truncated"
     ]
     return max(lasting, key=lambda row: (row["leader_epoch"], row["offset"]), default=None)
 

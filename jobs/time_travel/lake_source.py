@@ -182,7 +182,7 @@ class LakeSource:
         return [set_of_voters(row) for row in sorted(rows, key=lambda row: row["offset"])]
 
     def epochs(self) -> list[Epoch]:
-        rows = [row for row in rows_with(self._lake, EPOCHS, cluster_id=[self._id]) if row["elected_at"]]
+        rows = [row for row in rows_with(self._lake, EPOCHS, cluster_id=[self._id]) if row["leader_source"]]
         return [epoch_of(row) for row in sorted(rows, key=lambda row: row["leader_epoch"])]
 
     def _versions(
@@ -216,7 +216,7 @@ def set_of_voters(row: Row) -> SourcedVoterSet:
     return SourcedVoterSet(
         offset=row["offset"],
         leader_epoch=row["leader_epoch"],
-        timestamp=milliseconds(row["appended_at"]),
+        timestamp=milliseconds(row["appended_at" if row["observed_to"] is None else "in_force_from"]),
         source=row["source"],
         voters=None if voters is None else VoterSet.from_record({"voters": [voter_value(v) for v in voters]}),
         ids=tuple(row["voter_ids"]),
@@ -226,10 +226,11 @@ def set_of_voters(row: Row) -> SourcedVoterSet:
 def epoch_of(row: Row) -> Epoch:
     return Epoch(
         leader_epoch=row["leader_epoch"],
-        start_offset=row["start_offset"],
+        start_offset=row["start_offset"] if row["start_offset_exact"] else None,
         leader_id=row["leader_id"],
-        timestamp=milliseconds(row["elected_at"]) or -1,
-        voters=tuple(row["voters"]),
-        granting_voters=tuple(row["granting_voters"]),
+        timestamp=milliseconds(row["known_from"]),
+        voters=tuple(row["voters"] or ()),
+        granting_voters=tuple(row["granting_voters"] or ()),
         leaderless_ms=row["leaderless_ms"],
+        source=row["leader_source"],
     )

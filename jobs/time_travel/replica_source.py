@@ -114,7 +114,7 @@ def _of_checkpoints(replica: CapturedReplica) -> Iterator[SourcedVoterSet]:
 def _static(replica: CapturedReplica) -> Iterator[SourcedVoterSet]:
     ids: tuple[int, ...] = ()
     for epoch in _epochs(replica):
-        if epoch.voters != ids:
+        if epoch.voters != ids and epoch.start_offset is not None:
             ids = epoch.voters
             yield SourcedVoterSet(
                 epoch.start_offset, epoch.leader_epoch, epoch.timestamp, "static", None, ids

@@ -11,7 +11,12 @@ from kraft_core.raft.voters import Voter, change_between
 
 
 def voter_lines(sets: list[SourcedVoterSet], position: int) -> Iterator[str]:
-    """One line per set; a star marks the one in force at the offset `position`, if that is known."""
+    """One line per set; a star marks the one in force at the offset `position`, if that is known.
+
+    Sets that are only reported come last: their place in the log is not known.
+    """
+    reported = [one for one in sets if one.is_reported]
+    sets = [one for one in sets if not one.is_reported]
     in_force = max((one.offset for one in sets if one.offset <= position), default=None)
     if in_force is None:
         yield f"undecided: who could vote at offset {position} is not in the captures; known from later on:"
@@ -24,11 +29,22 @@ def voter_lines(sets: list[SourcedVoterSet], position: int) -> Iterator[str]:
         )
         yield f"{head}: {', '.join(map(_voter, one.voters or ())) or _numbers(one.ids)}{_step(before, one)}"
         before = one
+    for one in reported:
+        when = "" if one.timestamp is None else f" at or before {iso(one.timestamp)}"
+        yield f"  reported in epoch {one.leader_epoch}{when}, {one.source}, not proven: {_numbers(one.ids)}"
 
 
 def epoch_lines(epochs: list[Epoch]) -> Iterator[str]:
     for epoch in epochs:
-        waited = "" if epoch.leaderless_ms is None else f", {epoch.leaderless_ms} ms without a leader before"
+        if not epoch.is_exact:
+            when = "" if epoch.timestamp is None else f" at or before {iso(epoch.timestamp)}"
+            yield f"epoch {epoch.leader_epoch}: leader {epoch.leader_id}{when}, {epoch.source}, not proven"
+            continue
+        waited = (
+            ""
+            if epoch.leaderless_ms is None
+            else f", at most {epoch.leaderless_ms} ms without a leader before"
+        )
         yield (
             f"epoch {epoch.leader_epoch}: leader {epoch.leader_id} from offset {epoch.start_offset}"
             f", {iso(epoch.timestamp)}, elected by {_numbers(epoch.granting_voters)}"
@@ -56,6 +72,8 @@ def epoch_data(epochs: list[Epoch]) -> list[dict[str, Any]]:
             "leader_epoch": epoch.leader_epoch,
             "start_offset": epoch.start_offset,
             "leader_id": epoch.leader_id,
+            "source": epoch.source,
+            "is_exact": epoch.is_exact,
             "elected_at": epoch.timestamp,
             "voters": list(epoch.voters),
             "granting_voters": list(epoch.granting_voters),

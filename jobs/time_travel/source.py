@@ -17,7 +17,8 @@ class SourcedVoterSet:
     """A voter set and its source.
 
     source: record (a VotersRecord of the log), snapshot (offset: the checkpoint's last), bootstrap (-1), or
-    static (the ids in a LEADER_CHANGE, if the log has no VotersRecord). timestamp: ms, None if unknown.
+    static (the ids in a LEADER_CHANGE, if the log has no VotersRecord); describe or quorum-state only report
+    it and do not know its place: offset is the lowest that it can have. timestamp: ms, None if unknown.
     """
 
     offset: int
@@ -30,20 +31,33 @@ class SourcedVoterSet:
     @property
     def is_exact(self) -> bool:
         """Whether the set came into force there; else it was in force at or before."""
-        return self.source in ("record", "bootstrap") or self.offset == 0
+        return self.source in ("record", "bootstrap") or (self.source == "static" and self.offset == 0)
+
+    @property
+    def is_reported(self) -> bool:
+        return self.source in ("describe", "quorum-state")
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A leader epoch by its LEADER_CHANGE. leaderless_ms: since the append before, by two leaders' clocks."""
+    """A leader epoch. leaderless_ms: since the append before, by two leaders' clocks.
+
+    source: record, or what reports the leader of an epoch without a captured LEADER_CHANGE. Then timestamp is
+    the latest that its election can have been, None if nothing bounds it, and start_offset None.
+    """
 
     leader_epoch: int
-    start_offset: int
-    leader_id: int
-    timestamp: int
+    start_offset: int | None
+    leader_id: int | None
+    timestamp: int | None
     voters: tuple[int, ...]
     granting_voters: tuple[int, ...]
     leaderless_ms: int | None
+    source: str = "record"
+
+    @property
+    def is_exact(self) -> bool:
+        return self.source == "record"
 
 
 class MetadataSource(Protocol):

@@ -7,33 +7,63 @@ Kafka raises the first entry to the log's start. Skipped numbers are failed elec
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.rows import EpochRow
+from kraft_core.evidence.elections import Election
+from kraft_core.evidence.rows import EpochRow, EpochSource
 
 
 def epochs(known: Conclusions) -> list[EpochRow]:
     """One row for each epoch that is known to have had a leader."""
-    starts = _starts_not_below(known)
-    leaders = _leaders(known)
-    return [
-        _row(known, epoch, starts.get(epoch), leaders.get(epoch)) for epoch in sorted({*starts, *leaders})
-    ]
+    starts, times, leaders = _starts_not_below(known), _times(known), _leaders(known)
+    snapshots = {s.leader_epoch for s in known.facts.snapshots if s.proves}
+
+    def row(epoch: int) -> EpochRow:
+        start, (known_from, known_to) = starts.get(epoch), times.get(epoch, (None, None))
+        election = known.elections.get(epoch)
+        if election is not None:
+            return _elected(known, election, known_to)
+        source: EpochSource = "quorum-state"
+        if start is not None:
+            source = "log"
+        elif epoch in snapshots:
+            source = "snapshot"
+        leader = leaders.get(epoch)
+        return EpochRow(
+            known.facts.cluster_id,
+            epoch,
+            leader,
+            start,
+            False,
+            None,
+            None,
+            None,
+            None,
+            source,
+            None if leader is None else "quorum-state",
+            known_from,
+            known_to,
+        )
+
+    return [row(epoch) for epoch in sorted({*starts, *leaders})]
 
 
-def _row(known: Conclusions, epoch: int, start: int | None, leader_id: int | None) -> EpochRow:
-    election = known.elections.get(epoch)
-    if election is None:
-        return EpochRow(known.facts.cluster_id, epoch, leader_id, start, False, None, None, None, None)
+def _elected(known: Conclusions, election: Election, known_to: int | None) -> EpochRow:
     return EpochRow(
         known.facts.cluster_id,
-        epoch,
+        election.leader_epoch,
         election.leader_id,
         election.offset,
         True,
         election.elected_at,
         election.voters,
         election.granting_voters,
-        _leaderless_ms(known, epoch, election.elected_at),
+        _leaderless_ms(known, election.leader_epoch, election.elected_at),
+        "record",
+        "record",
+        election.elected_at,
+        known_to,
     )
 
 
@@ -52,14 +82,40 @@ def _starts_not_below(known: Conclusions) -> dict[int, int | None]:
     return found
 
 
-def _leaders(known: Conclusions) -> dict[int, int]:
-    """Leaders that quorum-state files name; one epoch never has two, so any of them will do."""
-    found: dict[int, int] = {}
+def _times(known: Conclusions) -> dict[int, tuple[int | None, int | None]]:
+    """For each epoch (known_from, known_to): by its batches, its snapshots and quorum-states that name it.
+
+    A leader stamps its batches, so it led when its newest one was appended. A snapshot ends at a batch of its
+    epoch, and a quorum-state had been copied by captured_until: both only follow the election.
+    """
+    earliest: dict[int, int] = {}
+    latest: dict[int, int] = {}
+
+    def at_or_before(epoch: int | None, time: int | None) -> None:
+        if epoch is not None and time is not None:
+            earliest[epoch] = min(time, earliest.get(epoch, time))
+
+    for capture in known.facts.captures:
+        if capture.quorum_state_leader_id is not None and capture.quorum_state_leader_id >= 0:
+            at_or_before(capture.quorum_state_epoch, capture.captured_until)
+        for run in capture.runs:
+            at_or_before(run.leader_epoch, run.first_appended_at)
+            epoch, at = run.leader_epoch, run.last_appended_at
+            latest[epoch] = max(at, latest.get(epoch, at))
+    for snapshot in known.facts.snapshots:
+        if snapshot.proves:
+            at_or_before(snapshot.leader_epoch, snapshot.last_contained_log_timestamp)
+    return {epoch: (earliest.get(epoch), latest.get(epoch)) for epoch in {*earliest, *latest}}
+
+
+def _leaders(known: Conclusions) -> dict[int, int | None]:
+    """Leaders that quorum-state files name; none where two files name different ones of one epoch."""
+    found: defaultdict[int, set[int]] = defaultdict(set)
     for capture in known.facts.captures:
         epoch, leader_id = capture.quorum_state_epoch, capture.quorum_state_leader_id
         if epoch is not None and leader_id is not None and leader_id >= 0:
-            found[epoch] = min(leader_id, found.get(epoch, leader_id))
-    return found
+            found[epoch].add(leader_id)
+    return {epoch: next(iter(leaders)) if len(leaders) == 1 else None for epoch, leaders in found.items()}
 
 
 def _leaderless_ms(known: Conclusions, epoch: int, elected_at: int) -> int | None:

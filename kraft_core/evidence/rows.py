@@ -40,12 +40,21 @@ class ReplicaRange:
     last_captured_at: int
 
 
+EpochSource = Literal["record", "log", "snapshot", "quorum-state", "describe"]
+LeaderSource = Literal["record", "quorum-state", "describe"]
+
+
 @dataclass(frozen=True, slots=True)
 class EpochRow:
     """A leader epoch. Key: leader_epoch.
 
     start_offset: exact where the LEADER_CHANGE was captured, else at or above the true one; None if unknown.
-    leaderless_ms: from the last append below the LEADER_CHANGE to it, by two leaders' clocks.
+    leaderless_ms: from the last append below the LEADER_CHANGE to it, by two leaders' clocks; None where
+    these records were not captured.
+    source: the best that shows the epoch. leader_source: what names the leader, None where nothing does; only
+    a record proves it. known_from: the leader was elected at or before; known_to: its last captured batch;
+    None where nothing bounds it. observed_from, observed_to: from the start of the first to the end of the
+    last describe command that reported it.
     """
 
     cluster_id: str
@@ -57,6 +66,12 @@ class EpochRow:
     voters: tuple[int, ...] | None
     granting_voters: tuple[int, ...] | None
     leaderless_ms: int | None
+    source: EpochSource
+    leader_source: LeaderSource | None = None
+    known_from: int | None = None
+    known_to: int | None = None
+    observed_from: int | None = None
+    observed_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +95,7 @@ class VoterRow:
 
 
 SetSource = Literal["record", "snapshot", "static", "bootstrap"]
+ObservedSource = Literal["describe", "quorum-state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +106,14 @@ class VoterSetRow:
     of a truncated set until the end of what was truncated with it. Where in_force_from_exact is False a
     snapshot, or a LEADER_CHANGE under a static configuration, shows the set first: it was in force at or
     before; likewise in_force_to_exact, None while it is in force.
+    observed_from, observed_to: of a set that is only observed (findings.observed_quorum), else None; its
+    place in the log is not known.
     """
 
     cluster_id: str
     offset: int
     leader_epoch: int
-    source: SetSource
+    source: SetSource | ObservedSource
     voters: tuple[VoterRow, ...]
     voter_ids: tuple[int, ...]
     majority: int
@@ -103,13 +121,15 @@ class VoterSetRow:
     evidence: str
     as_of: int | None
     appended_at: int | None
-    in_force_from_offset: int
+    in_force_from_offset: int | None
     in_force_to_offset: int | None
     in_force_from: int | None
     in_force_to: int | None
     in_force_from_exact: bool
     in_force_to_exact: bool | None
     truncated_by_epoch: int | None
+    observed_from: int | None = None
+    observed_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

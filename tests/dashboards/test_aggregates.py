@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from dashboards.report import aggregates
 from dashboards.report.aggregates import MOST_CAPTURES, MOST_EPOCHS, MOST_PROOFS
-from tests.dashboards.worlds import BEGAN, DIRECTORIES, SECOND, at, capture, epoch, proof, story
+from tests.dashboards.worlds import (
+    BEGAN,
+    DIRECTORIES,
+    SECOND,
+    at,
+    capture,
+    epoch,
+    proof,
+    reported_epoch,
+    story,
+)
 
 Row = dict[str, Any]
 
@@ -26,6 +36,27 @@ def test_few_epochs_are_told_each() -> None:
         (3, 2, at(47), None, 1),
     ]
     assert [r["leaderless_ms"] for r in rows] == [None, 16_000]
+
+
+def test_an_epoch_lasts_to_its_last_batch_where_the_time_after_it_is_not_known() -> None:
+    """It is not drawn to the next election, nor the last one to the newest capture."""
+    lasting = [epoch(1, 1, at(0)), epoch(3, 2, at(47)), epoch(4, 1, at(60), 5_000)]
+    lasting = [e | {"known_to": e["elected_at"] + 9_000} for e in lasting]
+    rows = aggregates.leading(lasting)
+    assert [(r["from_ms"], r["until_ms"]) for r in rows] == [
+        (at(0), at(9)),
+        (at(47), at(55)),
+        (at(60), at(69)),
+    ]
+
+
+def test_reported_leaders_are_apart() -> None:
+    rows = [reported_epoch(0, 3, at(-9), at(-5)), epoch(1, 1, at(0)), epoch(2, None, None)]
+    assert [(r["leader_epoch"], r["from_ms"], r["until_ms"]) for r in aggregates.reported_leaders(rows)] == [
+        (0, at(-9), at(-5))
+    ]
+    assert aggregates.elections_not_covered(rows) == 3
+    assert aggregates.elections_not_covered([epoch(0, 1, at(0)), epoch(2, 2, at(1), 300)]) == 0
 
 
 def test_ten_thousand_epochs_are_few_rows_that_add_up() -> None:

@@ -11,7 +11,20 @@ import pytest
 from dashboards.report.page import MOST_BYTES, page
 from tests.dashboards.test_lanes import storm
 from tests.dashboards.test_markup import read
-from tests.dashboards.worlds import NOW, at, capture, change, few_of, finding, states, story, told
+from tests.dashboards.worlds import (
+    NOW,
+    at,
+    capture,
+    change,
+    epoch,
+    few_of,
+    finding,
+    reported_epoch,
+    reported_set,
+    states,
+    story,
+    told,
+)
 
 HOSTILE = "</script></svg></td><script>parent.alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\u202e"
 
@@ -143,6 +156,50 @@ def test_an_empty_lake_says_so(clusters: int) -> None:
     assert ("holds no captures yet" in text) == (clusters == 0)
 
 
+def test_what_is_only_reported_is_no_voter_set_of_the_log() -> None:
+    """Leaders and voters of describe outputs stand on the page with their source, and prove nothing."""
+    rows = story()
+    before = few_of(rows)
+    rows["sets"].append(reported_set(1, (1, 2), at(-30), at(-20)))
+    rows["epochs"] = [reported_epoch(0, 3, at(-40), at(-20)), *rows["epochs"]]
+    reported = few_of(rows)
+    text = page(states("a"), {"a": reported}, NOW, "lake").text
+    words = " ".join(re.sub(r"<[^>]*>", " ", text).split())
+    assert "Only reported: nothing captured proves these voter sets." in words
+    assert "2026-11-21 08:59:30Z 2026-11-21 08:59:40Z 1 {1,2} reported by leader 3; not proven" in words
+    assert "0 node 3 reported: describe at or before 2026-11-21 08:59:40Z – – – –" in words
+    assert (
+        "Node 3 was reported as leader of epoch 0 between 2026-11-21 08:59:20Z and 2026-11-21 08:59:40Z; "
+        "not proven"
+    ) in words
+    assert "Node 1 was reported as a voter between 2026-11-21 08:59:30Z and" in words
+    assert (reported["sets"], reported["changes"], reported["leading"]) == (
+        before["sets"], before["changes"], before["leading"],
+    )  # fmt: skip
+    assert "Only reported" not in page(states("a"), {"a": before}, NOW, "lake").text
+
+
+def test_nothing_is_at_most_over_a_time_that_no_capture_covers() -> None:
+    rows = story()
+    rows["epochs"] = [epoch(2, 1, at(0)), epoch(3, 2, at(47), 16_000), reported_epoch(5, 1, at(60), at(61))]
+    text = page(states("a"), {"a": few_of(rows)}, NOW, "lake").text
+    assert (
+        "no leader for at most 16 s at a time before 1 election; for how long before 2 others is not known."
+    ) in text
+    only = rows | {"epochs": [epoch(2, 1, at(0))]}
+    text = page(states("a"), {"a": few_of(only)}, NOW, "lake").text
+    assert "; for how long there was no leader before 1 election is not known." in text
+    assert "at most</th>" in text
+    first = rows | {"epochs": [epoch(0, 1, at(0))]}
+    assert "is not known." not in page(states("a"), {"a": few_of(first)}, NOW, "lake").text
+
+
+def test_a_newest_leader_that_is_only_reported_is_marked() -> None:
+    epochs = {"epochs": 3, "leader_epoch": 9, "leader_id": 2, "leader_source": "describe"}
+    text = page(states("a", epochs=epochs), {"a": told()}, NOW, "lake").text
+    assert text.count("epoch 9, reported: describe") == 2
+
+
 def test_what_only_a_snapshot_shows_happened_at_or_before() -> None:
     """In every table of the page; durations are at least or at most."""
     rows = told()
@@ -158,7 +215,7 @@ def test_what_only_a_snapshot_shows_happened_at_or_before() -> None:
     text = page(states("a", changes=LATER), {"a": rows}, NOW, "lake").text
     words = " ".join(re.sub(r"<[^>]*>", " ", text).split())
     assert "at or before 2026-11-21 09:01:00Z 400 create topic" in words
-    assert words.count("at or before 2026-11-21 09:00:32Z") == 2  # of the fleet, and of the changes
+    assert words.count("at or before 2026-11-21 09:00:32Z") == 3  # fleet, chart, changes
     assert "True-True 0–1 2026-11-21 09:00:10Z 2026-11-21 09:00:50Z 40 s" in words
     assert "False-True 0–1 at or before 2026-11-21 09:00:10Z 2026-11-21 09:00:50Z ≥ 40 s" in words
     assert "True-False 0–1 2026-11-21 09:00:10Z at or before 2026-11-21 09:00:50Z ≤ 40 s" in words

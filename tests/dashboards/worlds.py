@@ -32,7 +32,10 @@ def voter_set(offset: int, epoch: int, ids: tuple[int, ...], status: str | None,
         "in_force_from": None,
         "in_force_to": None,
         "in_force_from_exact": True,
+        "in_force_to_exact": None,
         "truncated_by_epoch": None,
+        "observed_from": None,
+        "observed_to": None,
     }
     return row | more
 
@@ -62,7 +65,27 @@ def epoch(number: int, leader: int | None, elected_at: int | None, leaderless_ms
         "voters": [1, 2, 3],
         "granting_voters": [1, 2],
         "leaderless_ms": leaderless_ms,
+        "leader_source": None if leader is None else "record",
+        "known_from": elected_at,
+        "known_to": None,
+        "observed_from": None,
+        "observed_to": None,
     }
+
+
+def reported_set(epoch_: int, ids: tuple[int, ...], since: int, to: int) -> Row:
+    """A voter set that only describe outputs report."""
+    return voter_set(-1, epoch_, ids, "undecided", source="describe", observed_from=since, observed_to=to,
+                     evidence="reported by leader 3; not proven", in_force_from=to,
+                     in_force_from_exact=False)  # fmt: skip
+
+
+def reported_epoch(number: int, leader: int, since: int, to: int) -> Row:
+    """An epoch whose leader only describe outputs report."""
+    return epoch(number, leader, None) | {
+        "start_offset": None, "start_offset_exact": False, "voters": None, "granting_voters": None,
+        "leader_source": "describe", "known_from": to, "observed_from": since, "observed_to": to,
+    }  # fmt: skip
 
 
 def proof(when: int, lower: int | None = None, upper: int | None = None, believed: int | None = None) -> Row:

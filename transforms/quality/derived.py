@@ -19,6 +19,7 @@ from kraft_core.findings.describe import observed_watermarks
 from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
+from kraft_core.findings.observed_quorum import observed_epochs, observed_voter_sets
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.findings.truncations import observed_truncations
 from transforms.evidence.cluster_facts import (
@@ -152,10 +153,12 @@ def derived_values(
     conclusions: Conclusions, facts: RuleFacts, findings: Sequence[Finding]
 ) -> dict[str, list[Any]]:
     """By table what is concluded: dataclasses with the fields that the table's columns name."""
-    evidence = evidence_tables(conclusions)
-    watermarks = [*evidence.high_watermarks, *observed_watermarks(conclusions, facts.observations)]
+    evidence, observations = evidence_tables(conclusions), facts.observations
+    observed_sets = observed_voter_sets(conclusions, evidence.voter_sets, observations)
     return {table.name: getattr(evidence, table.name) for table in EVIDENCE} | {
-        HIGH_WATERMARKS.name: watermarks,
+        EPOCHS.name: observed_epochs(evidence.epochs, observations),
+        VOTER_SETS.name: [*evidence.voter_sets, *observed_sets],
+        HIGH_WATERMARKS.name: [*evidence.high_watermarks, *observed_watermarks(conclusions, observations)],
         TRUNCATIONS.name: observed_truncations(conclusions),
         RECOVERIES.name: [recovery_advice(conclusions, findings)],
     }

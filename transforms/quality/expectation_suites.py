@@ -377,8 +377,8 @@ EPOCHS = check(
 VOTER_SETS = check(
     Expectation(
         "source_is_known",
-        "The source is a record, a snapshot, the static voter set or the bootstrap checkpoint",
-        "source IN ('record', 'snapshot', 'static', 'bootstrap')",
+        "The source is a record, a snapshot, the static voter set, the bootstrap checkpoint or a report",
+        "source IN ('record', 'snapshot', 'static', 'bootstrap', 'describe', 'quorum-state')",
     ),
     Expectation(
         "record_is_known",
@@ -387,8 +387,9 @@ VOTER_SETS = check(
     ),
     Expectation(
         "status_is_known",
-        "Sets from records and snapshots, and only those, have a commit status",
-        f"COALESCE(commit_status IN {STATUSES}, FALSE) = (source IN ('record', 'snapshot'))",
+        "Sets from records and snapshots have a commit status, observed ones are undecided, others have none",
+        f"CASE WHEN source IN ('describe', 'quorum-state') THEN COALESCE(commit_status = 'undecided', FALSE) "
+        f"ELSE COALESCE(commit_status IN {STATUSES}, FALSE) = (source IN ('record', 'snapshot')) END",
     ),
     Expectation(
         "majority_is_more_than_half",
@@ -409,7 +410,8 @@ VOTER_SETS = check(
     Expectation(
         "voters_are_captured",
         "Every voter of the newest set in force has been captured at least once",
-        "in_force_to_offset IS NOT NULL OR COALESCE(commit_status, '') = 'truncated' "
+        "in_force_to_offset IS NOT NULL OR in_force_from_offset IS NULL "
+        "OR COALESCE(commit_status, '') = 'truncated' "
         "OR SIZE(ARRAY_EXCEPT(voter_ids, COALESCE(captured_ids, ARRAY()))) = 0",
         severity=WARNING,
     ),

@@ -54,13 +54,42 @@ EPOCHS = Table(
     (
         CLUSTER_ID,
         required("leader_epoch", "INT", "Leader epoch"),
-        Column("leader_id", "INT", "Leader named by its LEADER_CHANGE; null if that was not captured"),
+        Column("leader_id", "INT", "Its leader, as leader_source names it; null if nothing does"),
         Column("start_offset", "BIGINT", "First offset of the epoch"),
         Column("start_offset_exact", "BOOLEAN", "Whether the LEADER_CHANGE itself was captured"),
         Column("elected_at", "TIMESTAMP", "Timestamp of the LEADER_CHANGE: the leader's clock"),
         Column("voters", "ARRAY<INT>", "Voter ids in the LEADER_CHANGE"),
         Column("granting_voters", "ARRAY<INT>", "Voters that granted their vote, including the leader"),
-        Column("leaderless_ms", "BIGINT", "Upper estimate of the time without a leader before it, in ms"),
+        Column(
+            "leaderless_ms",
+            "BIGINT",
+            "Time without a leader before it, at most, in ms by the clocks of two leaders: from the append below "
+            "its LEADER_CHANGE to that; null where these were not captured",
+        ),
+        Column(
+            "source",
+            "STRING",
+            "What shows the epoch: record (its LEADER_CHANGE), log (its batches, or leader-epoch-checkpoint), "
+            "snapshot, quorum-state or describe",
+        ),
+        Column(
+            "leader_source",
+            "STRING",
+            "What names the leader: record proves it; quorum-state and describe only report it",
+        ),
+        Column(
+            "known_from",
+            "TIMESTAMP",
+            "elected_at, else the earliest time at or before which the leader was elected; null where nothing "
+            "bounds it",
+        ),
+        Column(
+            "known_to",
+            "TIMESTAMP",
+            "Time of its last captured batch: its leader led then; null if none was captured",
+        ),
+        Column("observed_from", "TIMESTAMP", "Start of the first describe command that reported the leader"),
+        Column("observed_to", "TIMESTAMP", "End of the last describe command that reported the leader"),
     ),
     key=("cluster_id", "leader_epoch"),
     recomputed=True,
@@ -71,9 +100,19 @@ VOTER_SETS = Table(
     "A set of voters and what the captures prove about it",
     (
         CLUSTER_ID,
-        required("offset", "BIGINT", "Offset of the VotersRecord; -1 for bootstrap"),
-        required("leader_epoch", "INT", "Epoch of the record"),
-        required("source", "STRING", "record, snapshot, static or bootstrap"),
+        required(
+            "offset",
+            "BIGINT",
+            "Offset of the VotersRecord; -1 for bootstrap; of an observed set the lowest at which its record can "
+            "lie, -1 if nothing bounds it",
+        ),
+        required("leader_epoch", "INT", "Epoch of the record; of an observed set that of the report"),
+        required(
+            "source",
+            "STRING",
+            "record, snapshot, static or bootstrap; describe or quorum-state: only observed, where none of the "
+            "others explains what these report",
+        ),
         Column("voters", VOTERS_TYPE, "The voters, by id"),
         Column("voter_ids", "ARRAY<INT>", "Their ids, ascending"),
         Column("majority", "INT", "Votes that make a majority"),
@@ -81,8 +120,16 @@ VOTER_SETS = Table(
         EVIDENCE,
         AS_OF,
         Column("appended_at", "TIMESTAMP", f"Timestamp of the record: the leader's clock, {WITHIN}"),
-        Column("in_force_from_offset", "BIGINT", "Offset from which the set counts in the log, inclusive"),
-        Column("in_force_to_offset", "BIGINT", "Offset at which the next set replaced it; null for the last"),
+        Column(
+            "in_force_from_offset",
+            "BIGINT",
+            "Offset from which the set counts in the log, inclusive; null for observed sets",
+        ),
+        Column(
+            "in_force_to_offset",
+            "BIGINT",
+            "Offset at which the next set replaced it; null for the last and for observed sets",
+        ),
         Column("in_force_from", "TIMESTAMP", "Time from which it was in force: unless exact, at or before"),
         Column(
             "in_force_to",
@@ -92,8 +139,8 @@ VOTER_SETS = Table(
         Column(
             "in_force_from_exact",
             "BOOLEAN",
-            "Whether a record put it in force there; false if a snapshot, or an election of a static quorum, "
-            "shows it first: it was in force at or before",
+            "Whether a record put it in force there; false if a snapshot, an election of a static quorum or a "
+            "report shows it first: it was in force at or before",
         ),
         Column(
             "in_force_to_exact",
@@ -101,6 +148,16 @@ VOTER_SETS = Table(
             "The same of the set that replaced it; null for the last",
         ),
         Column("truncated_by_epoch", "INT", "Epoch that replaced a truncated record"),
+        Column(
+            "observed_from",
+            "TIMESTAMP",
+            "Of an observed set: start of the first command that reported it, or earliest time of the copy",
+        ),
+        Column(
+            "observed_to",
+            "TIMESTAMP",
+            "Of an observed set: end of the last command that reported it, or latest time of the copy",
+        ),
     ),
     key=("cluster_id", "offset", "leader_epoch", "source"),
     recomputed=True,
