@@ -63,13 +63,13 @@ EPOCHS = Table(
         Column(
             "leaderless_ms",
             "BIGINT",
-            "Time without a leader before it, at most, in ms by the clocks of two leaders: from the append below "
-            "its LEADER_CHANGE to that; null where these were not captured",
+            "Time without a leader before it, at most, in ms by two leaders' clocks: from the append below its "
+            "LEADER_CHANGE to that; null where these were not captured",
         ),
         Column(
             "source",
             "STRING",
-            "What shows the epoch: record (its LEADER_CHANGE), log (its batches, or leader-epoch-checkpoint), "
+            "What shows the epoch: record (its LEADER_CHANGE), log (its batches or leader-epoch-checkpoint), "
             "snapshot, quorum-state or describe",
         ),
         Column(
@@ -80,8 +80,7 @@ EPOCHS = Table(
         Column(
             "known_from",
             "TIMESTAMP",
-            "elected_at, else the earliest time at or before which the leader was elected; null where nothing "
-            "bounds it",
+            "elected_at, else the earliest time at or before which it was elected; null where nothing bounds it",
         ),
         Column(
             "known_to",
@@ -103,15 +102,15 @@ VOTER_SETS = Table(
         required(
             "offset",
             "BIGINT",
-            "Offset of the VotersRecord; -1 for bootstrap; of an observed set the lowest at which its record can "
-            "lie, -1 if nothing bounds it",
+            "Offset of the VotersRecord; -1 for bootstrap; of an observed set the lowest at which its record "
+            "can lie, -1 if nothing bounds it",
         ),
         required("leader_epoch", "INT", "Epoch of the record; of an observed set that of the report"),
         required(
             "source",
             "STRING",
-            "record, snapshot, static or bootstrap; describe or quorum-state: only observed, where none of the "
-            "others explains what these report",
+            "record, snapshot, static or bootstrap; describe or quorum-state: only observed, where none of "
+            "the others explains what these report",
         ),
         Column("voters", VOTERS_TYPE, "The voters, by id"),
         Column("voter_ids", "ARRAY<INT>", "Their ids, ascending"),
@@ -139,8 +138,8 @@ VOTER_SETS = Table(
         Column(
             "in_force_from_exact",
             "BOOLEAN",
-            "Whether a record put it in force there; false if a snapshot, an election of a static quorum or a "
-            "report shows it first: it was in force at or before",
+            "Whether a record put it in force there; false if a snapshot, an election of a static quorum or "
+            "a report shows it first: it was in force at or before",
         ),
         Column(
             "in_force_to_exact",
