@@ -63,8 +63,8 @@ EPOCHS = Table(
         Column(
             "leaderless_ms",
             "BIGINT",
-            "Time without a leader before it, at most, in ms by two leaders' clocks: from the append below its "
-            "LEADER_CHANGE to that; null where these were not captured",
+            "Time without a leader before it, at most, in ms by two leaders' clocks: from the append below "
+            "its LEADER_CHANGE to that; null where these were not captured",
         ),
         Column(
             "source",
@@ -80,7 +80,7 @@ EPOCHS = Table(
         Column(
             "known_from",
             "TIMESTAMP",
-            "elected_at, else the earliest time at or before which it was elected; null where nothing bounds it",
+            "elected_at, else the earliest time at or before which it was elected; null if nothing bounds it",
         ),
         Column(
             "known_to",
