@@ -15,6 +15,7 @@ from dashboards.report.write import write_report
 from tests.bench.frame import Bench, Row, cpu_seconds
 from tests.dashboards import small_lakes
 from tests.dashboards.worlds import DIRECTORIES
+from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.tables import CONFIGS, PARTITIONS, TOPICS
 
 Rows = list[dict[str, Any]]
@@ -28,7 +29,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     clusters = bench.size(1_000, 50)
     storm = bench.size(10_000, 2_000)
     versions = bench.size(1_000_000, 20_000)
-    lake = fleet(bench.folder / f"report-{clusters}-{versions}", clusters, storm, versions)
+    lake = fleet(bench.folder / f"page-{clusters}-{versions}", clusters, storm, versions)
     out = bench.folder / "page.html"
     made: list[int] = []
     taken = cpu_seconds(lambda: made.append(write_report(lake, out, NOW_MS).size_bytes))
@@ -63,9 +64,14 @@ def fleet(path: Path, clusters: int, storm: int, versions: int) -> Path:
     small_lakes.write(path, CONFIGS, [min_isr(name) for name in names])
     small_lakes.write(path, TOPICS, [topic(names[0], n) for n in range(0, versions, 100)])
     for table, made in tables.items():
-        write_deltalake(path / table, pa.Table.from_pylist(made))
+        write_deltalake(path / table, pa.Table.from_pylist(made, schema=declared(table)))
     (path / "lake.json").write_text('{"format_version": 1}\n')
     return path
+
+
+def declared(table: str) -> pa.Schema:
+    """The table's columns; those that the rows lack are null."""
+    return pa.schema([f.with_nullable(True) for f in arrow_schema(small_lakes.BY_NAME[table].schema)])
 
 
 def night(n: int) -> datetime:
@@ -102,6 +108,9 @@ def epochs(cluster: str, how_many: int) -> Rows:
             "start_offset": n * 500,
             "start_offset_exact": True,
             "elected_at": BEGAN + n * apart,
+            "leader_source": "record",
+            "known_from": BEGAN + n * apart,
+            "known_to": BEGAN + n * apart + apart - timedelta(milliseconds=1_500),
             "voters": [1, 2, 3],
             "granting_voters": [1, 2],
             "leaderless_ms": 1_500,
@@ -122,6 +131,7 @@ def voter_sets(cluster: str) -> Rows:
             "majority": 2,
             "commit_status": "committed",
             "evidence": f"snapshot {n}",
+            "in_force_from_offset": 2 + n * 100_000,
             "in_force_from": night(n * 10),
             "in_force_to": night(n * 10 + 10) if n < 8 else None,
             "in_force_to_offset": 2 + (n + 1) * 100_000 if n < 8 else None,

@@ -83,6 +83,7 @@ def test_no_sample_where_nothing_is_proven() -> None:
         "offset": 9,
         "leader_epoch": 2,
         "voters": voters,
+        "in_force_from_offset": 2,
         "in_force_to_offset": None,
         "source": "record",
     }

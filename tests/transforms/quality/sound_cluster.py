@@ -106,7 +106,15 @@ def sound_cluster(cluster_id: str) -> Rows:
                 "in_force_from_offset": -1,
                 "in_force_to_offset": 0,
             },
-            {"offset": 0, "leader_epoch": 1, "source": "record", "commit_status": "committed", **voters},
+            {
+                "offset": 0,
+                "leader_epoch": 1,
+                "source": "record",
+                "commit_status": "committed",
+                **voters,
+                "in_force_from_offset": 0,
+            },
+            {"offset": 9, "leader_epoch": 1, "source": "describe", "commit_status": "undecided", **voters},
         ],
         "voter_changes": [{"offset": 0, "leader_epoch": 1, "kind": "added", "voter_id": 1}],
         "high_watermarks": [
