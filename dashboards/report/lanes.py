@@ -150,15 +150,16 @@ def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
     scale = time_scale(times)
     if scale is None:
         return None
+    last = max((c["captured_at"] for c in captures), default=scale.end)
     lanes = Roster(sets, captures)
     for row in captures:
         lanes.of(row["node_id"], row["directory_id"]).captured.append(row["captured_at"])
-    _vote(lanes, sets, scale)
-    _doubt(lanes, sets, rows.get("changes", []), scale.end)
+    _vote(lanes, sets, scale.start, last)
+    _doubt(lanes, sets, rows.get("changes", []), last)
     unlawful = {
         e for f in rows.get("findings", []) if f["rule"] == ELECTION_RULE for e in f["leader_epochs"] or ()
     }
-    _lead(lanes, leading, sets, scale.end, unlawful)
+    _lead(lanes, leading, sets, last, unlawful)
     _report(lanes, rows, sets)
     not_covered = sum(counts.get("elections_not_covered", 0) for counts in rows.get("counts", []))
     return Lanes(
@@ -223,22 +224,27 @@ def _changes_of(rows: dict[str, list[Row]]) -> list[SetChange]:
     ]
 
 
-def _vote(lanes: Roster, sets: Sequence[Row], scale: TimeScale) -> None:
-    """Add a voter's bands by the settled sets; successive sets with the voter make one band."""
+def _vote(lanes: Roster, sets: Sequence[Row], first: int, last: int) -> None:
+    """Add a voter's bands by the settled sets, between the first time known and the last one.
+
+    Successive sets with the voter make one band.
+    """
     for row in sorted(sets, key=lambda s: (s["offset"], s["leader_epoch"])):
         if row["commit_status"] not in SETTLED:
             continue
-        start = scale.start if row["in_force_from"] is None else row["in_force_from"]
-        end = scale.end if row["in_force_to"] is None else row["in_force_to"]
-        exact = (row["in_force_from_exact"] is not False, row["in_force_to_exact"] is not False)
+        since = row["in_force_from"]
+        start = first if since is None else since
+        end = max(start, last) if row["in_force_to"] is None else row["in_force_to"]
+        exact = (
+            since is not None and row["in_force_from_exact"] is not False,
+            row["in_force_to_exact"] is not False,
+        )
         for voter in row["voters"] or ():
             voting = lanes.of(voter["voter_id"], voter["directory_id"]).voting
             if voting and voting[-1].end >= start:
-                first, is_last = voting[-1], end >= voting[-1].end
-                end_exact = exact[1] if is_last else first.end_exact
-                voting[-1] = Voting(
-                    first.start, max(end, first.end), first.source, first.start_exact, end_exact
-                )
+                band = voting[-1]
+                end_exact = exact[1] if end >= band.end else band.end_exact
+                voting[-1] = Voting(band.start, max(end, band.end), band.source, band.start_exact, end_exact)
             elif end > start or row["in_force_to"] is None:
                 voting.append(Voting(start, end, row["source"], *exact))
 

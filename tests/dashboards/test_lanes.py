@@ -11,7 +11,18 @@ from dashboards.report.bounds import bounds_of, steps_of
 from dashboards.report.lanes import UNKNOWN_DIRECTORY, LaneReplica, Lanes, lanes_of
 from dashboards.report.queries import few
 from tests.dashboards.test_aggregates import bounds_at, proofs, storm
-from tests.dashboards.worlds import DIRECTORIES, at, capture, change, epoch, finding, told, voter_set
+from tests.dashboards.worlds import (
+    DIRECTORIES,
+    at,
+    capture,
+    change,
+    epoch,
+    finding,
+    reported_set,
+    story,
+    told,
+    voter_set,
+)
 
 Row = dict[str, Any]
 
@@ -40,6 +51,36 @@ def test_the_story() -> None:
     assert [(c.offset, c.status, c.truncated_by_epoch, len(c.parts)) for c in found.changes] == [
         (2, "committed", None, 3),
         (355, "truncated", 3, 1),
+    ]
+
+
+def test_no_band_lasts_beyond_the_newest_capture() -> None:
+    """A report after it proves nothing about the voters of the log."""
+    rows = story()
+    rows["sets"].append(reported_set(3, (1, 2), at(95), at(120)))
+    first, _, third, _ = lanes(rows).lanes
+    assert [(v.end, v.start_exact, v.end_exact) for v in first.voting] == [(at(90), True, True)]
+    assert [(v.end, v.start_exact) for v in third.voting] == [(at(90), True)]
+    assert [(r.start, r.end, r.epoch) for r in first.reported] == [(at(95), at(120), None)]
+    assert third.reported == []
+
+
+def test_where_only_a_snapshot_shows_a_set_it_is_at_or_before() -> None:
+    found = lanes(
+        {
+            "sets": [
+                voter_set(2, 1, (1, 2), "committed", in_force_from=at(0), in_force_to=at(50),
+                          in_force_to_exact=False),
+                voter_set(90, 1, (1, 3), "committed", source="snapshot", in_force_from=at(50),
+                          in_force_from_exact=False),
+            ],
+            "captures": [capture(1, at(80), 9)],
+        }
+    )  # fmt: skip
+    assert [(v.start, v.end, v.start_exact, v.end_exact) for lane in found.lanes for v in lane.voting] == [
+        (at(0), at(80), True, True),
+        (at(0), at(50), True, False),
+        (at(50), at(80), False, True),
     ]
 
 
