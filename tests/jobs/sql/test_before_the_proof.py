@@ -134,14 +134,15 @@ def test_versions_as_of_an_offset_and_at_its_time(
     ("cluster", "offset", "wanted"),
     [
         ("a", 3, [(-1, "undecided")]),
-        ("a", 4, [(-1, "observed")]),
+        ("a", 4, [(-1, "observed"), (10, "undecided")]),
         ("a", 9, [(-1, "undecided"), (10, "undecided")]),
         ("a", 10, [(10, "valid")]),
         ("a", 15, [(15, "undecided"), (16, "undecided")]),
-        ("a", 19, [(15, "undecided"), (16, "observed")]),
+        ("a", 19, [(15, "undecided"), (16, "observed"), (30, "undecided")]),
         ("a", 25, [(15, "undecided"), (16, "observed"), (30, "undecided")]),
         ("a", 29, [(15, "undecided"), (16, "undecided"), (30, "undecided")]),
-        ("a", 30, [(30, "valid")]),
+        # What is reported later may have been in force before.
+        ("a", 30, [(30, "valid"), (31, "undecided")]),
         ("a", 40, [(30, "valid"), (31, "undecided")]),
         # After the newest capture another set may have replaced it.
         ("a", 41, [(30, "undecided"), (31, "undecided")]),
