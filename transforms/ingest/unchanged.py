@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kraft_core.format.capture import still_holds
-from transforms.ingest.captured_files import CaptureCopy, CapturedFile
+from transforms.ingest.captured_files import CaptureCopy, CapturedFile, CapturedSegment
 from transforms.ingest.known_files import IngestFiles
 from transforms.lake.arrow_rows import Row
 
@@ -80,7 +80,13 @@ def _other_checkpoints(files: IngestFiles, read: Iterable[Row]) -> Iterator[Capt
 
 
 def _holds(file: CapturedFile) -> bool:
-    return file.digests is not None and still_holds(file.path, file.digests)
+    """Of a segment just the planned bytes were read; a checkpoint is read to its end, and never grows."""
+    if file.digests is None or not still_holds(file.path, file.digests):
+        return False
+    try:
+        return isinstance(file, CapturedSegment) or file.path.stat().st_size == file.file.size_bytes
+    except OSError:
+        return False
 
 
 def _raise_for(files: IngestFiles, changed: Iterable[CapturedFile]) -> None:
