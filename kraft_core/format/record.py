@@ -65,6 +65,14 @@ class Record(NamedTuple):
         return self.reason in BATCH_REASONS
 
     @property
+    def lost_offsets(self) -> tuple[int, int] | None:
+        """The offsets that could not be read, first inclusive, end exclusive; None if all of them were."""
+        if self.reason is None:
+            return None
+        end = self.batch.next_offset if self.is_rest_of_batch else self.offset + 1
+        return (self.offset, end) if self.offset < end else None
+
+    @property
     def damage(self) -> Damage | None:
         """The unread bytes as damage of the file; if the batch is compressed, the position is the batch's."""
         if self.reason is None:
@@ -87,14 +95,15 @@ def read_batch(buf: Buffer, header: BatchHeader) -> Iterator[Record]:
     """The records of a batch whose CRC matches.
 
     If the records of the batch cannot be separated from some point on, the last one represents the rest: type
-    UNKNOWN, offset and index of the first missing record.
+    UNKNOWN, offset and index of the first missing record: the offset is the batch's end if none is missing.
     """
-    index = 0
+    index, offset = 0, header.base_offset
     try:
         for index, raw in enumerate(iter_records(buf, header), start=1):
             yield _read_record(header, index - 1, raw)
+            offset = raw.offset + 1
     except DecodeError as error:
-        yield _rest_of_batch(buf, header, index, error)
+        yield _rest_of_batch(buf, header, index, offset, error)
 
 
 def _read_record(header: BatchHeader, index: int, raw: RawRecord) -> Record:
@@ -184,7 +193,7 @@ def _frame(value: bytes) -> tuple[Message | None, int | None, int | None]:
     return by_api_key.get(api_key), version, api_key
 
 
-def _rest_of_batch(buf: Buffer, header: BatchHeader, index: int, error: DecodeError) -> Record:
+def _rest_of_batch(buf: Buffer, header: BatchHeader, index: int, offset: int, error: DecodeError) -> Record:
     reason: Reason = "malformed_batch"
     if isinstance(error, WrongCountError):
         reason = "wrong_record_count"
@@ -193,7 +202,7 @@ def _rest_of_batch(buf: Buffer, header: BatchHeader, index: int, error: DecodeEr
     elif isinstance(error, UnpackError):
         reason = "unpack_failed"
     return Record(
-        offset=header.base_offset + index,
+        offset=offset,
         leader_epoch=header.leader_epoch,
         timestamp=header.base_timestamp,
         batch=header,

@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kraft_core.format.record import BATCH_REASONS
 from transforms.ingest.decoding import one_copy
 from transforms.ingest.epoch_ranges import of_distinct_files, overlap
 from transforms.ingest.known_files import IngestFiles
@@ -79,15 +80,19 @@ def lost_values(lake: Lake, scanned: DataFrame, files: IngestFiles) -> DataFrame
     """Values of records that could not be decoded, as damage of every scanned file that holds their batch."""
     lost = F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*UNKNOWN_VALUES)
     unread = _by_batch(_known(lake, RECORDS, files).where(lost))
-    held = _with_owners(lake, scanned, files).select(*BATCH, "file_number", "position")
+    held = _with_owners(lake, scanned, files).select(*BATCH, "file_number", "position", "last_offset")
+    # Of a batch whose records cannot be separated all are lost from there on; there may be none.
+    is_rest = F.col("unread_reason").isin(sorted(BATCH_REASONS))
+    end = F.when(is_rest, F.col("last_offset") + 1).otherwise(F.col("offset") + 1)
+    some_lost = F.col("offset") < end
     return unread.join(held, list(BATCH)).select(
         "file_number",
         (F.col("position") + F.col("unread_position")).alias("position"),
         F.col("unread_size_bytes").alias("size_bytes"),
         F.col("value_sha256").alias("sha256"),
         F.col("unread_reason").alias("reason"),
-        F.col("offset").alias("lost_from_offset"),
-        (F.col("offset") + 1).alias("lost_to_offset"),
+        F.when(some_lost, F.col("offset")).alias("lost_from_offset"),
+        F.when(some_lost, end).alias("lost_to_offset"),
     )
 
 

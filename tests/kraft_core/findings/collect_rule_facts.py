@@ -136,11 +136,9 @@ class _RuleFacts:
         for record in records:
             damage = record.damage
             if damage is not None:
-                end = record.batch.next_offset if record.is_rest_of_batch else record.offset + 1
+                first, end = record.lost_offsets or (None, None)
                 self.unreadable.append(
-                    UnreadableBytes(
-                        name, file, damage.position, damage.size_bytes, damage.reason, record.offset, end
-                    )
+                    UnreadableBytes(name, file, damage.position, damage.size_bytes, damage.reason, first, end)
                 )
 
 

@@ -117,8 +117,21 @@ def test_batches_whose_records_cannot_be_separated(batch, reason, records):
         1 + records,
         records,
     )
+    end = rest.batch.next_offset
+    assert rest.lost_offsets == ((1 + records, end) if 1 + records < end else None)
     assert rest.unread == batch
     assert (rest.damage.position, rest.damage.size_bytes) == (len(no_op_batch(0)), len(batch))
+
+
+def test_the_rest_of_a_batch_begins_behind_what_was_read():
+    """Offsets of a batch may have gaps."""
+    batch = write_batch(1, 1, [raw(1, NO_OP), raw(5, NO_OP), raw(9, NO_OP)])
+    cut = overwritten(batch, HEADER_BYTES - 4, (4).to_bytes(4, "big"))
+    *_, rest = read(cut)
+    assert (rest.offset, rest.position_in_batch, rest.lost_offsets) == (10, 3, None)
+    size = (len(batch) - HEADER_BYTES) // 3
+    *_, last, rest = read(overwritten(batch, HEADER_BYTES + 2 * size, b"\x01"))
+    assert (last.offset, rest.offset, rest.lost_offsets) == (5, 6, (6, 10))
 
 
 def test_a_decompression_bomb_is_named(monkeypatch):

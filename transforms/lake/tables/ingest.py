@@ -267,8 +267,14 @@ QUARANTINE = Table(
         required("size_bytes", "BIGINT", "Number of unreadable bytes"),
         Column("sha256", "STRING", "Digest of those bytes"),
         required("reason", "STRING", "Why they are unreadable"),
-        Column("lost_from_offset", "BIGINT", "First offset that may be lost"),
-        Column("lost_to_offset", "BIGINT", "Offset of the next readable batch; null at the end of the file"),
+        Column(
+            "lost_from_offset", "BIGINT", "First offset that may be lost; null where none is, or nobody knows"
+        ),
+        Column(
+            "lost_to_offset",
+            "BIGINT",
+            "End of the lost offsets, exclusive: the next one that was read; null at the end of the file",
+        ),
     ),
     key=("cluster_id", "capture_id", "file", "position"),
     recomputed=True,
