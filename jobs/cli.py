@@ -31,6 +31,7 @@ VERBS = {
     "capture": ("jobs.capture", "copy the metadata log directories of running controllers"),
     "clusters": ("jobs.clusters", "list the clusters of a lake and their names"),
     "maintain": ("jobs.maintain", "compact small files, expire old captures, free space"),
+    "check": ("jobs.check", "hold a lake against itself: what is lost, and what brings it back"),
     "forget": ("jobs.forget", "delete everything about a cluster from the lake"),
     "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
@@ -96,6 +97,22 @@ def _config_flag(words: Sequence[str]) -> Path | None:
         return None
 
 
+def _run(args: argparse.Namespace) -> int:
+    """Run the verb. An error that a damaged lake explains becomes a Failure that names the damage."""
+    try:
+        return args.run(args)
+    except (Failure, BrokenPipeError):
+        raise
+    except Exception:
+        from jobs.runtime.lakes import damage_of
+
+        lake = getattr(args, "lake", None)
+        damage = None if lake is None else damage_of(lake)
+        if damage is None:
+            raise
+        raise Failure(damage) from None
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb. Returns the exit code; a Failure becomes one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -104,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = settings.read_settings(_config_flag(words))
         args = build_parser(verb, known).parse_args(words)
         settings.with_cluster_ids(args, known)
-        return args.run(args)
+        return _run(args)
     except Failure as failure:
         warn_line(f"kraftlake {verb}: {failure}")
         return failure.exit_code

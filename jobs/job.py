@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,6 +102,12 @@ class Job:
 
         if clusters:
             self.record.failed = derive(self.lake, clusters, self.pending, self.record)
+
+    def underived(self, clusters: Collection[str]) -> set[str]:
+        """The clusters of which derived rows are lost."""
+        from transforms.quality.derived_counts import underived
+
+        return underived(self.lake.path, clusters)
 
     def commit(self) -> None:
         """Commit what was read, if the lease has not run out. Raises Failure."""

@@ -15,6 +15,7 @@ from transforms.lake.delta_rs import append_row, exists
 from transforms.lake.schema import outdated_tables
 from transforms.lake.storage import NoLakeError, check_lake
 from transforms.lake.tables import RUNS
+from transforms.quality.derived_counts import underived
 
 
 def end_if_unchanged(
@@ -33,7 +34,7 @@ def end_if_unchanged(
         return None
     new = new_captures(lake, planned)
     pending = without_reading(planned, new)
-    if new.unread or pending.clusters or not exists(lake, RUNS):
+    if new.unread or pending.clusters or not exists(lake, RUNS) or underived(lake, planned.clusters):
         return None
     before()
     record.counts = pending.counts

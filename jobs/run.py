@@ -13,6 +13,7 @@ from jobs.maintenance.publishing import publish_known
 from jobs.no_new_captures import end_if_unchanged
 from jobs.report import add_report, write_page
 from jobs.runtime.fail_on import add_fail_on
+from jobs.runtime.lakes import must_be_whole
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
 from jobs.runtime.progress import Progress
@@ -63,6 +64,7 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
             print_plan(planned, inputs)
             unreadable = any(copy.directory.unreadable for copy in planned.captures)
             return ExitCode.FOUND if unreadable and args.fail_on != "never" else ExitCode.FINE
+        must_be_whole(args.lake)
         if not validate:
             record = RunRecord(args.verb, progress, args.fail_on)
             code = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
@@ -71,7 +73,7 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
         with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
             job.read(planned, inputs.fetch)
             if derive:
-                job.derive(sorted(job.touched))
+                job.derive(sorted(job.touched | job.underived(planned.clusters)))
             job.commit()
             failing = failed_expectations(job, args) if validate else []
             job.publish()

@@ -9,9 +9,10 @@ from jobs.derivation.compare_snapshots import check_snapshots
 from jobs.derivation.derive_evidence import derive_evidence
 from jobs.derivation.derive_histories import derive_histories
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.arrow_rows import to_arrow
+from transforms.lake.arrow_rows import Row, to_arrow
 from transforms.lake.lake import Lake
 from transforms.lake.tables import ACKNOWLEDGEMENTS, DERIVATIONS, SNAPSHOT_CHECKS
+from transforms.quality.derived_counts import derived_counts
 
 
 def derive(lake: Lake, clusters: Sequence[str], fresh: PendingCommit, record: RunRecord) -> dict[str, str]:
@@ -30,6 +31,22 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: PendingCommit, record: Ru
     if done:
         derive_histories(lake, done, progress, whole=not fresh.captures)
     failed = checks.failed | failed
-    states = [{"cluster_id": c, "failure": failed.get(c), **record.columns} for c in clusters]
+    states = derivation_rows(lake, clusters, failed, record)
     lake.replace_few(DERIVATIONS, to_arrow(states, DERIVATIONS.schema), clusters)
     return failed
+
+
+def derivation_rows(
+    lake: Lake, clusters: Sequence[str], failed: dict[str, str], record: RunRecord
+) -> list[Row]:
+    """Rows of derivations: later runs find from the counts that rows were lost since."""
+    counts = derived_counts(lake.path, clusters)
+    return [
+        {
+            "cluster_id": cluster,
+            "failure": failed.get(cluster),
+            "derived_rows": [{"table_name": t, "rows": n} for t, n in sorted(counts[cluster].items())],
+            **record.columns,
+        }
+        for cluster in clusters
+    ]

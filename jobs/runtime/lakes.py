@@ -8,6 +8,25 @@ from jobs.runtime.outcome import Failure
 from transforms.lake.storage import NoLakeError, check_lake
 
 
+def must_be_whole(path: Path) -> None:
+    """Raises Failure if files of a lake are lost; does nothing where there is no lake yet."""
+    damage = damage_of(path)
+    if damage is not None:
+        raise Failure(damage)
+
+
+def damage_of(path: Path) -> str | None:
+    """The first loss of files in a lake, and how to learn more; None if they are sound, or it is no lake."""
+    from transforms.lake.table_damage import damaged_tables
+
+    try:
+        check_lake(path)
+    except NoLakeError:
+        return None
+    damage = [words for of_table in damaged_tables(path).values() for words in of_table]
+    return f"{path}/{damage[0]}: kraftlake check --lake {path} lists what is lost" if damage else None
+
+
 def must_be_lake(path: Path, up_to_date: bool = False) -> None:
     """Raises Failure unless the path is a lake that this version reads.
 

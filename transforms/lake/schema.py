@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from transforms.lake.delta_rs import delta_schema, exists
@@ -44,9 +44,15 @@ def outdated_tables(path: Path) -> list[Table]:
 
 
 def update_schemas(path: Path, tables: Iterable[Table]) -> None:
-    """Add what the tables lack."""
+    """Add what the tables lack. Columns that they have keep the comments of the version that wrote them."""
     for table in tables:
-        DeltaTable(path / table.name).alter.add_columns(delta_schema(table).fields)
+        stored = DeltaTable(path / table.name)
+        held = {field.name: field.metadata for field in stored.schema().fields}
+        fields = [
+            Field(f.name, f.type, nullable=f.nullable, metadata=held.get(f.name, f.metadata))
+            for f in delta_schema(table).fields
+        ]
+        stored.alter.add_columns(fields)
 
 
 def _stored_schemas(path: Path) -> dict[Table, StructType]:

@@ -22,7 +22,10 @@ def check_lake(path: Path) -> None:
     try:
         version = json.loads(marker.read_text())["format_version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise NoLakeError(f"{marker} cannot be read ({error}): restore it from a copy of the lake") from error
+        raise NoLakeError(
+            f"{marker} cannot be read ({error}): restore it from a copy of the lake, or load the captures "
+            "into a new lake: kraftlake run --captures ... --lake ANOTHER"
+        ) from error
     if version != FORMAT_VERSION:
         raise NoLakeError(
             f"{path} has lake format {version}, this kraftlake reads {FORMAT_VERSION}: "

@@ -50,6 +50,16 @@ def test_columns_that_may_be_null_are_added(spark: Any, tmp_path: Path) -> None:
     assert added == {f.name: (f.dataType, comments[f.name]) for f in SNAPSHOTS.schema.fields}
 
 
+def test_a_table_of_another_comment_is_updated(tmp_path: Path) -> None:
+    """Comments change more often than columns."""
+    older = tuple(
+        Column(c.name, c.type, f"once: {c.comment}", c.nullable) for c in without(SNAPSHOTS, *LATER).columns
+    )
+    create(tmp_path, Table(SNAPSHOTS.name, SNAPSHOTS.comment, older, SNAPSHOTS.key))
+    update_schemas(tmp_path, outdated_tables(tmp_path))
+    assert outdated_tables(tmp_path) == []
+
+
 def test_fields_of_structs_are_added(tmp_path: Path) -> None:
     """As of a lake that was written when a record had fewer fields; verbs that only read go on."""
     (topic,) = (c for c in RECORDS.columns if c.name == "topic")

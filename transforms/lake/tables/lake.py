@@ -56,6 +56,11 @@ DERIVATIONS = Table(
             "STRING",
             "Why it failed, in which case the cluster's derived rows are older; null if it succeeded",
         ),
+        Column(
+            "derived_rows",
+            "ARRAY<STRUCT<table_name: STRING, rows: BIGINT>>",
+            "Rows of the cluster in each derived table that has any, after the derivation; null: not counted",
+        ),
         *(replace(column, nullable=False) for column in LOADED),
     ),
     key=("cluster_id",),

@@ -1,0 +1,77 @@
+"""Whether the files of a lake's tables are all there: Delta logs and the data files that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from transforms.lake.tables import TABLES, Table
+
+
+def damaged_tables(lake: Path, open_files: bool = False) -> dict[Table, list[str]]:
+    """The tables of which something is missing or unreadable, with what it is; sound tables are left out.
+
+    open_files: also read the footer of each data file. Tables that no run has written are sound.
+    """
+    found = {table: list(_damage(lake / table.name, open_files)) for table in TABLES}
+    return {table: damage for table, damage in found.items() if damage}
+
+
+def _damage(folder: Path, open_files: bool) -> Iterator[str]:
+    """What is wrong with a table's files, relative to the lake."""
+    if not folder.exists():
+        return
+    log = folder / "_delta_log"
+    commits = sorted(int(file.stem) for file in log.glob("*.json") if file.stem.isdigit())
+    if not commits:
+        # A killed run may have left an empty log, which the next run fills.
+        if any(folder.glob("*.parquet")):
+            yield f"{folder.name}/_delta_log has no commit"
+        return
+    missing = _missing_commits(log, commits)
+    if missing is not None:
+        yield f"{folder.name}/_delta_log/{missing:020d}.json is missing"
+        return
+    try:
+        files = pa.table(DeltaTable(folder).get_add_actions(flatten=True)).to_pylist()
+    except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
+        yield f"{folder.name}/_delta_log cannot be read: {_first_line(error)}"
+        return
+    for file in files:
+        path = unquote(file["path"])
+        fault = _file_fault(folder / path, file["size_bytes"], open_files)
+        if fault:
+            yield f"{folder.name}/{path} {fault}"
+
+
+def _missing_commits(log: Path, commits: list[int]) -> int | None:
+    """The first version without a file, of those that no checkpoint of Delta replaces."""
+    checkpoints = [int(file.name.split(".")[0]) for file in log.glob("*.checkpoint*.parquet")]
+    newest = max((version for version in checkpoints if version <= commits[-1]), default=-1)
+    needed = range(newest + 1, commits[-1] + 1)
+    held = set(commits)
+    return next((version for version in needed if version not in held), None)
+
+
+def _file_fault(path: Path, size_bytes: int, open_file: bool) -> str | None:
+    try:
+        held = path.stat().st_size
+        if held != size_bytes:
+            return f"has {held:,} of {size_bytes:,} bytes"
+        if open_file:
+            pq.read_metadata(path)
+    except FileNotFoundError:
+        return "is missing"
+    except (OSError, pa.ArrowException) as error:
+        return f"cannot be read: {_first_line(error)}"
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return next(filter(None, (line.strip() for line in str(error).splitlines())), type(error).__name__)

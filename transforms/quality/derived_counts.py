@@ -1,0 +1,57 @@
+"""How many rows each derived table has of a cluster: written with its derivation, compared by later runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.tables import DERIVATIONS, TABLES
+
+DERIVED_TABLES = tuple(table for table in TABLES if table.recomputed)
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LostRows:
+    """A derived table that has not the rows of a cluster that its last derivation left."""
+
+    cluster_id: str
+    table: str
+    rows: int
+    expected: int
+
+
+def derived_counts(lake: Path, clusters: Collection[str]) -> dict[str, Counts]:
+    """By cluster the rows of each derived table that has any of it."""
+    found: dict[str, Counts] = {cluster: {} for cluster in clusters}
+    for table in DERIVED_TABLES:
+        if exists(lake, table):
+            ids = arrow_with(lake, table, ["cluster_id"], cluster_id=clusters)["cluster_id"]
+            for pair in pc.value_counts(ids).to_pylist():
+                found[pair["values"]][table.name] = pair["counts"]
+    return found
+
+
+def lost_rows(lake: Path, clusters: Collection[str]) -> Iterator[LostRows]:
+    """The derived rows of the clusters that are gone or too many. Nothing is known of earlier versions'."""
+    stored = rows_with(lake, DERIVATIONS, ("cluster_id", "derived_rows"), cluster_id=clusters)
+    expected = {
+        row["cluster_id"]: {held["table_name"]: held["rows"] for held in row["derived_rows"]}
+        for row in stored
+        if row["derived_rows"] is not None
+    }
+    held = derived_counts(lake, expected)
+    for cluster in sorted(expected):
+        for table in DERIVED_TABLES:
+            rows, wanted = (counts[cluster].get(table.name, 0) for counts in (held, expected))
+            if rows != wanted:
+                yield LostRows(cluster, table.name, rows, wanted)
+
+
+def underived(lake: Path, clusters: Collection[str]) -> set[str]:
+    """The clusters of which derived rows are lost."""
+    return {lost.cluster_id for lost in lost_rows(lake, clusters)}
