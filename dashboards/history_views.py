@@ -41,15 +41,21 @@ def _committed(table: Table) -> str:
 def _function(table: str, name: str, moment: str, part: str) -> str:
     """The versions of a cluster valid at an offset (its record included) or at a time.
 
-    Where only a snapshot shows when one began or ended, it may have before: its validity there is undecided.
+    Where only a snapshot shows when one began or ended, it may have before: its validity there is undecided,
+    and so is that of a version that missing records may have changed by then (incomplete_from_offset).
     """
     at = moment.split()[0]
     begun, ended = f"valid_from_{part} <= {at}", f"valid_to_{part} <= {at}"
     may_have_begun = f"NOT valid_from_exact AND COALESCE(earliest_from_{part} <= {at}, true)"
+    incomplete = (
+        f"incomplete_from_offset IS NOT NULL AND COALESCE(incomplete_from_{part} <= {at}, true) "
+        f"AND COALESCE(incomplete_to_{part} > {at}, true)"
+    )
     may_have_ended = f"NOT valid_to_exact AND COALESCE(earliest_to_{part} <= {at}, true)"
+    undecided = f"COALESCE({may_have_ended}, false) OR COALESCE({incomplete}, false)"
     return (
         f"CREATE OR REPLACE FUNCTION {name}(of_cluster STRING, {moment}) RETURNS TABLE RETURN "
-        f"SELECT *, CASE WHEN COALESCE({begun}, false) AND NOT COALESCE({may_have_ended}, false) "
+        f"SELECT *, CASE WHEN COALESCE({begun}, false) AND NOT ({undecided}) "
         f"THEN 'valid' ELSE 'undecided' END AS validity "
         f"FROM {table} WHERE cluster_id = of_cluster AND COALESCE({begun} OR {may_have_begun}, false) "
         f"AND NOT COALESCE({ended}, false)"

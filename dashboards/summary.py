@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from kraft_core.evidence.watermark_at import WatermarkAt, newest_watermark
+from transforms.histories.missing import missing_by_cluster
+from transforms.histories.replay_plan import known_paths
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import (
     CAPTURES,
@@ -79,6 +81,7 @@ class Found:
         for table, columns in COLUMNS.items():
             for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=listed):
                 self._rows[table.name, row["cluster_id"]].append(row)
+        self._missing = missing_by_cluster(lake, known_paths(lake, listed))
         lost = rows_with(lake, QUARANTINE, ["reason"], cluster_id=clusters)
         self.lost_rows = sum(row["reason"] != "torn_tail" for row in lost)
 
@@ -95,6 +98,7 @@ class Found:
         lines += self._epoch_lines(cluster)
         lines += self._watermark_lines(cluster)
         lines += self._quarantine_lines(cluster)
+        lines += self._missing_lines(cluster)
         lines += self._finding_lines(cluster)
         return lines
 
@@ -141,6 +145,12 @@ class Found:
             f"  quarantined: {len(lost)} ranges, {size:,} bytes; the first in {first['file']} "
             f"at byte {first['position']} ({first['reason']})"
         ]
+
+    def _missing_lines(self, cluster: str) -> list[str]:
+        """Which records the histories of the metadata lack."""
+        missing = self._missing.get(cluster, [])
+        more = f" (the first of {len(missing)} such ranges)" if len(missing) > 1 else ""
+        return [f"  metadata: {each.sentence}{more}" for each in missing[:1]]
 
     def _finding_lines(self, cluster: str) -> list[str]:
         """How many findings there are of each kind, and the open errors."""

@@ -8,7 +8,7 @@ from dashboards.report.formatting import ago, count, listed, number, time_of
 from dashboards.report.lanes import lanes_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.sections_logs import captures, recovery, snapshots, truncations, unsettled
-from dashboards.report.sections_metadata import admin_events, min_isr
+from dashboards.report.sections_metadata import admin_events, min_isr, missing_records
 from dashboards.report.sections_quality import expectations, findings, quarantine
 from dashboards.report.sections_quorum import epochs, voting, watermarks
 from dashboards.report.state import NEED_WORDS, ClusterState
@@ -134,6 +134,7 @@ SECTIONS: tuple[tuple[str, str, Section], ...] = (
     ("unsettled", "Not committed", unsettled),
     ("truncations", "Truncations", truncations),
     ("recovery", "Recovery", recovery),
+    ("missing", "Missing records", missing_records),
     ("isr", "Under min ISR", min_isr),
     ("events", "Administration", admin_events),
     ("captures", "Captures", captures),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pyarrow as pa
 from dashboards import embedded_sql
 from dashboards.report import aggregates
 from dashboards.report.queries import NEWEST, Row, Rows
+from transforms.histories.missing import missing_by_cluster
+from transforms.histories.replay_plan import known_paths
 
 # Successive events that do the same to the same resource make one group, and so do those of any partitions.
 ADMIN_EVENTS = """
@@ -61,6 +64,7 @@ def admin_events(lake: Path, clusters: Sequence[str] = ()) -> Rows:
 def ask_histories(lake: Path, clusters: Sequence[str], spans: Iterable[Row]) -> dict[str, dict[str, Rows]]:
     """The rows of the sections on metadata by cluster; `spans` are rows of under_min_isr, of any clusters."""
     spans_of, events_of = _by_cluster(spans), _by_cluster(admin_events(lake, clusters) if clusters else ())
+    missing = missing_by_cluster(lake, known_paths(lake, clusters)) if clusters else {}
     found = {}
     for cluster in clusters:
         ours = spans_of.get(cluster, [])
@@ -69,6 +73,7 @@ def ask_histories(lake: Path, clusters: Sequence[str], spans: Iterable[Row]) -> 
             "under_min_isr": aggregates.under_min_isr_steps(ours),
             "under_min_isr_spans": alike[:NEWEST],
             "admin_events": events_of.get(cluster, []),
+            "missing_records": [asdict(each) for each in missing.get(cluster, ())],
             "under_min_isr_totals": [{"spans": len(alike)}],
         }
     return found

@@ -8,6 +8,8 @@ from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, span_words, status_badge, table
 from dashboards.report.view import Row, View
 
+MOST_MISSING = 20
+
 
 def min_isr(view: View) -> Markup | None:
     rows = view.of("under_min_isr_spans")
@@ -32,6 +34,24 @@ def min_isr(view: View) -> Markup | None:
                Col("min.insync.replicas", True), Col("Status")]  # fmt: skip
     more = newest(len(rows), view.of("under_min_isr_totals")[0]["spans"], "spans")
     return el("div", picture, table("Partitions under min ISR", columns, cells, more))
+
+
+def missing_records(view: View) -> Markup | None:
+    """Which records the sections on metadata lack."""
+    rows = view.of("missing_records")
+    if not rows:
+        return None
+    cells = [
+        (
+            number(r["first_offset"]),
+            number(r["end_offset"] - 1),
+            "–" if r["until_offset"] is None else number(r["until_offset"]),
+        )
+        for r in rows[-MOST_MISSING:]
+    ]
+    columns = [Col("From offset", True), Col("To offset", True), Col("Stated again by a snapshot at", True)]
+    more = newest(len(cells), len(rows), "ranges")
+    return table("Missing records: what they changed is unknown", columns, cells, more)
 
 
 def admin_events(view: View) -> Markup | None:

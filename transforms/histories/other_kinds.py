@@ -24,6 +24,7 @@ from kraft_core.image.history import SNAPSHOT, History, Version, rows
 from kraft_core.image.image import Image
 from kraft_core.image.replay_path import COMMITTED, ReplayRange
 from kraft_core.image.tables import ZK_MIGRATION
+from transforms.histories.missing import with_missing
 from transforms.histories.partition_events import CHANGE, CLEAR_ELR, REGISTRATION
 from transforms.histories.replay_plan import MARKERS, ReplayPlan, lowest_start
 from transforms.histories.replay_records import (
@@ -92,7 +93,8 @@ def other_versions(
         for table, made in replay.finish():
             rows = before[table].pop(cluster)
             ended = rows.filter(pc.less(rows["valid_to_offset"], plan.start))
-            after = in_order(table, pa.concat_tables([ended, *made]))
+            joined = with_missing(pa.concat_tables([ended, *made]), plan.missing, plan.missing_at)
+            after = in_order(table, joined.select(rows.column_names))
             if not after.equals(rows):
                 yield cluster, table, after
 

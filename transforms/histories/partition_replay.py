@@ -22,6 +22,7 @@ import pyarrow.dataset as ds
 from kraft_core.image import names
 from kraft_core.image.history import SNAPSHOT
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint
+from transforms.histories.missing import with_missing
 from transforms.histories.partition_columns import partition_versions
 from transforms.histories.partition_events import (
     CHANGE,
@@ -93,21 +94,25 @@ def rows_made(held: Held, plans: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
     """The rows that the replays make."""
     with ExitStack() as stack:
         lives, clears = topic_lives(held, plans), cleared(held, plans)
+        by_cluster = {plan.cluster_id: plan for plan in plans}
         loads = {plan.cluster_id: loaded(plan) for plan in plans}
         for bucket in buckets(held, plans, stack):
             for cluster in pc.unique(bucket["cluster_id"]).to_pylist():
                 of_cluster = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
                 of_cluster = of_cluster.combine_chunks()
                 found = partition_versions(of_cluster, lives[cluster], clears[cluster], loads[cluster])
-                yield found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
+                found = found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
+                yield with_missing(found, by_cluster[cluster].missing, by_cluster[cluster].missing_at)
 
 
 def rows_before(held: Held, plans: Sequence[ReplayPlan], lowest: int) -> Iterator[pa.Table]:
     """Rows that end at the lowest start or later, but before the replay of their own cluster starts."""
-    starts = {plan.cluster_id: plan.start for plan in plans if plan.start > lowest}
+    later = {plan.cluster_id: plan for plan in plans if plan.start > lowest}
     ended = ds.field("valid_to_offset") >= lowest
-    for cluster, rows in scanned(held, PARTITIONS, PARTITIONS.names, ended, list(starts)):
-        yield rows.filter(pc.less(rows["valid_to_offset"], starts[cluster]))
+    for cluster, rows in scanned(held, PARTITIONS, PARTITIONS.names, ended, list(later)):
+        plan = later[cluster]
+        kept = rows.filter(pc.less(rows["valid_to_offset"], plan.start))
+        yield with_missing(kept, plan.missing, plan.missing_at)
 
 
 def buckets(held: Held, plans: Sequence[ReplayPlan], stack: ExitStack) -> Iterator[pa.Table]:

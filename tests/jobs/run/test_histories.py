@@ -12,6 +12,7 @@ from jobs.time_travel.replica_source import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
+from transforms.histories.missing import INCOMPLETE
 from transforms.histories.replay_plan import replays
 from transforms.histories.replay_tasks import others_by_tasks, partitions_by_tasks
 from transforms.lake.arrow_rows import moment, to_rows
@@ -39,7 +40,7 @@ WHOLE_LOGS = {
 TIMES = ("valid_from_at", "valid_to_at", "earliest_from_at", "earliest_to_at", "appended_at")
 KIND_OF = {ZK_MIGRATION_STATES: "zk_migration"}
 # Columns that the core does not have.
-OWN = {"cluster_id", "entity_name", "commit_status", "end_commit_status"}
+OWN = {"cluster_id", "entity_name", "commit_status", "end_commit_status", *INCOMPLETE}
 
 
 def by_core(directory: Path) -> dict[str, list[dict[str, Any]]]:

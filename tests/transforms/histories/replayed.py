@@ -17,6 +17,7 @@ from kraft_core.columnar.schema import message_projection
 from kraft_core.format.secrets import redact
 from kraft_core.image.history import History, ReplayGap, rows
 from kraft_core.image.image import Image
+from kraft_core.image.missing_records import MissingRecords, may_lack, missing_records
 from kraft_core.image.replay_path import (
     PathCheckpoint,
     ReplayRange,
@@ -29,6 +30,7 @@ from kraft_core.image.tables import KINDS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from tests.kraft_core.image.worlds import Row, replay
 from transforms.histories.clocks import clock, on_path
+from transforms.histories.missing import times_of
 from transforms.histories.replay_plan import ReplayPlan, gaps, transactions, undated
 
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
@@ -58,6 +60,17 @@ class World:
     def steps(self) -> list[Step]:
         return replay_path(self.ranges, self.checkpoints)
 
+    @property
+    def missing(self) -> list[MissingRecords]:
+        undecoded = [
+            (record.offset, record.offset + 1)
+            for step in self.steps
+            if isinstance(step, ReplayRange)
+            for _, record in self.on(step)
+            if record.value is None
+        ]
+        return missing_records(self.steps, undecoded)
+
     def on(self, range_: ReplayRange) -> list[tuple[int, Row]]:
         """The records in a range with the checksums of their batches, in the order of replay."""
         held = [
@@ -79,6 +92,8 @@ class World:
         of_path = clock(made.steps, [(offsets[kept], offsets[kept] + 1, times[kept])])
         made.floors = of_path.floors(undated(made.steps))
         made.gaps = gaps(made.steps, of_path)
+        made.missing = self.missing
+        made.missing_at = times_of(made.missing, made.steps, of_path)
         made.transactions = transactions(made, [as_row(r, crc) for crc, r in held if r.type in MARKERS])
         opened = [t.begin_offset for t in made.transactions if t.begin_offset < made.start <= t.last_offset]
         made.start = min([made.start, *opened])
@@ -122,9 +137,35 @@ class World:
         ended = None if end is None else "committed" if row["ended_by"] == "snapshot" else self._status(end)
         names = ("valid_from_at", "valid_to_at", "earliest_from_at", "earliest_to_at", "appended_at")
         times = {n: moment(row[n]) for n in names}
+        since, until = may_lack(self.missing, row["valid_from_offset"], end) or (None, None)
         return (
-            row | times | {"cluster_id": self.cluster_id, "commit_status": began, "end_commit_status": ended}
+            row
+            | times
+            | {"cluster_id": self.cluster_id, "commit_status": began, "end_commit_status": ended}
+            | {"incomplete_from_offset": since, "incomplete_from_at": moment(self._reached_below(since))}
+            | {"incomplete_to_offset": until, "incomplete_to_at": moment(self._stated_at(until))}
         )
+
+    def _stated_at(self, offset: int | None) -> int | None:
+        """When the checkpoint that is loaded at an offset takes effect."""
+        loaded = [s for s in self.steps if isinstance(s, PathCheckpoint) and s.first_offset == offset]
+        if not loaded or loaded[0].timestamp is None:
+            return None
+        return max(loaded[0].timestamp, self._reached_below(loaded[0].end_offset) or -1)
+
+    def _reached_below(self, offset: int | None) -> int | None:
+        """The latest time of what lies on the path below an offset."""
+        if offset is None:
+            return None
+        times = [
+            record.timestamp
+            for step in self.steps
+            if isinstance(step, ReplayRange)
+            for _, record in self.on(step)
+            if record.offset < offset
+        ]
+        loaded = [s.timestamp for s in self.steps if isinstance(s, PathCheckpoint) and s.end_offset <= offset]
+        return max([*times, *(at for at in loaded if at is not None)], default=None)
 
     def _status(self, offset: int) -> str:
         return next(r.commit_status for r in self.ranges if r.first_offset <= offset < r.end_offset)

@@ -68,6 +68,18 @@ VERSION = (
     Column("ended_by", "STRING", "Type of the record that ended it; snapshot if one no longer contains it"),
     required("commit_status", "STRING", "Commit status of its start: committed, uncommitted or undecided"),
     Column("end_commit_status", "STRING", "Commit status of its end; null if it is still valid"),
+    Column(
+        "incomplete_from_offset",
+        "BIGINT",
+        "Set if records are missing that may have changed it, or ended it before: their first offset",
+    ),
+    Column("incomplete_from_at", "TIMESTAMP", "The missing records took effect at this time or later"),
+    Column(
+        "incomplete_to_offset",
+        "BIGINT",
+        "Where a snapshot states again that it is valid, or would be; null if none does",
+    ),
+    Column("incomplete_to_at", "TIMESTAMP", "incomplete_to_offset in time; null if it is not known"),
 )
 
 

@@ -1,0 +1,96 @@
+"""Records that a replay path lacks, not captured or not decoded, and the versions that they may concern."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from kraft_core.format.record import BATCH_REASONS
+from kraft_core.image.missing_records import MissingRecords, may_lack, missing_records
+from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step
+from transforms.histories.clocks import Clock
+from transforms.lake.arrow_rows import Row, moment
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import BATCHES, RECORDS
+
+# Values of a newer Kafka whose kind is not known: no history is made of them.
+OF_NO_HISTORY = ("unknown_type", "unknown_frame", "unknown_control_type")
+IS_UNDECODED = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(OF_NO_HISTORY)
+UNDECODED = ("cluster_id", "offset", "leader_epoch", "batch_base_offset", "batch_crc", "unread_reason")
+BATCH_ENDS = ("cluster_id", "base_offset", "leader_epoch", "crc", "last_offset")
+_Batch = tuple[str, int, int, int]
+INCOMPLETE = (
+    "incomplete_from_offset",
+    "incomplete_from_at",
+    "incomplete_to_offset",
+    "incomplete_to_at",
+)
+
+
+def missing_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, list[MissingRecords]]:
+    """What the replay path of each cluster lacks."""
+    if not paths:
+        return {}
+    undecoded: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    rows = rows_with(lake, RECORDS, UNDECODED, where=IS_UNDECODED, cluster_id=paths)
+    ends = _batch_ends(lake, [row for row in rows if row["unread_reason"] in BATCH_REASONS])
+    for row in rows:
+        if _is_on_path(row, paths[row["cluster_id"]]):
+            end = ends.get(_batch(row))
+            end = row["offset"] + 1 if end is None else end
+            if row["offset"] < end:  # else the rest of its batch has no offset
+                undecoded[row["cluster_id"]].append((row["offset"], end))
+    return {cluster: missing_records(steps, undecoded[cluster]) for cluster, steps in paths.items()}
+
+
+def _is_on_path(row: Row, steps: Iterable[Step]) -> bool:
+    return any(
+        isinstance(step, ReplayRange)
+        and step.first_offset <= row["offset"] < step.end_offset
+        and step.leader_epoch == row["leader_epoch"]
+        for step in steps
+    )
+
+
+def _batch_ends(lake: Path, rows: Sequence[Row]) -> dict[_Batch, int]:
+    """The ends (exclusive) of the batches of which the rows are the rest."""
+    if not rows:
+        return {}
+    clusters = {row["cluster_id"] for row in rows}
+    wanted = ds.field("base_offset").isin(sorted({row["batch_base_offset"] for row in rows}))
+    return {
+        (b["cluster_id"], b["base_offset"], b["leader_epoch"], b["crc"]): b["last_offset"] + 1
+        for b in rows_with(lake, BATCHES, BATCH_ENDS, where=wanted, cluster_id=clusters)
+    }
+
+
+def _batch(row: Row) -> _Batch:
+    return row["cluster_id"], row["batch_base_offset"], row["leader_epoch"], row["batch_crc"]
+
+
+def times_of(missing: Iterable[MissingRecords], steps: Iterable[Step], clock: Clock) -> dict[int, int]:
+    """By the first offsets of missing records the time (ms) before which they did not take effect, and by the
+    offsets where they end when the checkpoint does; -1: nothing bounds it, or it is not known.
+    """
+    times = {each.first_offset: clock.highest_below(each.first_offset) for each in missing}
+    loaded = (step for step in steps if isinstance(step, PathCheckpoint) and step.timestamp is not None)
+    return times | {s.first_offset: max(s.timestamp or -1, clock.highest_below(s.end_offset)) for s in loaded}
+
+
+def with_missing(rows: pa.Table, missing: Sequence[MissingRecords], times: Mapping[int, int]) -> pa.Table:
+    """Rows of a history with the columns INCOMPLETE, whatever they held."""
+    rows = rows.drop_columns([name for name in INCOMPLETE if name in rows.column_names])
+    bounds: list[tuple[int, int | None] | None] = [None] * len(rows)
+    if missing:
+        validity = (rows["valid_from_offset"].to_pylist(), rows["valid_to_offset"].to_pylist())
+        bounds = [may_lack(missing, first, end) for first, end in zip(*validity, strict=True)]
+    for place, (offset_name, time_name) in enumerate((INCOMPLETE[:2], INCOMPLETE[2:])):
+        offsets = [bound[place] if bound else None for bound in bounds]
+        at = [None if o is None or times.get(o, -1) < 0 else moment(times[o]) for o in offsets]
+        rows = rows.append_column(offset_name, pa.array(offsets, pa.int64()))
+        rows = rows.append_column(time_name, pa.array(at, pa.timestamp("us", tz="UTC")))
+    return rows
