@@ -78,7 +78,8 @@ def folders(roots: Iterable[Path]) -> Iterator[Path]:
 def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
     """The outputs in a folder with their texts, by name."""
     for path in sorted(folder.glob("*.txt")):
-        if not NAME.fullmatch(path.name):
+        # A pipe would never end.
+        if not NAME.fullmatch(path.name) or not path.is_file():
             continue
         try:
             text = path.read_text() if path.stat().st_size <= MAX_SIZE_BYTES else ""

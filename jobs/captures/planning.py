@@ -160,8 +160,9 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
     """The same. FileChangedError, FileNotFoundError: it has changed."""
     who = identity(directory, selection.cluster_id, selection.node_id)
     if who is None:
+        faults = (f" ({fault.reason})" for fault in directory.faults if fault.file == "meta.properties")
         return (
-            f"{directory.path}: no cluster id or node id in meta.properties; "
+            f"{directory.path}: no cluster id or node id in meta.properties{next(faults, '')}; "
             "name them with --cluster-id and --node-id"
         )
     directory, files = identified_files(directory)

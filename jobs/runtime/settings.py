@@ -81,6 +81,8 @@ def read_settings(named: Path | None) -> Settings:
         return Settings()
     try:
         content = tomllib.loads(file.read_text())
+    except RecursionError:
+        raise Failure(f"{file} cannot be read: its values are nested too deeply") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Failure(f"{file} cannot be read: {error}") from None
     _check(file, content)

@@ -6,7 +6,7 @@ reference codec, and their rows are inserted where they belong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,7 @@ from kraft_core.columnar.reference import WHOLE_FILE, to_columns
 from kraft_core.columnar.schema import message_columns
 from kraft_core.columnar.window import Window, opened
 from kraft_core.format.batch import read_header
-from kraft_core.format.record import read_batch
+from kraft_core.format.record import Record, read_batch
 from kraft_core.messages.control import CONTROL_RECORDS
 from kraft_core.messages.metadata import by_api_key
 
@@ -34,6 +34,9 @@ pa = cast(Any, pyarrow)
 # Short files get less memory than long ones. Smaller records only cause more chunks.
 _USUAL_RECORD_BYTES = 32
 _LEAST_ROWS = 256
+# Of batches that the kernel leaves out: a record batch ends after this many records or bytes of values.
+_LEFT_ROWS = 8192
+_LEFT_BYTES = 16 * 1024 * 1024
 
 
 def scan_headers(
@@ -106,23 +109,46 @@ class _Decoder:
     def _finish(self, chunk: Chunk) -> Iterator[Any]:
         batch = to_record_batch(chunk) if chunk[words.ROWS] else None
         if len(chunk.left):
-            batch = self._with_left(chunk, batch)
-        if batch is not None:
+            yield from self._with_left(chunk, batch)
+        elif batch is not None:
             yield batch
         self._window.release(chunk[words.AT] - self._window.address)
 
-    def _with_left(self, chunk: Chunk, batch: Any) -> Any:
-        """The record batch (None: no rows) with the rows of the batches that the kernel left out."""
+    def _with_left(self, chunk: Chunk, batch: Any) -> Iterator[Any]:
+        """The rows of the record batch (None: no rows) with those of the batches that the kernel left out."""
+        done = 0
+        for places, records in _pieces(self._left_records(chunk)):
+            left = to_columns(records, self._redact)
+            until = places[-1]
+            if until == done:
+                yield left
+                continue
+            rows = until - done
+            order = np.insert(np.arange(rows), np.array(places) - done, np.arange(rows, rows + len(left)))
+            yield pa.concat_batches([batch.slice(done, rows), left]).take(pa.array(order))
+            done = until
+        if batch is not None and done < len(batch):
+            yield batch.slice(done)
+
+    def _left_records(self, chunk: Chunk) -> Iterator[tuple[int, Record]]:
+        """The records of the batches left out, each with the row that it stands before."""
         buf = self._window.buf
-        positions = chunk.left[:, 0] - self._window.address
-        by_batch = [list(read_batch(buf, read_header(buf, int(position)))) for position in positions]
-        records = [record for records in by_batch for record in records]
-        if not records:
-            return batch
-        left = to_columns(records, self._redact)
-        if batch is None:
-            return left
-        rows = len(batch)
-        places = np.repeat(chunk.left[:, 1], [len(records) for records in by_batch])
-        order = np.insert(np.arange(rows), places, np.arange(rows, rows + len(records)))
-        return pa.concat_batches([batch, left]).take(pa.array(order))
+        for address, row in chunk.left.tolist():
+            for record in read_batch(buf, read_header(buf, address - self._window.address)):
+                yield row, record
+
+
+def _pieces(records: Iterable[tuple[int, Record]]) -> Iterator[tuple[list[int], list[Record]]]:
+    """Records with their places, as many at once as the memory for Python's objects allows."""
+    places: list[int] = []
+    held: list[Record] = []
+    held_bytes = 0
+    for place, record in records:
+        places.append(place)
+        held.append(record)
+        held_bytes += max(record.size_bytes, len(record.unread))
+        if len(held) == _LEFT_ROWS or held_bytes >= _LEFT_BYTES:
+            yield places, held
+            places, held, held_bytes = [], [], 0
+    if held:
+        yield places, held

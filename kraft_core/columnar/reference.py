@@ -104,7 +104,9 @@ def to_columns(records: list[Record], redact: bool) -> Any:
             if redact:
                 value, redacted = without_secrets(record.message, value)
             unknown = _count_unknown(record.message.fields, value)
-            column = structs.setdefault(record.message.column, [None] * len(records))
+            column = structs.get(record.message.column)
+            if column is None:
+                column = structs[record.message.column] = [None] * len(records)
             column[number] = message_projection(record.message)(value)
         rows.append((*_envelope_row(record), unknown, redacted))
     plain = _from_rows(rows, pa.schema(list(RECORDS)[: len(rows[0])]))

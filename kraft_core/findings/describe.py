@@ -16,7 +16,7 @@ from typing import Any, cast
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.findings.facts import Holder, Observation
-from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes, uuid_text
 
 LONGEST_COMMAND_MS = 10_000
 """How long a describe command is assumed to have run where its end is unknown."""
@@ -132,17 +132,20 @@ def _require(name: str, fields: dict[str, str], wanted: tuple[str, ...]) -> None
 def _replicas(name: str, text: str) -> tuple[Holder, ...]:
     """Voters or observers: objects from Kafka 3.9 on, ids before."""
     try:
-        parsed = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{name}: {text!r} lists no replicas") from error
-    return tuple(sorted(_replica(entry) for entry in parsed))
+        return tuple(sorted(_replica(entry) for entry in json.loads(text)))
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise ValueError(f"{name}: {text[:80]!r} lists no replicas") from None
 
 
 def _replica(entry: object) -> Holder:
+    """Raises ValueError, LookupError or TypeError if it is none."""
+    node, directory = entry, None
     if isinstance(entry, dict):
         fields = cast("dict[str, Any]", entry)
-        return fields["id"], fields.get("directoryId") or ZERO_UUID
-    return int(str(entry)), ZERO_UUID
+        node, directory = fields["id"], fields.get("directoryId")
+    if type(node) is not int:
+        raise TypeError(f"an id is an integer, not {node!r}")
+    return node, uuid_text(uuid_bytes(directory)) if directory else ZERO_UUID
 
 
 def _cells(line: str) -> list[str]:

@@ -16,8 +16,8 @@ from kraft_core.format.varint import read_unsigned_varint
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
-# Kafka limits a metadata batch to 8 MiB before compression; anything far beyond is a decompression bomb.
-MAX_UNPACKED_BYTES = 256 * 1024 * 1024
+# Kafka limits a metadata batch to 8 MiB before compression; twice that is a decompression bomb.
+MAX_UNPACKED_BYTES = 16 * 1024 * 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = struct.Struct(">8sii")

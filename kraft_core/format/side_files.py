@@ -69,7 +69,7 @@ def read_meta_properties(text: str) -> MetaProperties:
 
 def read_quorum_state(text: str) -> QuorumState:
     state = _json_object(text)
-    data_version = _member(state, "data_version", int)
+    data_version = _number(state, "data_version")
     if data_version not in (0, 1):
         raise InvalidSideFileError(f"data_version {data_version}")
     voters = state.get("currentVoters") if data_version == 0 else None
@@ -78,11 +78,11 @@ def read_quorum_state(text: str) -> QuorumState:
         raise InvalidSideFileError(f"votedDirectoryId {voted_directory_id!r} is not a uuid")
     return QuorumState(
         data_version=data_version,
-        leader_id=_member(state, "leaderId", int),
-        leader_epoch=_member(state, "leaderEpoch", int),
-        voted_id=_member(state, "votedId", int),
+        leader_id=_number(state, "leaderId"),
+        leader_epoch=_number(state, "leaderEpoch"),
+        voted_id=_number(state, "votedId"),
         voted_directory_id=voted_directory_id,
-        applied_offset=_member(state, "appliedOffset", int) if data_version == 0 else None,
+        applied_offset=_number(state, "appliedOffset", 64) if data_version == 0 else None,
         current_voters=None if voters is None else _voter_ids(voters),
     )
 
@@ -108,7 +108,7 @@ def read_leader_epoch_checkpoint(text: str) -> tuple[tuple[int, int], ...]:
 
 def _entry(line: str) -> tuple[int, int]:
     epoch, offset = line.split()
-    return _integer(epoch, "epoch"), _integer(offset, "offset")
+    return _integer(epoch, "epoch"), _integer(offset, "offset", 64)
 
 
 def read_partition_metadata(text: str) -> str:
@@ -152,15 +152,27 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPED.sub(
+    units = _ESCAPED.sub(
         lambda m: chr(int(m[1][1:], 16)) if len(m[1]) == 5 else _CONTROL.get(m[1], m[1]), text
     )
+    # A \\uXXXX is a unit of UTF-16: two of them make a character beyond the first 65,536.
+    try:
+        return units.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise InvalidSideFileError(f"{text!r} holds half of a surrogate pair") from None
 
 
-def _integer(text: str | None, what: str) -> int:
+def _integer(text: str | None, what: str, bits: int = 32) -> int:
     if text is None or re.fullmatch(r"-?\d{1,19}", text.strip(), re.ASCII) is None:
         raise InvalidSideFileError(f"{what} {'is missing' if text is None else repr(text)}")
-    return int(text)
+    return _within(int(text), what, bits)
+
+
+def _within(number: int, what: str, bits: int) -> int:
+    """The number, if a signed one of so many bits can hold it, as Kafka's does."""
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise InvalidSideFileError(f"{what} {number} does not fit in {bits} bits")
+    return number
 
 
 def _json_object(text: str) -> dict[str, Any]:
@@ -180,13 +192,17 @@ def _member(value: dict[str, Any], name: str, kind: type) -> Any:
     return held
 
 
+def _number(value: dict[str, Any], name: str, bits: int = 32) -> int:
+    return _within(_member(value, name, int), name, bits)
+
+
 def _voter_ids(voters: Any) -> tuple[int, ...]:
     if not isinstance(voters, list):
         raise InvalidSideFileError("currentVoters is not a list")
     entries = cast(list[Any], voters)
     if not all(isinstance(voter, dict) for voter in entries):
         raise InvalidSideFileError("currentVoters does not hold objects")
-    return tuple(_member(voter, "voterId", int) for voter in entries)
+    return tuple(_number(voter, "voterId") for voter in entries)
 
 
 def _is_uuid(text: str) -> bool:

@@ -225,3 +225,10 @@ def test_a_log_of_json_lines(tmp_path: Path) -> None:
     ]
     assert {line["run_id"] for line in lines} == {progress.run_id}
     assert all(line["at"].endswith("Z") for line in lines)
+
+
+def test_values_nested_beyond_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deep = tmp_path / "deep.toml"
+    deep.write_text(f"lake = {'[' * 100_000}")
+    assert main(["config", "--config", str(deep)]) == 2
+    assert "nested too deeply" in capsys.readouterr().err

@@ -193,3 +193,13 @@ def test_a_segment_of_a_gibibyte_takes_little_memory(tmp_path, records):
     print(kib // 1024, "MiB")
     assert (rows, batches) == (times * records, times)
     assert kib < 600 * 1024
+
+
+def test_a_compressed_batch_of_many_records_comes_in_pieces(tmp_path):
+    path = tmp_path / "packed.log"
+    many = 3 * 8192 + 5
+    path.write_bytes(no_op_batch(0) + no_op_batch(1, records=many, codec=4) + no_op_batch(1 + many))
+    assert_same(path)
+    batches = list(fast.decode(path))
+    assert [len(batch) for batch in batches] == [8193, 8192, 8192, 5, 1]
+    assert [n for batch in batches for n in batch["offset"].to_pylist()] == list(range(many + 2))

@@ -103,3 +103,28 @@ def test_watermarks_of_a_stale_leader_are_only_believed() -> None:
     conclusions = conclude(known("stale-split/before").facts)
     unknown = parse_describe("1664000000000.txt", OLDER_STATUS)
     assert observed_watermarks(conclusions, unknown) == []
+
+
+@pytest.mark.parametrize(
+    "voters",
+    [
+        "[" * 100_000,
+        "7",
+        "null",
+        "{}x",
+        '[{"directoryId": "A"}]',
+        '[{"id": "3001"}]',
+        '[{"id": 3001, "directoryId": "\\ud800"}]',
+        '[{"id": 3001, "directoryId": 7}]',
+        "[true]",
+        "[[1]]",
+        f"[{'9' * 5000}]",
+    ],
+)
+def test_voters_that_no_kafka_prints(voters: str) -> None:
+    """One sentence, however long the text."""
+    fields = "ClusterId: c\nLeaderId: 1\nLeaderEpoch: 1\nHighWatermark: 1\nCurrentObservers: []\n"
+    with pytest.raises(ValueError, match="lists no replicas") as raised:
+        parse_describe("1750000000000.txt", f"{fields}CurrentVoters: {voters}\n")
+    assert len(str(raised.value)) < 200
+    str(raised.value).encode()

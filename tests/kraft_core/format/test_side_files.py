@@ -1,0 +1,80 @@
+"""Side files as no Kafka writes them: each is a fault of its own, never another error."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_core.format.side_files import (
+    InvalidSideFileError,
+    MetaProperties,
+    read_capture_json,
+    read_leader_epoch_checkpoint,
+    read_meta_properties,
+    read_partition_metadata,
+    read_quorum_state,
+)
+
+READERS = (
+    read_capture_json,
+    read_leader_epoch_checkpoint,
+    read_meta_properties,
+    read_partition_metadata,
+    read_quorum_state,
+)
+STATE = {"data_version": 1, "leaderId": 1, "leaderEpoch": 2, "votedId": -1, "votedDirectoryId": "A" * 22}
+
+
+def test_a_character_of_two_escaped_units_is_one() -> None:
+    assert read_meta_properties("version=1\ncluster.id=\\ud83d\\udca5\n").cluster_id == "\U0001f4a5"
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udca5", "a\\ud83d", "\\udca5\\ud83d"])
+def test_half_of_a_surrogate_pair_is_a_fault(half: str) -> None:
+    with pytest.raises(InvalidSideFileError, match="half of a surrogate pair"):
+        read_meta_properties(f"version=1\ncluster.id={half}\n")
+
+
+@pytest.mark.parametrize("number", [1 << 31, -(1 << 31) - 1, 1 << 63, 10**18])
+def test_a_number_that_kafka_cannot_hold_is_a_fault(number: int) -> None:
+    with pytest.raises(InvalidSideFileError):
+        read_meta_properties(f"version=1\ncluster.id=c\nnode.id={number}\n")
+    for name in ("leaderId", "leaderEpoch", "votedId"):
+        with pytest.raises(InvalidSideFileError, match=f"{name} .* does not fit in 32 bits"):
+            read_quorum_state(json.dumps(STATE | {name: number}))
+    with pytest.raises(InvalidSideFileError, match=r"epoch .* does not fit in 32 bits"):
+        read_leader_epoch_checkpoint(f"0\n1\n{number} 0\n")
+
+
+def test_an_offset_beyond_64_bits_is_a_fault() -> None:
+    assert read_leader_epoch_checkpoint(f"0\n1\n1 {(1 << 63) - 1}\n") == ((1, (1 << 63) - 1),)
+    with pytest.raises(InvalidSideFileError, match=r"offset .* does not fit in 64 bits"):
+        read_leader_epoch_checkpoint(f"0\n1\n1 {1 << 63}\n")
+
+
+@given(st.text() | st.from_regex(r"(version=[01]\n)?((cluster|node|broker)\.id=\S*\n?)*"))
+def test_any_text_is_read_or_a_fault(text: str) -> None:
+    """Whatever is read can be written as UTF-8, as tables are."""
+    for read in READERS:
+        try:
+            held = read(text)
+        except InvalidSideFileError:
+            continue
+        if isinstance(held, MetaProperties):
+            (held.cluster_id or "").encode()
+
+
+NAMES = st.sampled_from([*STATE, "voterId", "currentVoters", "appliedOffset", "captured_at"])
+SCALARS = st.none() | st.booleans() | st.integers() | st.text()
+
+
+@given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(NAMES, inner)))
+def test_any_json_is_read_or_a_fault(value: object) -> None:
+    for read in (read_quorum_state, read_capture_json):
+        for given_value in (value, STATE | value if isinstance(value, dict) else [value]):
+            with suppress(InvalidSideFileError):
+                read(json.dumps(given_value))
