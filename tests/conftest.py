@@ -44,12 +44,20 @@ def golden_captures(golden: Path) -> list[Path]:
     return [golden / scenario for scenario in SCENARIOS]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def catalog_lake(lake: Any) -> Any:
-    """The golden lake with its tables, views and functions in the session's catalog."""
+    """The golden lake with its tables, views and functions in the session's catalog.
+
+    Other tests open other lakes there, after which it is opened again.
+    """
     from dashboards.catalog import open_lake
 
-    return open_lake(lake.spark, lake.path)
+    known = lake.spark.catalog.databaseExists("kraft") and lake.spark.catalog.tableExists("kraft.captures")
+    location = lake.spark.sql("DESCRIBE DETAIL kraft.captures").first().location if known else ""
+    if not location.endswith(str(lake.path)):
+        return open_lake(lake.spark, lake.path)
+    lake.spark.sql("USE kraft")
+    return lake
 
 
 @pytest.fixture(scope="session")

@@ -159,6 +159,8 @@ def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | 
 def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
     """The same. FileChangedError, FileNotFoundError: it has changed."""
     who = identity(directory, selection.cluster_id, selection.node_id)
+    if who is None and _is_nothing_readable(directory):
+        return "; ".join(fault_lines(directory))
     if who is None:
         faults = (f" ({fault.reason})" for fault in directory.faults if fault.file == "meta.properties")
         return (

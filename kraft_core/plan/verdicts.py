@@ -259,6 +259,10 @@ def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tupl
     names = ", ".join(str(node_id) for node_id in part.lost)
     strangers = [str(node_id) for node_id in part.lost if node_id not in here[0].leader.voters.ids]
     note = f"{', '.join(strangers)} {'is no voter' if len(strangers) == 1 else 'are no voters'}; "
+    differing = _without_latest_set(here[0], part.lost)
+    if all(alive) and differing:
+        reason = f"without {names} an election is not certain: {differing}"
+        return Verdict("not_known", reason), lasting
     if all(alive):
         who = f"; {lasting[0].leader.key.id} can lead" if leads else ""
         reason = f"what is committed stays, and {engine.side_words(lasting[0])}{who}"
@@ -268,6 +272,22 @@ def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tupl
         return Verdict("not_known", f"without {names} it depends on voters not captured: {shown}"), lasting
     reason = f"without {names} nothing commits: too few voters are left that keep up"
     return Verdict("unsafe", reason), lasting
+
+
+def _without_latest_set(world: World, lost: tuple[int, ...]) -> str:
+    """Why the survivors of a lost leader may not elect by its latest voter set; empty if they can.
+
+    A voter elects by the latest set of its own log (KIP-853), and votes for any log that is not behind its
+    own: the survivor with the longest log must hold the latest VotersRecord, else they may elect nobody.
+    """
+    quorum = world.quorum
+    if quorum.voters is None or quorum.voters.source == "static" or world.leader.key.id not in lost:
+        return ""
+    entries, offset = quorum.voters.voters, quorum.voters.offset
+    left = (quorum.member(key) for key in _left(world, lost) if entries.voter_for(key) is not None)
+    if any((member.end_offset or 0) > offset for member in left if member is not None):
+        return ""
+    return f"no voter left had fetched the VotersRecord at {offset}; capture again once they have"
 
 
 def _left(world: World, lost: tuple[int, ...]) -> frozenset[ReplicaKey]:

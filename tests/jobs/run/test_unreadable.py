@@ -206,7 +206,7 @@ def test_a_capture_json_that_says_nothing(
     (line,) = (line for line in said.out.splitlines() if "node 3" in line)
     assert "(file_time)" in line
     main(["plan", "lose", "4", *arguments])
-    assert reason in capsys.readouterr().err
+    assert reason in capsys.readouterr().out
 
 
 def test_no_copy_is_made_of_what_cannot_be_read(golden: Path) -> None:

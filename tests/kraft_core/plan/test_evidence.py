@@ -181,3 +181,16 @@ def test_a_leader_that_has_removed_itself_does_not_go_on() -> None:
     assert quorum.voters.voters.ids == (1, 3)
     assert judge(quorum, Lose((1,))).verdict.name == "unsafe"
     assert judge(quorum, Lose((2,))).verdict.name == "safe"
+
+
+def test_survivors_that_lack_the_latest_set_may_elect_nobody() -> None:
+    """2 was removed and added again: 1 alone is left of the set that it holds, and 2 is behind 1."""
+    removal = (Elect(3, (1,)), Pull(2, 3), Pull(2, 3, one=True), ChangeVoters(3, 2, add=False))
+    addition = (Pull(1, 3), Pull(1, 3), ChangeVoters(3, 2, add=True))
+    quorum = scripted(10, *removal, *addition)
+    assert quorum.voters is not None
+    assert quorum.voters.voters.ids == (1, 2, 3)
+    lost = judge(quorum, Lose((3,))).verdict
+    assert (lost.name, "had fetched the VotersRecord at 4" in lost.reason) == ("not_known", True)
+    again = scripted(10, *removal, *addition, Pull(1, 3))
+    assert judge(again, Lose((3,))).verdict.name == "safe"

@@ -48,7 +48,7 @@ def ranges(path: Path) -> list[FileEpochRange]:
         "start": 0,
         "address": 0,
         "first_offset": 0,
-        "size_bytes": 0,
+        "size_bytes": path.stat().st_size,
         "file_number": 0,
     }
     rows = [row for batch in scan_file(file) for row in batch.to_pylist()]
