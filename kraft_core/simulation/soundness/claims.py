@@ -29,7 +29,7 @@ from kraft_core.plan import verdicts
 from kraft_core.plan.actions import Lose, Remove
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.registrations import Registered
-from kraft_core.protocol.replica import Leader, Replica
+from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.log import voters_of_log
 from kraft_core.raft.voters import VoterSet
@@ -299,10 +299,10 @@ class ClaimCheck:
 
 
 def _voters_in_force(replicas: Mapping[int, Replica]) -> VoterSet | None:
-    """The set that the newest leader counts by, else the one of the best log."""
-    leaders = [replica for replica in replicas.values() if isinstance(replica.state, Leader)]
-    if leaders:
-        return voters_of_log(max(leaders, key=lambda one: one.epoch).log)
+    """The set of the best log: that of the newest leader, also once it has resigned or is gone.
+
+    One of an older epoch may still lead by its own set, in vain: its majority fetches from it no more.
+    """
     best = max(replicas.values(), key=lambda one: (one.log.last_epoch, one.log.end_offset))
     return voters_of_log(best.log)
 

@@ -17,14 +17,18 @@ import pytest
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.facts import Capture, ClusterFacts
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.plan.actions import Lose
+from kraft_core.plan.verdicts import judge
 from kraft_core.simulation.__main__ import main
 from kraft_core.simulation.directories import write_directory
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy, facts_of
 from kraft_core.simulation.soundness.checker import Checked, check, report_unsound, shrink_unsound
+from kraft_core.simulation.soundness.claims import ClaimCheck
 from kraft_core.simulation.soundness.drawing import random_execution
-from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, can_be_lost, run_script
+from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, Script, can_be_lost, run_script
 from kraft_core.simulation.soundness.exhaustive import weigh
+from kraft_core.simulation.soundness.moves import ChangeVoters, Elect, Pull
 from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
 
 RUNS = 240
@@ -55,6 +59,20 @@ def test_what_kraft_does_not_allow_is_raised(kind: Unlawful) -> None:
     raised = check_unlawful(kind, UNLAWFUL_RUNS, seed)
     assert raised.shown == UNLAWFUL_RUNS, f"from seed {seed}"
     assert raised.failures == []
+
+
+def test_the_truth_of_a_plan_goes_by_the_newest_epoch() -> None:
+    """Leader 2 was deposed by 1 and 3 before its removal of 3 was stored; then leader 1 resigned."""
+    deposed = [Elect(2, (1, 3)), Pull(1, 2, 2, one=True), ChangeVoters(2, 3, add=False), Elect(1, (3,))]
+    moves = tuple((10, move) for move in (*deposed, Elect(3, (1,))))
+    execution = run_script(Script(Setup(1, 3, 0), moves))
+    last = len(execution.moments) - 1
+    assert last == len(moves)
+    copies = tuple(Copy(slot, last, last, execution.at[last], 0) for slot in (1, 3))
+    check_ = ClaimCheck(execution, copies)
+    assert check_.answers.quorum is not None
+    assert judge(check_.answers.quorum, Lose((2,))).verdict.name == "safe"
+    assert list(check_.unsound()) == []
 
 
 # Voters, whether static, moves, and the most of the provable verdicts that may be left undecided.
