@@ -14,6 +14,7 @@ from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.facts import STATED_SOURCES
 from kraft_core.evidence.set_history import set_nodes
 from kraft_core.findings.explain import explain
 from kraft_core.findings.recovery import recovery_advice
@@ -23,6 +24,7 @@ from transforms.lake.tables import FINDINGS, RECOVERIES
 from transforms.quality.findings import finding_of
 
 Row = dict[str, Any]
+_TIMES = ("as_of", "captured_from")  # beside the fields *_at
 EXAMPLES = """examples:
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --offset 355
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --recovery
@@ -91,10 +93,10 @@ def _explain_offset(args: argparse.Namespace, cluster: str) -> int:
 
 
 def _with_times(value: Any) -> Any:
-    """A conclusion with its times (fields *_at and as_of) as datetimes."""
+    """A conclusion with its times as datetimes."""
     if isinstance(value, dict):
         return {
-            name: moment(held) if name.endswith("_at") or name == "as_of" else _with_times(held)
+            name: moment(held) if name.endswith("_at") or name in _TIMES else _with_times(held)
             for name, held in value.items()
         }
     return [_with_times(item) for item in value] if isinstance(value, list | tuple) else value
@@ -105,7 +107,9 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     if not rows:
         raise Failure(f"cluster {cluster} has not been validated yet: kraftlake validate --lake {args.lake}")
     row = _without(args.lake, cluster, sorted(set(args.without))) if args.without else rows[0]
-    age = EvidenceAge(row["as_of"], now_of(args), args.max_evidence_age_hours)
+    source = row["as_of_source"]
+    bounded_by = None if source in STATED_SOURCES else source
+    age = EvidenceAge(row["as_of"], now_of(args), args.max_evidence_age_hours, bounded_by)
     if args.format == "json":
         print_line(json_line(as_json(row | _age_fields(age))))
     else:

@@ -17,7 +17,7 @@ from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.evidence.facts import label
+from kraft_core.evidence.facts import STATED_SOURCES, label
 from kraft_core.format.capture import identity
 from kraft_core.format.controller_dir import fault_lines, find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
@@ -218,7 +218,7 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
         )
     leader = quorum.leader.id if quorum.leader else "unknown"
     yield (
-        f"cluster {quorum.cluster_id} at {iso(quorum.as_of)}: epoch {quorum.epoch}, leader {leader}, log end "
+        f"cluster {quorum.cluster_id} {_captured(quorum)}: epoch {quorum.epoch}, leader {leader}, log end "
         f"{quorum.log_end}, {_watermark_words(judged.high_watermarks)}"
     )
     for when, side in (("before", judged.before), ("after", judged.after)):
@@ -241,6 +241,13 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
         yield f"  {nth}. {step.what}" + (f" ({step.expect})" if step.expect else "")
         if step.command:
             yield f"     {step.command}"
+
+
+def _captured(quorum: CapturedQuorum) -> str:
+    """When the log was captured that the others are compared with, as far as its capture states it."""
+    if quorum.as_of_source in STATED_SOURCES:
+        return f"at {iso(quorum.as_of)}"
+    return f"at {iso(quorum.as_of)} ({quorum.as_of_source}) or later"
 
 
 def _watermark_words(marks: tuple[int | None, int | None]) -> str:
@@ -275,6 +282,7 @@ def as_json(made: Plan) -> dict[str, Any]:
     return {
         "cluster_id": quorum.cluster_id,
         "as_of": quorum.as_of,
+        "as_of_source": quorum.as_of_source,
         "action": asdict(made.action) | {"name": type(made.action).__name__},
         "verdict": verdict.name,
         "reason": verdict.reason,
@@ -301,7 +309,8 @@ def as_json(made: Plan) -> dict[str, Any]:
                 "log_end_offset": member.end_offset,
                 "lag_records": member.lag_records,
                 "lag_ms": member.lag_ms,
-                "captured_at": member.captured_at,
+                "captured_at": member.stated_at,
+                "time_source": member.time_source,
                 "gap": member.gap,
             }
             for member in quorum.members

@@ -6,6 +6,7 @@ from dashboards.report.formatting import listed, number, short, size, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, place, status_badge, table
 from dashboards.report.view import Row, View
+from kraft_core.evidence.facts import STATED_SOURCES
 
 
 def unsettled(view: View) -> Markup | None:
@@ -84,10 +85,15 @@ def recovery(view: View) -> Markup | None:
     return el(
         "div",
         el("p", el("b", words), f": {advice['why']}.", class_=f"advice {kind}"),
-        el("p", "As of ", time_of(advice["as_of"]),
+        el("p", "As of ", time_of(advice["as_of"]), _or_later(advice["as_of_source"]),
            f"; the highest known epoch is {number(advice['highest_epoch'])}.", class_="more"),
         table("Candidates for recovery", columns, cells),
     )  # fmt: skip
+
+
+def _or_later(source: str | None) -> str:
+    """What bounds a time that the captures do not state."""
+    return "" if source is None or source in STATED_SOURCES else f" ({source}) or later"
 
 
 def _in_force(candidate: Row) -> list[object]:

@@ -7,23 +7,27 @@ from datetime import datetime, timedelta
 
 from jobs.runtime.finding_text import when
 
+_SINCE = "Elections, commits, truncations and changes of the voters since then are not in it."
+
 
 @dataclass(frozen=True, slots=True)
 class EvidenceAge:
     """The age of evidence at a reference time.
 
     as_of: until when the captures cover the cluster, None if they do not show it. now: the reference time.
-    max_hours: above that the evidence is old.
+    max_hours: above that the evidence is old. bounded_by: None where the captures state their times; else
+    what as_of is by, and they may be of any later time until they were read.
     """
 
     as_of: datetime | None
     now: datetime
     max_hours: float
+    bounded_by: str | None = None
 
     @property
     def is_old(self) -> bool:
         """Whether the answer holds as of as_of only. Evidence of unknown or of future time is old, too."""
-        if self.as_of is None or self.as_of > self.now:
+        if self.as_of is None or self.as_of > self.now or self.bounded_by is not None:
             return True
         return self.now - self.as_of > timedelta(hours=self.max_hours)
 
@@ -40,10 +44,15 @@ class EvidenceAge:
                 f"The evidence reaches until {when(self.as_of)}, after the reference time {when(self.now)}: "
                 "check the clocks and --now."
             )
+        if self.bounded_by is not None:
+            return (
+                f"The evidence reaches at least until {when(self.as_of)} ({self.bounded_by}), at most until "
+                "the captures were read: state when each was taken (capture.json or --captured-at). " + _SINCE
+            )
         older = f", more than {self.max_hours:g} h: capture the controllers again" if self.is_old else ""
         return (
             f"The evidence reaches until {when(self.as_of)}, {_duration(self.now - self.as_of)} ago{older}. "
-            "Elections, commits, truncations and changes of the voters since then are not in it."
+            f"{_SINCE}"
         )
 
 

@@ -71,7 +71,7 @@ def recovery_lines(row: Mapping[str, Any], is_old: bool) -> Iterator[str]:
         who = f"{candidate['node_id']}@{candidate['directory_id']}"
         kind = " (observer)" if candidate["is_observer"] else ""
         log = f"last epoch {candidate['last_leader_epoch']}, log end {candidate['log_end_offset']}"
-        yield f"  {who}{kind}: {claim}, {log}, captured {when(candidate['captured_at'])}"
+        yield f"  {who}{kind}: {claim}, {log}{_captured(candidate)}"
         if candidate["voters_in_force"]:
             status = f", {candidate['voters_status']}" if candidate["voters_status"] else ""
             yield from wrapped(f"puts in force {candidate['voters_in_force']}{status}")
@@ -81,6 +81,15 @@ def recovery_lines(row: Mapping[str, Any], is_old: bool) -> Iterator[str]:
             yield from wrapped(f"holds beyond what is proven: {candidate['keeps']}")
     if row["highest_epoch"] is not None:
         yield f"  highest epoch seen anywhere: {row['highest_epoch']}"
+
+
+def _captured(candidate: Mapping[str, Any]) -> str:
+    """When a candidate was captured, as far as its capture states it."""
+    if candidate["captured_at"] is not None:
+        return f", captured {when(candidate['captured_at'])}"
+    if candidate["captured_from"] is None:
+        return ", captured at no known time"
+    return f", captured {when(candidate['captured_from'])} ({candidate['time_source']}) or later"
 
 
 def recovery_headline(row: Mapping[str, Any], is_old: bool = True) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, EpochRange
+from kraft_core.evidence.facts import Capture, EpochRange, TimeSource
 from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
@@ -26,7 +26,9 @@ from kraft_core.raft.voters import ReplicaKey
 class RecoveryCandidate:
     """A captured replica by its newest capture.
 
-    is_observer: no voter of the newest committed set; it may be chosen by hand, but never counts.
+    captured_at (ms): when it was copied, None if nothing states it; captured_from: at the earliest, None if
+    nothing dates it; time_source: what says so. is_observer: no voter of the newest committed set; it may be
+    chosen by hand, but never counts.
     led_last_epoch: it is the leader of the last epoch in its log. voters_in_force: the set that its log puts
     in force, in words, None if unknown; voters_offset, voters_status: of that set's record, status None for a
     static one. loses: what other captures hold and it does not, by commit status, in words; "" for nothing.
@@ -36,7 +38,9 @@ class RecoveryCandidate:
     node_id: int
     directory_id: str
     capture_id: str
-    captured_at: int
+    captured_at: int | None
+    captured_from: int | None
+    time_source: TimeSource
     last_leader_epoch: int
     log_end_offset: int
     is_observer: bool
@@ -50,7 +54,8 @@ class RecoveryCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryAdvice:
-    """as_of (ms): the advice covers what was committed by then, None if nothing counts.
+    """as_of (ms): the advice covers what was committed by then, None if nothing counts; as_of_source: what
+    says so. By the newest timestamp in a log, the captures were made then or later.
 
     why: why the choice is safe or not, in words. best: all with the best claim, voters first;
     empty where no captured log has a claim. others: the rest, best claim first. highest_epoch: seen in any
@@ -59,6 +64,7 @@ class RecoveryAdvice:
 
     cluster_id: str
     as_of: int | None
+    as_of_source: TimeSource | None
     is_safe: bool
     why: str
     best: tuple[RecoveryCandidate, ...]
@@ -94,6 +100,7 @@ def recovery_advice(
     return RecoveryAdvice(
         known.facts.cluster_id,
         safety.as_of,
+        safety.time_source,
         safety.is_safe,
         safety.why,
         tuple(best),
@@ -159,7 +166,9 @@ def _candidate(
         capture.node_id,
         capture.directory_id or ZERO_UUID,
         capture.capture_id,
-        capture.captured_at,
+        capture.captured_until,
+        capture.captured_from,
+        capture.time_source,
         epoch,
         end,
         not any(v.matches(capture.replica) for counted in newest_set for v in counted.voters),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, label
+from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.finding import Finding
@@ -54,11 +54,15 @@ class RecoveryCase:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """as_of (ms): the captures that count were taken then or later, None if there are none. why: in words."""
+    """as_of (ms): the captures that count were taken then or later, None if there are none. why: in words.
+
+    time_source: what says so; None where as_of is.
+    """
 
     is_safe: bool
     why: str
     as_of: int | None
+    time_source: TimeSource | None
 
 
 def decided(case: RecoveryCase) -> Safety:
@@ -71,8 +75,15 @@ def decided(case: RecoveryCase) -> Safety:
         else f"committed records may be missing. {' '.join(reasons)}"
     )
     counted = [c for voters in case.counting for v in voters.voters for c in [_counted(case, v)] if c]
-    since = [c.captured_from for c in (*counted, *case.best) if c.captured_from is not None]
-    return Safety(not reasons, f"{counts}: {verdict}" if counts else verdict, min(since, default=None))
+    dated = [(c.captured_from, c) for c in (*counted, *case.best) if c.captured_from is not None]
+    as_of, earliest = min(dated, key=_stated_first, default=(None, None))
+    why = f"{counts}: {verdict}" if counts else verdict
+    return Safety(not reasons, why, as_of, earliest.time_source if earliest else None)
+
+
+def _stated_first(dated: tuple[int, Capture]) -> tuple[int, bool]:
+    captured_from, capture = dated
+    return captured_from, capture.captured_until is None
 
 
 def reasons_against(case: RecoveryCase) -> Iterator[str]:

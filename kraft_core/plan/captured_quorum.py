@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, label
+from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.finding import Finding
@@ -27,6 +27,7 @@ COUNTED = (Standing.LEADER, Standing.KEEPS_UP)
 class CapturedQuorum:
     """What the captures show of a quorum at `as_of` (ms): its last epoch and the log of that epoch's leader.
 
+    as_of_source: what says so; by the newest timestamp in the log, the copy was made then or later.
     leader: None if the last epoch has no leader yet. log_end: of the longest captured log of its epoch.
     log_epochs: where each epoch begins in it. voters, kraft_version: in force at its end, None if unknown.
     epoch_start: offset of the LEADER_CHANGE. contested: the epochs of the log about which captures contradict
@@ -36,6 +37,7 @@ class CapturedQuorum:
     known: Conclusions
     registrations: Registrations
     as_of: int
+    as_of_source: TimeSource
     epoch: int
     leader: ReplicaKey | None
     epoch_start: int | None
@@ -163,13 +165,16 @@ def quorum_of(
     leader = None if leader_id is None else _leader_key(known.in_force, voters, newest, leader_id, epoch)
     captured = next((capture for capture in newest if capture.replica == leader), None)
     election = known.elections.get(epoch)
-    as_of = (captured or source).captured_at
+    dated = captured if captured is not None and captured.captured_from is not None else source
+    # A log with a batch has a timestamp at least.
+    as_of = dated.captured_at if dated.captured_from is None else dated.captured_from
     shown = _errors([*open_errors(judge(known)), *errors], newest)
     log = LeaderLog(known, epoch, leader, source, as_of, shown)
     return CapturedQuorum(
         known,
         registered.along(source, known.facts.snapshots),
         as_of,
+        dated.time_source,
         epoch,
         leader,
         election.offset if election else None,

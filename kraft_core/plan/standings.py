@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.facts import STATED_SOURCES, Capture, TimeSource
 from kraft_core.findings.capture_order import is_later
 from kraft_core.protocol.replica import ReplicaConfig
 from kraft_core.raft.epochs import EpochCache
@@ -38,6 +38,7 @@ class Standing(Enum):
 class Member:
     """A replica as captured. lag_ms: by append times of the leader's clock; None if unknown.
 
+    time_source: what captured_at is by, None if it was not captured; a file time only lists captures.
     gap: what its capture lacks to count for a verdict, None if it lacks nothing; log_gap: the same, of its
     log alone. A follower with a gap is NOT_KNOWN, unless what it holds shows that it does not keep up.
     LOST: the action takes it for gone.
@@ -53,6 +54,12 @@ class Member:
     words: str
     gap: str | None = None
     log_gap: str | None = None
+    time_source: TimeSource | None = None
+
+    @property
+    def stated_at(self) -> int | None:
+        """When it was captured, None if nothing states it."""
+        return self.captured_at if self.time_source in STATED_SOURCES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,8 @@ def _member(log: LeaderLog, key: ReplicaKey, is_voter: bool, capture: Capture | 
     log_gap = _log_gap(log, capture)
     gap = log_gap or _epoch_gap(log, capture) or log.errors.get(capture.capture_id)
     standing, words = _standing(log, capture, lag, lag_ms, gap)
-    return Member(key, is_voter, standing, end, lag, lag_ms, capture.captured_at, words, gap, log_gap)
+    at, by = capture.captured_at, capture.time_source
+    return Member(key, is_voter, standing, end, lag, lag_ms, at, words, gap, log_gap, by)
 
 
 def _lag_ms(capture: Capture, end: int, source: Capture) -> int:

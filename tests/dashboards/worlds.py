@@ -161,7 +161,8 @@ def story(text: str = "a majority stored it") -> dict[str, list[Row]]:
         ],
         "findings": [finding("error", "open", text), finding("warning", "resolved", text)],
         "recovery": [
-            {"as_of": at(90), "is_safe": True, "why": text, "highest_epoch": 3, "others": [],
+            {"as_of": at(90), "as_of_source": "newest timestamp in the log",
+             "is_safe": True, "why": text, "highest_epoch": 3, "others": [],
              "best": [candidate(1, text), candidate(2, text)]},
         ],
         "expectations": [

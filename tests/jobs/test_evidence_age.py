@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from jobs.arguments import positive_hours
 from jobs.runtime.evidence_age import EvidenceAge
-from jobs.runtime.finding_text import recovery_headline
+from jobs.runtime.finding_text import recovery_headline, recovery_lines
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-ADVICE = {
+ADVICE: dict[str, Any] = {
     "cluster_id": "c",
     "as_of": NOW - timedelta(hours=25),
     "best": [{"node_id": 2, "last_leader_epoch": 3, "log_end_offset": 50}],
@@ -43,6 +44,37 @@ def test_evidence_of_no_known_time_and_of_the_future_is_old() -> None:
     assert "state when each was taken" in unknown.sentence
     assert future.is_old
     assert "check the clocks" in future.sentence
+
+
+def test_evidence_that_states_no_time_is_old_at_any_age() -> None:
+    """It was copied at any time between the newest timestamp in it and when it was read."""
+    evidence = EvidenceAge(NOW - timedelta(seconds=40), NOW, 24, "newest timestamp in the log")
+    assert evidence.is_old
+    assert evidence.sentence.startswith(
+        "The evidence reaches at least until 2026-11-22 11:59:20Z (newest timestamp in the log), at most "
+        "until the captures were read: state when each was taken (capture.json or --captured-at). "
+    )
+    assert "ago" not in evidence.sentence
+
+
+@pytest.mark.parametrize(
+    ("captured_at", "captured_from", "words"),
+    [
+        (NOW, NOW, "captured 2026-11-22 12:00:00Z"),
+        (None, NOW, "captured 2026-11-22 12:00:00Z (newest timestamp in the log) or later"),
+        (None, None, "captured at no known time"),
+    ],
+)
+def test_a_candidate_names_no_file_time(
+    captured_at: datetime | None, captured_from: datetime | None, words: str
+) -> None:
+    source = "capture.json" if captured_at else "newest timestamp in the log"
+    times = {"captured_at": captured_at, "captured_from": captured_from, "time_source": source}
+    (first, *_) = ADVICE["best"]
+    log = {"directory_id": "d", "is_observer": False, "voters_in_force": None, "loses": "", "keeps": ""}
+    advice = {**ADVICE, "why": "", "best": [first | log | times], "others": [], "highest_epoch": None}
+    lines = list(recovery_lines(advice, is_old=True))
+    assert lines[-1] == f"  2@d: best claim, last epoch 3, log end 50, {words}"
 
 
 def test_the_setting_decides() -> None:

@@ -47,6 +47,7 @@ def test_a_safe_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (made["verdict"], made["error"], made["is_evidence_old"]) == ("safe", None, False)
     assert made["evidence_from"] == made["as_of"]
     assert "10 min ago" in made["evidence_age"]
+    assert {each["time_source"] for each in made["replicas"]} == {"capture.json"}
     assert made["action"] == {"name": "Replace", "node_id": 2, "successor": None}
     assert made["before"]["tolerated_failures"] == 1
     assert [stage["verdict"] for stage in made["stages"]] == ["safe"] * 3
@@ -106,6 +107,24 @@ def test_each_file_of_a_counted_voter_is_needed(
         out = capsys.readouterr().out
         assert code == (0 if lost == node != 3 else 1), out
         assert code == 0 or out.startswith(("NOT KNOWN", "UNSAFE")), out
+
+
+def test_a_file_time_is_nowhere_given_as_the_time_of_a_capture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(HEALTHY[1], tmp_path / "copy")
+    for stated in (tmp_path / "copy").glob("node-*/capture.json"):
+        stated.unlink()
+    words = ["plan", "lose", "1", "--captures", str(tmp_path / "copy")]
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("NOT KNOWN: ")
+    assert "missing:\n  leader 3: when it was captured is not stated (capture.json or --captured-at)\n" in out
+    assert "Z (newest timestamp in the log) or later: epoch 1, leader 3" in out
+    assert main([*words, "--format", "json"]) == 1
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (made["as_of_source"], made["evidence_from"]) == ("newest timestamp in the log", None)
+    assert {each["captured_at"] for each in made["replicas"]} == {None}
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"captured_at": 7}', '{"captured_at": "yesterday"}'])

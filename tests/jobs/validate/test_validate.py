@@ -16,7 +16,7 @@ from dashboards.report.state import fleet
 from jobs.captures.describe_files import described
 from jobs.cli import main
 from kraft_core.findings.finding import Finding
-from tests.jobs.lakes import opened, report
+from tests.jobs.lakes import opened, report, run
 from transforms.lake.arrow_rows import to_frame
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import DERIVATIONS, FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
@@ -160,6 +160,24 @@ def test_recovery_advice(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
     advice = json.loads(explained(lake, capsys, "--recovery", "--format", "json", *now))
     assert (advice["is_safe"], advice["is_evidence_old"]) == (True, False)
     assert {(c["node_id"], c["log_end_offset"]) for c in advice["best"]} >= {(1, 1288), (2, 1288), (3, 1288)}
+
+
+def test_recovery_from_captures_that_state_no_time(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However recent they look: safe as of the newest timestamp in them, never as of a file time."""
+    copies = tmp_path / "copies"
+    shutil.copytree(golden / "disk-failure/before-wipe", copies)
+    for stated in copies.glob("node-*/capture.json"):
+        stated.unlink()
+    assert run(tmp_path / "lake", copies, flags=("--fail-on", "never")) == 0
+    capsys.readouterr()
+    words = ["explain", "--lake", str(tmp_path / "lake"), "--recovery", "--now", "2026-11-21T09:22:00Z"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert out.split("\n")[0].endswith("(epoch 1, log end 54), safe as of 2026-11-21 09:21:04Z")
+    assert out.count("(newest timestamp in the log) or later") == 3
+    assert "at most until the captures were read: state when each was taken" in " ".join(out.split())
 
 
 def test_recovery_without_nodes_that_are_gone(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:

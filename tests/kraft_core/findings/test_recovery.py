@@ -134,6 +134,34 @@ def test_a_log_whose_end_cannot_be_read_does_not_count() -> None:
     assert "1 captured, 2 needed" in advice.why
 
 
+def test_a_time_that_is_not_stated_is_bounded_by_the_log_alone() -> None:
+    """The newest of two timestamps in the copies would be no bound of what both hold; file times are none."""
+
+    def advised_when(first: bool, second: bool) -> RecoveryAdvice:
+        story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+        story.capture("1", 1000, "1:0-50", 1, stated=first).capture("2", 2000, "1:0-45", 1, stated=second)
+        return recovery_advice(conclude(story.facts()), [])
+
+    newest = "newest timestamp in the log"
+    stated = advised_when(True, True)
+    assert (stated.is_safe, stated.as_of, stated.as_of_source) == (True, 1000, "capture.json")
+    assert [c.captured_at for c in (*stated.best, *stated.others)] == [1000, 2000]
+    # 10 ms an offset: the last batch of node 2's log was appended at 440, of node 1's at 490.
+    late = advised_when(True, False)
+    assert (late.is_safe, late.as_of, late.as_of_source) == (True, 440, newest)
+    assert [(c.captured_at, c.captured_from) for c in late.others] == [(None, 440)]
+    neither = advised_when(False, False)
+    assert (neither.is_safe, neither.as_of, neither.as_of_source) == (True, 440, newest)
+    assert [(c.captured_at, c.time_source) for c in neither.best] == [(None, newest)]
+
+
+def test_a_stated_time_decides_among_equal_ones() -> None:
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+    story.capture("1", 490, "1:0-50", 1).capture("2", 99, "1:0-50", 1, stated=False)
+    advice = recovery_advice(conclude(story.facts()), [])
+    assert (advice.is_safe, advice.as_of, advice.as_of_source) == (True, 490, "capture.json")
+
+
 def test_nothing_captured_gives_no_advice() -> None:
     advice = recovery_advice(conclude(Story().facts()), [])
     assert (advice.is_safe, advice.best, advice.others, advice.as_of) == (False, (), (), None)

@@ -226,7 +226,8 @@ TRUNCATIONS = Table(
 
 CANDIDATE_STRUCT = (
     "STRUCT<node_id: INT, directory_id: STRING, capture_id: STRING, captured_at: TIMESTAMP, "
-    "last_leader_epoch: INT, log_end_offset: BIGINT, is_observer: BOOLEAN, led_last_epoch: BOOLEAN, "
+    "captured_from: TIMESTAMP, time_source: STRING, last_leader_epoch: INT, "
+    "log_end_offset: BIGINT, is_observer: BOOLEAN, led_last_epoch: BOOLEAN, "
     "voters_in_force: STRING, voters_offset: BIGINT, voters_status: STRING, loses: STRING, keeps: STRING>"
 )
 
@@ -235,7 +236,13 @@ RECOVERIES = Table(
     "Which replica to recover the cluster from, according to its captures",
     (
         CLUSTER_ID,
-        Column("as_of", "TIMESTAMP", "The advice covers what was captured until then"),
+        Column("as_of", "TIMESTAMP", "The advice covers what was committed by then"),
+        Column(
+            "as_of_source",
+            "STRING",
+            "flag or capture.json: the earliest capture was made at as_of; newest timestamp in the log: "
+            "then or later",
+        ),
         required("is_safe", "BOOLEAN", "Whether the best candidates hold every committed record"),
         required("why", "STRING", "Why it is safe, or what may be missing"),
         Column("best", f"ARRAY<{CANDIDATE_STRUCT}>", "Replicas with the best claim, all equal"),
