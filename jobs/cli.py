@@ -14,6 +14,10 @@ from jobs.runtime import settings
 from jobs.runtime.outcome import Failure
 from jobs.runtime.output import warn_line
 
+JVM_HAS_ENDED = (
+    "Spark's JVM has ended: it was killed, or ran out of memory (spark.driver.memory); "
+    "run the same command again"
+)
 VERBS = {
     "run": ("jobs.run", "load captures, derive the quorum's history, print a summary"),
     "ingest": ("jobs.ingest", "load captures into the lake without deriving"),
@@ -98,12 +102,17 @@ def _config_flag(words: Sequence[str]) -> Path | None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Run the verb. An error that a damaged lake explains becomes a Failure that names the damage."""
+    """Run the verb. An error that the end of Spark's JVM or a damaged lake explains becomes a Failure."""
     try:
         return args.run(args)
     except (Failure, BrokenPipeError):
         raise
     except Exception:
+        if "py4j" in sys.modules:
+            from jobs.runtime.session import jvm_has_ended
+
+            if jvm_has_ended():
+                raise Failure(JVM_HAS_ENDED) from None
         from jobs.runtime.lakes import damage_of
 
         lake = getattr(args, "lake", None)

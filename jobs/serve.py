@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
     login = login_of(args.login)
     database = database_of(args)
     from jobs.questions.question_session import question_session
-    from jobs.questions.server import Address, answers, serving
-    from jobs.runtime.session import open_session
+    from jobs.questions.server import Address, serving
+    from jobs.runtime.session import jvm_has_ended, open_session
 
     progress = Progress(args.log)
     with progress.stage("session"):
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     with serving(session, Address(args.host, args.port, certificates, key), login):
         progress.done()
         _print_address(args, login)
-        stopped = _wait(lambda: answers(session))
+        stopped = _wait(jvm_has_ended)
     if not stopped:
         raise Failure("Spark's JVM has ended; nothing is served any more", ExitCode.FOUND)
     return ExitCode.FINE
@@ -115,13 +115,13 @@ def _check_port(host: str, port: int) -> None:
         raise Failure(f"cannot listen on {host}:{port}: {error}; choose another --port") from None
 
 
-def _wait(alive: Callable[[], bool]) -> bool:
+def _wait(ended: Callable[[], bool]) -> bool:
     """Wait for SIGINT or SIGTERM. Returns whether one came; if not, the JVM has ended."""
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     while not stopped.wait(WATCH_SECONDS):
-        if not alive():
+        if ended():
             # A signal to all processes of a service ends the JVM, too, perhaps first.
             return stopped.wait(WATCH_SECONDS)
     return True

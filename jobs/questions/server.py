@@ -97,13 +97,3 @@ def _entries(mapping: Any) -> Iterator[Any]:
     each = mapping.iterator()
     while each.hasNext():
         yield each.next()
-
-
-def answers(session: SparkSession) -> bool:
-    """Whether the JVM still answers."""
-    jvm: Any = session._jvm  # pyright: ignore[reportPrivateUsage]
-    try:
-        jvm.System.nanoTime()
-    except (Py4JError, OSError):
-        return False
-    return True

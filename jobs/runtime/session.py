@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -12,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -93,7 +96,7 @@ def open_session(
         settings["spark.driver.extraJavaOptions"] = settings["spark.kraftlake.quickJavaOptions"]
     settings |= own
     if _is_submitted():
-        return _submitted_session(settings, master)
+        return _quiet(_submitted_session(settings, master))
     ivy = ivy_folder()
     jars = _jar_settings(settings, ivy)
     if say is not None and "spark.jars" not in jars:
@@ -104,7 +107,27 @@ def open_session(
         spark = _configured(SparkSession.builder.master(master), settings | jars).getOrCreate()
     if ivy is not None and "spark.jars" not in jars:
         (ivy / "resolved").write_text(settings["spark.jars.packages"])
+    return _quiet(spark)
+
+
+def _quiet(spark: SparkSession) -> SparkSession:
+    """Without the tracebacks of py4j and of the accumulators' server when the JVM ends: see jvm_has_ended."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    server: Any = spark.sparkContext._accumulatorServer  # pyright: ignore[reportPrivateUsage]
+    server.handle_error = lambda *_: None
     return spark
+
+
+def jvm_has_ended() -> bool:
+    """Whether this process had a JVM that no longer answers."""
+    gateway: Any = SparkContext._gateway  # pyright: ignore[reportPrivateUsage]
+    if gateway is None:
+        return False
+    try:
+        gateway.jvm.System.nanoTime()
+    except (Py4JError, OSError):
+        return True
+    return False
 
 
 def _submitted_session(settings: dict[str, str], master: str | None) -> SparkSession:

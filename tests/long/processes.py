@@ -62,6 +62,18 @@ class Started:
         self._process.wait()
         return True
 
+    def kill_jvm(self) -> None:
+        """SIGKILL to Spark's JVM, the child that runs java."""
+        for pid in jvms(self._process.pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def jvms(parent: int) -> list[int]:
+    """The process ids of a process's children that run java."""
+    children = Path(f"/proc/{parent}/task").glob("*/children")
+    pids = [int(pid) for file in children for pid in file.read_text().split()]
+    return [pid for pid in pids if "java" in Path(f"/proc/{pid}/comm").read_text()]
+
 
 def run(out: Path, lake: Path, captures: Sequence[Path | str], *flags: str | Path) -> Started:
     """kraftlake run, which ends with 0 whatever the captures show."""

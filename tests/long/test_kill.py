@@ -66,3 +66,29 @@ def test_killed_at_random_moments(golden: Path, tmp_path: Path) -> None:
         assert tables(lake) == expected
         say(f"lake {lakes}: equal")
         shutil.rmtree(lake)
+
+
+@pytest.mark.long
+def test_a_jvm_killed_at_random_moments(golden: Path, tmp_path: Path) -> None:
+    """Python outlives Spark's JVM: the run ends well, or with one sentence; the next completes it."""
+    seed = random.randrange(10**6)
+    rnd, captures = random.Random(seed), [golden / "v4.4.0-mini"]
+    print("seed", seed)
+    clean = tmp_path / "clean"
+    whole = run(tmp_path / "whole", clean, captures)
+    assert whole.ended() == 0, whole.err.read_text()
+    killed = 0
+    for number in range(6):
+        lake = tmp_path / f"lake-{number}"
+        started = run(tmp_path / f"run-{number}", lake, captures)
+        assert started.until("scan")
+        time.sleep(rnd.uniform(0, 4))
+        started.kill_jvm()
+        code, said = started.ended(), started.err.read_text()
+        assert code == 0 or (code == 2 and "Spark's JVM has ended" in said), said
+        assert "Traceback" not in said
+        killed += code == 2
+        again = run(tmp_path / f"again-{number}", lake, captures, "--wait", "600")
+        assert again.ended() == 0, again.err.read_text()
+        assert tables(lake) == tables(clean)
+    assert killed

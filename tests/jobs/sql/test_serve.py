@@ -19,6 +19,7 @@ import pytest
 
 from jobs.cli import main
 from jobs.questions import login
+from tests.long.processes import jvms
 from tests.long.venvs import installed
 
 CHECKOUT = Path(__file__).parents[3]
@@ -68,9 +69,7 @@ class Server:
 
     def jvm(self) -> int:
         """The process id of Spark's JVM, the child of the server that runs java."""
-        children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        pids = [int(pid) for file in children for pid in file.read_text().split()]
-        (java,) = [pid for pid in pids if "java" in Path(f"/proc/{pid}/comm").read_text()]
+        (java,) = jvms(self.process.pid)
         return java
 
     def stopped(self) -> int:
