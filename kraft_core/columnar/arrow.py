@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import cache
 from typing import Any, cast
@@ -19,7 +19,7 @@ from kraft_core.columnar.headers import Headers
 from kraft_core.columnar.kernel import CONTROL_BIT
 from kraft_core.columnar.layout import Node
 from kraft_core.columnar.schema import HEADERS, MOMENT, RECORDS
-from kraft_core.format.secrets import is_secret_config, named_secret
+from kraft_core.format.secrets import is_credential, is_secret_name, named_secret
 from kraft_core.format.segment import Damage
 
 pa = cast(Any, pyarrow)
@@ -90,7 +90,7 @@ def _name_table(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.i
 def message_arrays(chunk: Chunk) -> dict[str, Any]:
     """The struct columns of the record types that the chunk holds, by name.
 
-    Sets `redacted` in the envelope for records whose config name makes their value a secret.
+    Sets `redacted` in the envelope for records of secret configs.
     """
     close_offsets(chunk.address)
     return _MessageArrays(chunk).all()
@@ -140,9 +140,9 @@ class _MessageArrays:
         return pa.Array.from_buffers(node.type, rows, buffers, -1 if node.nullable else 0, children=children)
 
     def _judge(self, name: Node, held: Node) -> None:
-        """Copies the texts that are not secrets by their name; marks the rows of the others as redacted.
+        """Copies the texts that are no secrets; marks the rows of the others as redacted.
 
-        The bytes of secrets are never read.
+        The bytes of those that their name makes secret are never read.
         """
         if held.kind != "guarded":
             return
@@ -150,11 +150,20 @@ class _MessageArrays:
         validity, places = (self._buffers[place or 0] for place in held.buffers)
         present = np.empty(rows, dtype=np.int64)
         present = present[: list_rows(validity.address, rows, present.ctypes.data)]
-        names = self._array(name).take(pa.array(present)).dictionary_encode()
-        judged = [is_secret_config(text) for text in names.dictionary.to_pylist()]
-        secret = np.array(judged, dtype=np.bool_)[names.indices.to_numpy()]
-        self._chunk.envelope["redacted"][present[secret]] = True
-        self._arrays[held.index] = _placed(places, present[~secret], rows)
+        present = self._shown(present, self._array(name), is_secret_name)
+        texts = _placed(places, present, rows)
+        shown = self._shown(present, texts, is_credential)
+        self._arrays[held.index] = texts if len(shown) == len(present) else _placed(places, shown, rows)
+
+    def _shown(
+        self, rows: NDArray[np.int64], texts: Any, is_secret: Callable[[str], bool]
+    ) -> NDArray[np.int64]:
+        """The rows of which no text is secret; marks the others as redacted."""
+        distinct = texts.take(pa.array(rows)).dictionary_encode()
+        judged = np.array([is_secret(text) for text in distinct.dictionary.to_pylist()], dtype=np.bool_)
+        secret = judged[distinct.indices.to_numpy()]
+        self._chunk.envelope["redacted"][rows[secret]] = True
+        return rows[~secret]
 
 
 def _zeros(size: int) -> Any:

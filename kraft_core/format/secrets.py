@@ -1,4 +1,4 @@
-"""Redaction of credentials, delegation token ids, and the values of secret configs.
+"""Redaction of credentials, delegation token ids, and the values of configs that may be secrets.
 
 A secret becomes null; its name, the time and the fact that it was set remain. The id of a delegation token,
 which other records reference, becomes its digest.
@@ -11,57 +11,31 @@ import re
 from functools import cache, lru_cache
 from typing import Any
 
+from kraft_core.messages.configs import CONFIG_TYPES
 from kraft_core.messages.metadata import by_api_key
 from kraft_core.messages.schema import Field, Message
 
 _CONFIG_RECORD = by_api_key[4]
 _DIGEST_CHARACTERS = 16
+_OF_LISTENER = "listener.name."
+_SHOWN = frozenset(name for name, type_ in CONFIG_TYPES.items() if type_ != "password")
 
-# Every configuration of a broker, topic, group or client that Kafka's ConfigDefs type as PASSWORD,
-# Kafka 3.3 to 4.4.
-PASSWORD_CONFIGS = frozenset(
-    {
-        "delegation.token.master.key",
-        "delegation.token.secret.key",
-        "password.encoder.old.secret",
-        "password.encoder.secret",
-        "sasl.jaas.config",
-        "sasl.oauthbearer.assertion.private.key.passphrase",
-        "sasl.oauthbearer.client.credentials.client.secret",
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.password",
-        "ssl.truststore.certificates",
-        "ssl.truststore.password",
-        "zookeeper.ssl.keystore.password",
-        "zookeeper.ssl.truststore.password",
-    }
+# What stands for the value of a secret config where only the fact that it is set is known.
+HIDDEN = "[redacted]"
+
+# Values that carry credentials, whatever their config is called.
+_CREDENTIAL = re.compile(
+    r"""
+    [a-z][a-z0-9+.-]*://[^\s/?#]*@           # a URL with user information
+    | -----BEGIN\s                           # PEM
+    | \bLoginModule\b | \w+LoginModule\b    # JAAS
+    | \b(?:bearer|basic|digest|negotiate)\s+[a-z0-9+/._~=-]{4,}  # an Authorization header
+    | \beyJ[a-z0-9_-]{8,}\.[a-z0-9_-]        # a JSON web token
+    | (?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|(?:api|access|account|private)[._-]?key)
+      \s*["']?\s*[=:]\s*\S                   # NAME=VALUE, as in connection strings
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
-
-# Configs of another type whose names match _SECRET_NAME.
-PLAIN_CONFIGS = frozenset(
-    {
-        "delegation.token.expiry.check.interval.ms",
-        "delegation.token.expiry.time.ms",
-        "delegation.token.max.lifetime.ms",
-        "password.encoder.cipher.algorithm",
-        "password.encoder.iterations",
-        "password.encoder.key.length",
-        "password.encoder.keyfactory.algorithm",
-        "sasl.oauthbearer.assertion.private.key.file",
-        "sasl.oauthbearer.client.credentials.client.id",
-        "sasl.oauthbearer.token.endpoint.url",
-        "ssl.keymanager.algorithm",
-        "ssl.keystore.location",
-        "ssl.keystore.type",
-        "zookeeper.ssl.keystore.location",
-        "zookeeper.ssl.keystore.type",
-    }
-)
-
-# A config unknown to Kafka (a plugin's) is a secret if its name matches.
-_SECRET_NAME = re.compile(r"password|passwd|passphrase|secret|token|key|credential|jaas", re.IGNORECASE)
 
 
 def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -69,7 +43,7 @@ def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], boo
     named = named_secret(message)
     if named is not None:
         name, held = named
-        if value[held.name] is None or not is_secret_config(value[name.name]):
+        if value[held.name] is None or not is_secret_config(value[name.name], value[held.name]):
             return value, False
         return {**value, held.name: None}, True
     if not _holds_secrets(message.fields):
@@ -80,7 +54,7 @@ def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], boo
 
 @cache
 def named_secret(message: Message) -> tuple[Field, Field] | None:
-    """The field whose text decides (is_secret_config) whether another one is a secret, and that other one."""
+    """The field of a config's name and that of its value, which is_secret_config judges."""
     if message.api_key != _CONFIG_RECORD.api_key:
         return None
     fields = {field.name: field for field in message.fields}
@@ -112,16 +86,27 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
-@lru_cache(maxsize=4096)
-def is_secret_config(name: str) -> bool:
-    """Whether the value of a configuration is a secret, by its name.
+def is_secret_config(name: str, value: str) -> bool:
+    """Whether the value of a config must not be shown. The one rule for every table, page, log and answer.
 
-    A name known to Kafka also matches at the end of a longer one, after a dot: listener.name.x.,
-    listener.name.x.mechanism. and plugins' prefixes precede it.
+    It is shown only if Kafka itself defines the config, and not as a password, and the value carries no
+    credentials. Of a plugin's config nothing says what it holds.
     """
-    lowered = name.lower()
-    parts = lowered.split(".")
-    endings = {".".join(parts[start:]) for start in range(len(parts))}
-    if endings & PASSWORD_CONFIGS:
-        return True
-    return not endings & PLAIN_CONFIGS and _SECRET_NAME.search(lowered) is not None
+    return is_secret_name(name) or is_credential(value)
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str) -> bool:
+    """Whether no value of a config of this name may be shown.
+
+    Behind listener.name.LISTENER. or listener.name.LISTENER.MECHANISM. the name of a broker's config stands.
+    """
+    if name.startswith(_OF_LISTENER):
+        parts = name.removeprefix(_OF_LISTENER).split(".")
+        return not any(".".join(parts[start:]) in _SHOWN for start in (1, 2))
+    return name not in _SHOWN
+
+
+def is_credential(value: str) -> bool:
+    """Whether a value looks like a credential."""
+    return value == HIDDEN or _CREDENTIAL.search(value) is not None

@@ -35,7 +35,7 @@ def without_topic(tables: Tables, topic_name: str) -> Iterator[Change]:
 
 
 def row(config: Config) -> dict[str, Any]:
-    redacted = is_secret_config(config.name)
+    redacted = is_secret_config(config.name, config.value)
     return {
         "resource_type": word(CONFIG_RESOURCE_TYPES, config.resource_type),
         "resource_name": config.resource_name,

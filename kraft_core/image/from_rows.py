@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kraft_core.format.secrets import HIDDEN
 from kraft_core.image import names, tables
 from kraft_core.image.acls import Acl
 from kraft_core.image.brokers import Broker
@@ -20,7 +21,7 @@ from kraft_core.image.topics import Topic
 from kraft_core.image.zk_migration import ZkMigration
 
 Row = Mapping[str, Any]
-REDACTED = ""
+REDACTED = HIDDEN
 """Takes the place of a config's value that is a secret, which no row holds; it is never shown."""
 
 

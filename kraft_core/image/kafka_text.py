@@ -96,7 +96,7 @@ def delegation_token(value: DelegationToken) -> str:
 
 
 def config(value: Config) -> str:
-    return REDACTED if is_secret_config(value.name) else value.value
+    return REDACTED if is_secret_config(value.name, value.value) else value.value
 
 
 def config_resource(resource_type: int, resource_name: str) -> str:

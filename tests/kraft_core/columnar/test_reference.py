@@ -14,6 +14,7 @@ from kraft_core.format.codec import write_metadata_value
 from kraft_core.format.controller_dir import find_log_files
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_log
+from kraft_core.format.secrets import is_secret_name
 from kraft_core.format.segment import Damage, scan
 from kraft_core.messages.control import CONTROL_RECORDS
 from kraft_core.messages.metadata import by_api_key
@@ -155,7 +156,10 @@ def test_secrets_are_redacted_by_default():
                 assert scram["mechanism"] is not None
             if token is not None:
                 assert re.fullmatch("[0-9a-f]{16}", token["token_id"])
-            assert row["redacted"] == any(held is not None for held in (scram, token, removed))
+            config = row["config"]
+            hidden = config is not None and is_secret_name(config["name"])
+            assert not hidden or config["value"] is None
+            assert row["redacted"] == (hidden or any(held is not None for held in (scram, token, removed)))
     shown = [row["user_scram_credential"] for row in rows(decode(ALL_TYPES, redact=False))]
     assert any(scram["stored_key"] for scram in shown if scram)
 

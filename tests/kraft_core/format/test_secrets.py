@@ -6,49 +6,100 @@ import pytest
 from kraft_core.format.controller_dir import find_log_files
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import read_log
-from kraft_core.format.secrets import PASSWORD_CONFIGS, PLAIN_CONFIGS, is_secret_config, redact
+from kraft_core.format.secrets import is_secret_config, redact
+from kraft_core.messages.configs import CONFIG_TYPES
 from kraft_core.messages.metadata import by_api_key
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CONFIG, TOKEN, SCRAM = by_api_key[4], by_api_key[10], by_api_key[11]
 
 
+PASSWORDS = [name for name, type_ in CONFIG_TYPES.items() if type_ == "password"]
+UNKNOWN = [
+    "basic.auth.user.info",
+    "db.pwd",
+    "pass",
+    "my.connection.string",
+    "auth.header",
+    "authorization",
+    "bearer",
+    "cookie",
+    "private",
+    "secret.ssl.keystore.type",
+    "my.retention.ms",
+    "rsm.config.s3.secret.access.key",
+    "rsm.config.gcs.credentials.json",
+    "confluent.license.token",
+    "my.jaas",
+    "listener.name.secret",
+    "listener.name.x.y.z.retention.ms",
+    "listener.name.external.my.endpoint",
+    "RETENTION.MS",
+    "",
+]
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        *PASSWORD_CONFIGS,
+        *PASSWORDS,
+        *UNKNOWN,
         "listener.name.external.ssl.keystore.password",
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config",
         "listener.name.controller.ssl.truststore.certificates",
         "LISTENER.NAME.X.SSL.KEY.PASSWORD",
-        "rsm.config.s3.secret.access.key",
-        "rsm.config.gcs.credentials.json",
-        "confluent.license.token",
-        "my.plugin.passphrase",
-        "my.jaas",
     ],
 )
 def test_secret_names(name):
-    assert is_secret_config(name)
+    assert is_secret_config(name, "1")
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *PLAIN_CONFIGS,
+        *(name for name in CONFIG_TYPES if name not in PASSWORDS),
         "listener.name.external.ssl.keystore.location",
-        "listener.name.external.ssl.keystore.type",
-        "retention.ms",
-        "log.cleaner.threads",
-        "sasl.oauthbearer.jwks.endpoint.url",
-        "consumer.session.timeout.ms",
-        "interval.ms",
-        "metrics",
-        "",
+        "listener.name.external.scram-sha-512.sasl.login.callback.handler.class",
     ],
 )
-def test_plain_names(name):
-    assert not is_secret_config(name)
+def test_kafkas_own_names_are_shown(name):
+    assert not is_secret_config(name, "1")
+
+
+CREDENTIALS = [
+    "https://user:hunter2@host/path",
+    "jdbc:postgresql://hunter2@db:5432/x",
+    "org.apache.kafka.common.security.plain.PlainLoginModule required username=a;",
+    "-----BEGIN PRIVATE KEY-----\nMIIE",
+    "Bearer abcdef123456",
+    "basic dXNlcjpodW50ZXIy",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x",
+    "Server=db;User Id=a;Password=hunter2",
+    "AccountKey = aGk=",
+    '{"client_secret": "hunter2"}',
+]
+
+
+@pytest.mark.parametrize("value", [*CREDENTIALS, *(f"9092,{value}" for value in CREDENTIALS)])
+def test_credentials_are_hidden_whatever_the_name(value):
+    assert is_secret_config("retention.ms", value)
+    config = {"resourceType": 2, "resourceName": "t", "name": "retention.ms", "value": value}
+    assert redact(CONFIG, config) == ({**config, "value": None}, True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "1",
+        "INTERNAL://host:9092,EXTERNAL://other:9093",
+        "compact,delete",
+        "RULE:^CN=(.*?),OU=.*$/$1@x/",
+        "[a-z]",
+    ],
+)
+def test_other_values_are_shown(value):
+    assert not is_secret_config("listeners", value)
 
 
 def config(name: str, value: str | None) -> dict:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from jobs.time_travel.shell_commands import tree_lines
-from kraft_core.format.secrets import is_secret_config
+from kraft_core.format.secrets import is_secret_name
 from kraft_core.image import tables
 from kraft_core.image.delegation_tokens import token_digest
 from kraft_core.image.image import Image
@@ -71,7 +71,8 @@ def _hide_configs(lines: Lines, _: Image) -> Lines:
             hidden.append("      [redacted]")
         else:
             hidden.append(line)
-        secret = not secret and line.startswith("    ") and is_secret_config(line.strip().rstrip(":"))
+        is_name = line.startswith("    ") and not line.startswith("     ")
+        secret = not secret and is_name and is_secret_name(line.strip().rstrip(":"))
     return [*lines[:start], *hidden, *lines[end:]]
 
 

@@ -34,4 +34,8 @@ def without_secrets(kind, value):
     assert not isinstance(value, DelegationToken)
     if isinstance(value, ScramUser):
         return replace(value, salt=None, stored_key=None, server_key=None)
-    return replace(value, value=REDACTED) if kind == CONFIGS and is_secret_config(value.name) else value
+    return (
+        replace(value, value=REDACTED)
+        if kind == CONFIGS and is_secret_config(value.name, value.value)
+        else value
+    )
