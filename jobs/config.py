@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 
 from jobs.arguments import add_format
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line
-from jobs.runtime.settings import NAMED, Settings, apply
+from jobs.runtime.settings import NAMED, SHOWN_CONFIGS, Settings, apply
+from kraft_core.format.secrets import HIDDEN
+
+# Of Spark's settings: what Spark itself redacts (the default of spark.redaction.regex), and more.
+_SECRET = re.compile(
+    r"secret|password|passphrase|token|credential|access[.]?key|account[.]?key", re.IGNORECASE
+)
 
 EXAMPLES = """examples:
   kraftlake config
@@ -30,12 +37,16 @@ def run(args: argparse.Namespace) -> int:
     others = list(_defaults(settings))
     _check_expectations(settings)
     if args.format == "json":
-        print_line(json_line({"file": settings.file and str(settings.file), **settings.content}, default=str))
+        spark = {"spark": _spark(settings)} if settings.spark else {}
+        file = settings.file and str(settings.file)
+        print_line(json_line({"file": file, **settings.content, **spark}, default=str))
         return ExitCode.FINE
     print_line(f"# from {settings.file}" if settings.file else "# no file; these are the defaults")
     for name in NAMED:
         if name in settings.flags:
             print_line(f"{name} = {json.dumps(settings.flags[name])}")
+    if settings.shown_configs:
+        print_line(f"{SHOWN_CONFIGS} = {json.dumps(settings.content[SHOWN_CONFIGS])}")
     for line in others:
         print_line(f"# {line}")
     for cluster in settings.clusters:
@@ -45,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
                 print_line(f"{key} = {json.dumps(value)}")
     if settings.spark:
         print_line("[spark]")
-        for name, value in settings.spark.items():
+        for name, value in _spark(settings).items():
             print_line(f"{json.dumps(name)} = {json.dumps(value)}")
     for suite, expectations in settings.expectations.items():
         for name, changes in expectations.items():
@@ -53,6 +64,11 @@ def run(args: argparse.Namespace) -> int:
             for key, value in changes.items():
                 print_line(f"{key} = {json.dumps(value)}")
     return ExitCode.FINE
+
+
+def _spark(settings: Settings) -> dict[str, str]:
+    """Spark's settings as they may be shown: keys of object stores stand there."""
+    return {name: HIDDEN if _SECRET.search(name) else value for name, value in settings.spark.items()}
 
 
 def _defaults(settings: Settings) -> Iterator[str]:

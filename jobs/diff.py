@@ -64,8 +64,7 @@ def run(args: argparse.Namespace) -> int:
         # The lake's path identifies it, as a directory's does.
         args.source = args.lake
         opened[args.lake] = open_lake(args.lake, args.cluster)
-    before = _end(args.before, args.source, opened)
-    after = _end(args.after, args.source, opened)
+    before, after = (_end(end, args, opened) for end in (args.before, args.after))
     found = list(differences(before.image, after.image))
     if args.lake is not None:
         found = _without_secrets(found)
@@ -95,12 +94,12 @@ def _without_secrets(found: list[Difference]) -> list[Difference]:
     return visible
 
 
-def _end(text: str, source: Path | None, opened: dict[Path, MetadataSource]) -> _End:
-    path, moment = _split(text, source)
+def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]) -> _End:
+    path, moment = _split(text, args.source)
     if path is None:
         raise Failure(f"{text!r} is not a path: give the directory that this moment refers to, too")
     if path not in opened:
-        opened[path] = open_captured(path)
+        opened[path] = open_captured(path, args.settings.shown_configs)
     try:
         newest = opened[path].image_at()
         image = newest if moment is None else image_at(opened[path], parse_moment(moment, newest.timestamp))

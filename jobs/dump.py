@@ -158,7 +158,7 @@ def _order_fault(file: str, fault: OrderFault) -> _Fault:
 
 
 def _write_json(file: str, record: Record, args: argparse.Namespace) -> None:
-    payload, redacted = _payload(record, args.show_secrets)
+    payload, redacted = _payload(record, args)
     line = {
         "file": file,
         "position": record.batch.position,
@@ -176,7 +176,7 @@ def _write_json(file: str, record: Record, args: argparse.Namespace) -> None:
 
 
 def _write_text(file: str, record: Record, args: argparse.Namespace) -> None:
-    payload, redacted = _payload(record, args.show_secrets)
+    payload, redacted = _payload(record, args)
     unread = _unread(record, args.raw_unknown)
     words = [
         # A file's name may not be valid text, or not fit the terminal's encoding.
@@ -190,11 +190,13 @@ def _write_text(file: str, record: Record, args: argparse.Namespace) -> None:
     print_line(" ".join(words))
 
 
-def _payload(record: Record, show_secrets: bool) -> tuple[dict[str, Any] | None, bool]:
+def _payload(record: Record, args: argparse.Namespace) -> tuple[dict[str, Any] | None, bool]:
     """The record's fields as kafka-dump-log prints them, and whether a secret was redacted."""
     if record.message is None or record.value is None:
         return None, False
-    value, redacted = (record.value, False) if show_secrets else redact(record.message, record.value)
+    value, redacted = record.value, False
+    if not args.show_secrets:
+        value, redacted = redact(record.message, value, args.settings.shown_configs)
     version = 0 if record.version is None else record.version
     return to_json(record.message, version, value), redacted
 

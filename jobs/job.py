@@ -38,7 +38,10 @@ def opened_job(
     args.wait.
     """
     try:
-        (prepare_lake if make_lake else check_lake)(args.lake)
+        if make_lake:
+            prepare_lake(args.lake, args.settings.shown_configs)
+        else:
+            check_lake(args.lake)
         from transforms.lake.schema import outdated_tables, update_schemas
 
         outdated = outdated_tables(args.lake)

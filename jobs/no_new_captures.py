@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 
 from jobs.captures.ingest import without_reading
@@ -13,21 +13,23 @@ from jobs.maintenance.compaction import compact_runs
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.delta_rs import append_row, exists
 from transforms.lake.schema import outdated_tables
-from transforms.lake.storage import NoLakeError, check_lake
+from transforms.lake.storage import NoLakeError, check_lake, check_shown
 from transforms.lake.tables import RUNS
 from transforms.quality.derived_counts import underived
 
 
 def end_if_unchanged(
-    lake: Path, planned: ReadPlan, record: RunRecord, before: Callable[[], None]
+    lake: Path, shown: Set[str], planned: ReadPlan, record: RunRecord, before: Callable[[], None]
 ) -> int | None:
     """Record the run and return its exit code, if the lake holds all planned captures; otherwise None.
 
-    `before` is called first by a run that ends here. None also where there is no readable lake, or one of an
-    earlier version: opened_job reports the former and updates the latter.
+    `before` is called first by a run that ends here. None also where there is no readable lake, one that was
+    made with other shown_configs, or one of an earlier version: opened_job reports the former and updates the
+    latter.
     """
     try:
         check_lake(lake)
+        check_shown(lake, shown)
         if outdated_tables(lake):
             return None
     except NoLakeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
+from functools import partial
 
 from jobs import arguments
 from jobs.captures.inputs import Inputs, opened_inputs
@@ -67,7 +68,9 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
         must_be_whole(args.lake)
         if not validate:
             record = RunRecord(args.verb, progress, args.fail_on)
-            code = end_if_unchanged(args.lake, planned, record, lambda: publish_known(args, progress))
+            shown = args.settings.shown_configs
+            publish = partial(publish_known, args, progress)
+            code = end_if_unchanged(args.lake, shown, planned, record, publish)
             if code is not None:
                 return code
         with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:

@@ -62,7 +62,10 @@ def run(args: argparse.Namespace) -> int:
     typed = _take_options(args)
     if args.lake is None and args.source is None:
         raise Failure("give a controller directory, a segment or a checkpoint, or a lake with --lake")
-    source = open_captured(args.source) if args.lake is None else open_lake(args.lake, args.cluster)
+    if args.lake is None:
+        source = open_captured(args.source, args.settings.shown_configs)
+    else:
+        source = open_lake(args.lake, args.cluster)
     try:
         image = source.image_at()
         wanted = args.at_offset or args.at_time

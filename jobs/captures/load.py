@@ -20,6 +20,7 @@ from transforms.ingest.known_files import IngestFiles
 from transforms.ingest.new_batches import batches_to_decode, batches_to_record
 from transforms.lake.arrow_rows import Row, arrow_schema, to_frame
 from transforms.lake.lake import Lake
+from transforms.lake.storage import shown_configs
 from transforms.lake.table_files import FILES, Task, writing
 from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
@@ -51,6 +52,7 @@ class _Load:
         self._run_columns = run_columns
         self._snapshots = unknown_checkpoints(lake.path, SNAPSHOTS, scan.checkpoints)
         self._id = _load_id(files, scan.ranges, self._snapshots)
+        self._allowed = shown_configs(lake.path)
         self._cores = lake.spark.sparkContext.defaultParallelism
 
     def run(self, check: Callable[[], None]) -> dict[str, int]:
@@ -79,7 +81,8 @@ class _Load:
             return _Written(RECORDS)
         write = self._writer(RECORDS)
         return self._written(
-            RECORDS, decode_batches(chosen, *sources_of(self._files.opened), self._cores, write)
+            RECORDS,
+            decode_batches(chosen, *sources_of(self._files.opened), self._cores, write, self._allowed),
         )
 
     def _batches(self) -> _Written:
@@ -98,7 +101,7 @@ class _Load:
         rows = to_frame(self._lake.spark, unread, StructType([*key, StructField("path", StringType())]))
         tasks = rows.repartition(min(self._cores, len(unread)), "path")
         write = self._writer(SNAPSHOT_RECORDS)
-        return self._written(SNAPSHOT_RECORDS, decode_checkpoints(tasks, write))
+        return self._written(SNAPSHOT_RECORDS, decode_checkpoints(tasks, write, self._allowed))
 
     def _written(self, table: Table, files: DataFrame) -> _Written:
         return _Written(table, self._lake.written_files(table, files, self._id))

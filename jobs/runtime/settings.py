@@ -31,6 +31,7 @@ NAMED = (
 )
 SOURCES = ("lake", "captures")
 TABLES = ("clusters", "expectations", "spark")
+SHOWN_CONFIGS = "shown_configs"
 CLUSTER_KEYS = {"id", "environment", "owner"}
 
 
@@ -68,6 +69,11 @@ class Settings:
         """Spark settings, which override spark-defaults.conf."""
         return self.content.get("spark", {})
 
+    @property
+    def shown_configs(self) -> frozenset[str]:
+        """Names of configs to show although Kafka does not define them."""
+        return frozenset(self.content.get(SHOWN_CONFIGS, ()))
+
     def cluster_id(self, word: str) -> str:
         """The id of the cluster with this name; the word itself if no cluster has it."""
         return next((c.id for c in self.clusters if c.name == word), word)
@@ -91,10 +97,11 @@ def read_settings(named: Path | None) -> Settings:
 
 def _check(file: Path, content: Mapping[str, Any]) -> None:
     """Raises Failure for unknown settings and wrong types."""
-    known = (*NAMED, *TABLES)
+    known = (*NAMED, SHOWN_CONFIGS, *TABLES)
     for name in content:
         if name not in known:
             raise Failure(f"{file}: unknown setting {name}; known are {', '.join(known)}")
+    _check_shown(file, content.get(SHOWN_CONFIGS, []))
     for name in TABLES:
         if not isinstance(content.get(name, {}), dict):
             raise Failure(f"{file}: {name} must be a table, as in [{name}.SOMETHING]")
@@ -110,6 +117,20 @@ def _check(file: Path, content: Mapping[str, Any]) -> None:
     for name, value in content.get("spark", {}).items():
         if not isinstance(value, str):
             raise Failure(f'{file}: [spark] takes strings with quoted names: "spark.{name}" = "..."')
+
+
+def _check_shown(file: Path, names: Any) -> None:
+    """Raises Failure for what is no list of names, and for passwords."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Failure(f'{file}: {SHOWN_CONFIGS} must be a list of names: ["my.plugin.interval.ms"]')
+    if not names:
+        return
+    # Loads Kafka's messages, which few verbs need.
+    from kraft_core.format.secrets import is_secret_name
+
+    for name in names:
+        if is_secret_name(name, {name}):
+            raise Failure(f"{file}: {SHOWN_CONFIGS}: Kafka defines {name} as a password; it is never shown")
 
 
 def apply(parser: argparse.ArgumentParser, settings: Settings) -> None:

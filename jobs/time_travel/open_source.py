@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.output import warn_line
 from jobs.time_travel.replica_source import ReplicaSource, open_replica
 from jobs.time_travel.source import MetadataSource
+from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.image.image import Image
 
 _MAX_LISTED = 5
@@ -30,9 +31,12 @@ def add_lake_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_captured(path: Path) -> MetadataSource:
-    """The replica at a path. Raises Failure if nothing is readable."""
-    return ReplicaSource(open_replica(path))
+def open_captured(path: Path, allowed: Set[str] = NONE_ALLOWED) -> MetadataSource:
+    """The replica at a path. Raises Failure if nothing is readable.
+
+    allowed: configs to show although Kafka does not define them.
+    """
+    return ReplicaSource(open_replica(path, allowed))
 
 
 def open_lake(path: Path, cluster: str | None) -> MetadataSource:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.image import tree
 from kraft_core.image.events import Event, events
 from kraft_core.image.image import Image
@@ -55,10 +56,13 @@ class ReplicaSource:
         return _epochs(self.replica)
 
 
-def open_replica(path: Path) -> CapturedReplica:
-    """The replica at a path. Raises Failure if there is none, more than one, or nothing readable."""
+def open_replica(path: Path, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplica:
+    """The replica at a path. Raises Failure if there is none, more than one, or nothing readable.
+
+    allowed: configs to show although Kafka does not define them.
+    """
     try:
-        replica = CapturedReplica.of_file(path) if path.is_file() else _of_tree(path)
+        replica = CapturedReplica.of_file(path, allowed) if path.is_file() else _of_tree(path, allowed)
     except OSError as error:
         raise Failure(f"{path}: {error.strerror or error}") from None
     if replica.is_empty:
@@ -67,7 +71,7 @@ def open_replica(path: Path) -> CapturedReplica:
     return replica
 
 
-def _of_tree(path: Path) -> CapturedReplica:
+def _of_tree(path: Path, allowed: Set[str]) -> CapturedReplica:
     if not path.exists():
         raise Failure(f"no such file or directory: {path}")
     found = find_controller_dirs([path])
@@ -81,7 +85,7 @@ def _of_tree(path: Path) -> CapturedReplica:
         names = [str(each.path) for each in found.directories]
         listed = ", ".join(names[:_MAX_LISTED]) + (", ..." if len(names) > _MAX_LISTED else "")
         raise Failure(f"{len(names)} controller directories in {path}; choose one: {listed}")
-    return CapturedReplica.of_directory(directory)
+    return CapturedReplica.of_directory(directory, allowed)
 
 
 def _voter_sets(replica: CapturedReplica) -> list[SourcedVoterSet]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from kraft_core.columnar.headers import Headers
 from kraft_core.columnar.kernel import CONTROL_BIT
 from kraft_core.columnar.layout import Node
 from kraft_core.columnar.schema import HEADERS, MOMENT, RECORDS
-from kraft_core.format.secrets import is_credential, is_secret_name, named_secret
+from kraft_core.format.secrets import NONE_ALLOWED, is_credential, is_secret_name, named_secret
 from kraft_core.format.segment import Damage
 
 pa = cast(Any, pyarrow)
@@ -30,10 +30,13 @@ _CHUNK_OF_ZEROS = pa.py_buffer(bytes(4 * (ROWS + 1)))
 _SIZED = ("text", "list")
 
 
-def to_record_batch(chunk: Chunk) -> Any:
-    """The chunk's rows in schema.RECORDS. The record batch owns the chunk's memory from now on."""
+def to_record_batch(chunk: Chunk, allowed: Set[str] = NONE_ALLOWED) -> Any:
+    """The chunk's rows in schema.RECORDS. The record batch owns the chunk's memory from now on.
+
+    allowed: as in secrets.is_secret_config.
+    """
     rows = chunk[words.ROWS]
-    columns = message_arrays(chunk)
+    columns = message_arrays(chunk, allowed)
     # After the messages, which determine what is redacted.
     columns.update(_envelope(chunk, rows))
     arrays = [columns[name] if name in columns else _cut(nulls, rows) for name, nulls in _null_columns()]
@@ -87,20 +90,21 @@ def _name_table(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.i
     return text, np.stack([np.cumsum(sizes) - sizes + text.ctypes.data, sizes], axis=1)
 
 
-def message_arrays(chunk: Chunk) -> dict[str, Any]:
+def message_arrays(chunk: Chunk, allowed: Set[str] = NONE_ALLOWED) -> dict[str, Any]:
     """The struct columns of the record types that the chunk holds, by name.
 
     Sets `redacted` in the envelope for records of secret configs.
     """
     close_offsets(chunk.address)
-    return _MessageArrays(chunk).all()
+    return _MessageArrays(chunk, allowed).all()
 
 
 class _MessageArrays:
     """Makes each node's array once."""
 
-    def __init__(self, chunk: Chunk) -> None:
+    def __init__(self, chunk: Chunk, allowed: Set[str]) -> None:
         self._chunk = chunk
+        self._allowed = allowed
         self._buffers = chunk.buffers
         self._lengths = chunk.lengths()
         self._untouched = chunk.untouched().tolist()
@@ -150,7 +154,7 @@ class _MessageArrays:
         validity, places = (self._buffers[place or 0] for place in held.buffers)
         present = np.empty(rows, dtype=np.int64)
         present = present[: list_rows(validity.address, rows, present.ctypes.data)]
-        present = self._shown(present, self._array(name), is_secret_name)
+        present = self._shown(present, self._array(name), partial(is_secret_name, allowed=self._allowed))
         texts = _placed(places, present, rows)
         shown = self._shown(present, texts, is_credential)
         self._arrays[held.index] = texts if len(shown) == len(present) else _placed(places, shown, rows)

@@ -6,7 +6,7 @@ reference codec, and their rows are inserted where they belong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +26,7 @@ from kraft_core.columnar.schema import message_columns
 from kraft_core.columnar.window import Window, opened
 from kraft_core.format.batch import read_header
 from kraft_core.format.record import Record, read_batch
+from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.messages.control import CONTROL_RECORDS
 from kraft_core.messages.metadata import by_api_key
 
@@ -49,14 +50,17 @@ def scan_headers(
 
 
 def decode(
-    path: Path | str, ranges: Sequence[tuple[int, int | None]] = WHOLE_FILE, redact: bool = True
+    path: Path | str,
+    ranges: Sequence[tuple[int, int | None]] = WHOLE_FILE,
+    redact: bool = True,
+    allowed: Set[str] = NONE_ALLOWED,
 ) -> Iterator[Any]:
     """The rows of reference.decode; record batches may be cut elsewhere, most have chunk.ROWS rows.
 
     Ascending ranges are read in bounded memory, whatever the size of the file.
     """
     with opened(path) as window:
-        yield from _Decoder(window, redact).batches(ranges)
+        yield from _Decoder(window, redact, allowed).batches(ranges)
 
 
 @cache
@@ -68,9 +72,10 @@ def _compiled(redact: bool) -> tuple[Layout, Program]:
 class _Decoder:
     """Reads ranges of one file, chunk after chunk."""
 
-    def __init__(self, window: Window, redact: bool) -> None:
+    def __init__(self, window: Window, redact: bool, allowed: Set[str]) -> None:
         self._window = window
         self._redact = redact
+        self._allowed = allowed
         self._layout, self._program = _compiled(redact)
         self._sizes = Sizes.unknown(self._layout)
 
@@ -107,7 +112,7 @@ class _Decoder:
         chunk[words.AT] = self._window.address + next_good(self._window, at, stop)
 
     def _finish(self, chunk: Chunk) -> Iterator[Any]:
-        batch = to_record_batch(chunk) if chunk[words.ROWS] else None
+        batch = to_record_batch(chunk, self._allowed) if chunk[words.ROWS] else None
         if len(chunk.left):
             yield from self._with_left(chunk, batch)
         elif batch is not None:
@@ -118,7 +123,7 @@ class _Decoder:
         """The rows of the record batch (None: no rows) with those of the batches that the kernel left out."""
         done = 0
         for places, records in _pieces(self._left_records(chunk)):
-            left = to_columns(records, self._redact)
+            left = to_columns(records, self._redact, self._allowed)
             until = places[-1]
             if until == done:
                 yield left

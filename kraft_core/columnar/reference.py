@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from kraft_core.format.batch import BatchHeader
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.message_reader import UNKNOWN_TAGGED_FIELDS
 from kraft_core.format.record import Record, read_batch
+from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.secrets import redact as without_secrets
 from kraft_core.format.segment import Damage, scan
 from kraft_core.format.varint import Buffer
@@ -44,17 +45,20 @@ def scan_headers(
 
 
 def decode(
-    path: Path | str, ranges: Sequence[tuple[int, int | None]] = WHOLE_FILE, redact: bool = True
+    path: Path | str,
+    ranges: Sequence[tuple[int, int | None]] = WHOLE_FILE,
+    redact: bool = True,
+    allowed: Set[str] = NONE_ALLOWED,
 ) -> Iterator[Any]:
     """Every record in ranges of a file, as pyarrow.RecordBatches in schema.RECORDS.
 
     ranges: positions (start inclusive, end exclusive) at which batches begin and end. Damaged bytes
-    give no rows; scan_headers reports them. redact: secrets become null (secrets.redact). OSError when
-    the file cannot be read.
+    give no rows; scan_headers reports them. redact: secrets become null (secrets.redact), but for configs
+    of the allowed names. OSError when the file cannot be read.
     """
     with mapped(path) as buf:
         for records in _chunks(_records(buf, ranges)):
-            yield to_columns(records, redact)
+            yield to_columns(records, redact, allowed)
 
 
 def _records(buf: Buffer, ranges: Sequence[tuple[int, int | None]]) -> Generator[Record]:
@@ -92,7 +96,7 @@ def _header_row(header: BatchHeader) -> tuple[Any, ...]:
     )
 
 
-def to_columns(records: list[Record], redact: bool) -> Any:
+def to_columns(records: list[Record], redact: bool, allowed: Set[str] = NONE_ALLOWED) -> Any:
     """Records, at least one, as a pyarrow.RecordBatch in schema.RECORDS."""
     structs: dict[str, list[dict[str, Any] | None]] = {}
     rows: list[tuple[Any, ...]] = []
@@ -102,7 +106,7 @@ def to_columns(records: list[Record], redact: bool) -> Any:
         if record.message is not None and record.value is not None:
             value = record.value
             if redact:
-                value, redacted = without_secrets(record.message, value)
+                value, redacted = without_secrets(record.message, value, allowed)
             unknown = _count_unknown(record.message.fields, value)
             column = structs.get(record.message.column)
             if column is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Set
 from functools import cache, lru_cache
 from typing import Any
 
@@ -18,10 +19,13 @@ from kraft_core.messages.schema import Field, Message
 _CONFIG_RECORD = by_api_key[4]
 _DIGEST_CHARACTERS = 16
 _OF_LISTENER = "listener.name."
-_SHOWN = frozenset(name for name, type_ in CONFIG_TYPES.items() if type_ != "password")
+_PASSWORD = "password"
 
 # What stands for the value of a secret config where only the fact that it is set is known.
 HIDDEN = "[redacted]"
+
+# Names of configs that are shown although Kafka does not define them: none unless the settings name them.
+NONE_ALLOWED: frozenset[str] = frozenset()
 
 # Values that carry credentials, whatever their config is called.
 _CREDENTIAL = re.compile(
@@ -38,12 +42,17 @@ _CREDENTIAL = re.compile(
 )
 
 
-def redact(message: Message, value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """A copy of the value with its secrets as null, and whether there were any."""
+def redact(
+    message: Message, value: dict[str, Any], allowed: Set[str] = NONE_ALLOWED
+) -> tuple[dict[str, Any], bool]:
+    """A copy of the value with its secrets as null, and whether there were any.
+
+    allowed: as in is_secret_config.
+    """
     named = named_secret(message)
     if named is not None:
         name, held = named
-        if value[held.name] is None or not is_secret_config(value[name.name], value[held.name]):
+        if value[held.name] is None or not is_secret_config(value[name.name], value[held.name], allowed):
             return value, False
         return {**value, held.name: None}, True
     if not _holds_secrets(message.fields):
@@ -86,25 +95,31 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
-def is_secret_config(name: str, value: str) -> bool:
+def is_secret_config(name: str, value: str, allowed: Set[str] = NONE_ALLOWED) -> bool:
     """Whether the value of a config must not be shown. The one rule for every table, page, log and answer.
 
     It is shown only if Kafka itself defines the config, and not as a password, and the value carries no
-    credentials. Of a plugin's config nothing says what it holds.
+    credentials. Of a plugin's config nothing says what it holds: the settings may allow its exact name.
     """
-    return is_secret_name(name) or is_credential(value)
+    return is_secret_name(name, allowed) or is_credential(value)
+
+
+def is_secret_name(name: str, allowed: Set[str] = NONE_ALLOWED) -> bool:
+    """Whether no value of a config of this name may be shown. Kafka's own passwords cannot be allowed."""
+    type_ = _type(name)
+    return type_ == _PASSWORD or (type_ is None and name not in allowed)
 
 
 @lru_cache(maxsize=4096)
-def is_secret_name(name: str) -> bool:
-    """Whether no value of a config of this name may be shown.
+def _type(name: str) -> str | None:
+    """The type of a config by Kafka's definition, None if Kafka defines none of this name.
 
     Behind listener.name.LISTENER. or listener.name.LISTENER.MECHANISM. the name of a broker's config stands.
     """
     if name.startswith(_OF_LISTENER):
         parts = name.removeprefix(_OF_LISTENER).split(".")
-        return not any(".".join(parts[start:]) in _SHOWN for start in (1, 2))
-    return name not in _SHOWN
+        return next(filter(None, (CONFIG_TYPES.get(".".join(parts[start:])) for start in (1, 2))), None)
+    return CONFIG_TYPES.get(name)
 
 
 def is_credential(value: str) -> bool:

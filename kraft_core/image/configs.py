@@ -1,6 +1,6 @@
 """Configs of topics, brokers, groups and the rest (ConfigurationsDelta)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,10 @@ from kraft_core.image.names import CONFIG_RESOURCE_TYPES, word
 from kraft_core.image.tables import CONFIGS, Tables
 
 TOPIC_RESOURCE = 2
+
+
+class ShownValue(str):
+    """A value that was judged when it was read: from a lake, or of a name that the settings allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,21 @@ def without_topic(tables: Tables, topic_name: str) -> Iterator[Change]:
         yield Change(CONFIGS, (TOPIC_RESOURCE, topic_name, name), None)
 
 
+def marked(value: dict[str, Any], allowed: Set[str]) -> dict[str, Any]:
+    """A CONFIG_RECORD's fields, its value as a ShownValue where its name is allowed (is_secret_config)."""
+    name, held = value["name"], value["value"]
+    if name not in allowed or held is None or is_secret_config(name, held, allowed):
+        return value
+    return {**value, "value": ShownValue(held)}
+
+
+def is_secret(config: Config) -> bool:
+    """Whether the value must not be shown."""
+    return not isinstance(config.value, ShownValue) and is_secret_config(config.name, config.value)
+
+
 def row(config: Config) -> dict[str, Any]:
-    redacted = is_secret_config(config.name, config.value)
+    redacted = is_secret(config)
     return {
         "resource_type": word(CONFIG_RESOURCE_TYPES, config.resource_type),
         "resource_name": config.resource_name,

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from kraft_core.columnar.schema import message_fields, table_fields
+from kraft_core.image.configs import ShownValue
 from kraft_core.image.delegation_tokens import TokenDigest
 from kraft_core.image.from_rows import REDACTED
 from kraft_core.image.kinds import RULES
@@ -40,8 +41,8 @@ def fields_of(message: Message, row: Row, redacted: bool) -> Fields:
     redacted: whether secrets were removed from the row; a config that was one counts as set.
     """
     fields = _message_reader(message)(row)
-    if redacted and message.type_name == "CONFIG_RECORD":
-        fields["value"] = REDACTED
+    if message.type_name == "CONFIG_RECORD" and (redacted or fields["value"] is not None):
+        fields["value"] = REDACTED if redacted else ShownValue(fields["value"])
     return fields
 
 

@@ -9,7 +9,7 @@ from kraft_core.image.acls import Acl
 from kraft_core.image.brokers import Broker
 from kraft_core.image.change import Change, Key
 from kraft_core.image.client_quotas import ClientQuota
-from kraft_core.image.configs import Config
+from kraft_core.image.configs import Config, ShownValue
 from kraft_core.image.controllers import Controller
 from kraft_core.image.delegation_tokens import DelegationToken, TokenDigest
 from kraft_core.image.endpoints import EndPoint, SupportedFeature
@@ -119,7 +119,7 @@ def _config(row: Row) -> tuple[Key, Any]:
         row["resource_name"],
         row["name"],
     )
-    return key, Config(*key, REDACTED if row["redacted"] else row["value"])
+    return key, Config(*key, REDACTED if row["redacted"] else ShownValue(row["value"]))
 
 
 def _acl(row: Row) -> tuple[Key, Any]:

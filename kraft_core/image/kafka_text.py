@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from kraft_core.format.secrets import is_secret_config
 from kraft_core.image.acls import Acl
 from kraft_core.image.brokers import Broker
 from kraft_core.image.client_quotas import Entity
-from kraft_core.image.configs import Config
+from kraft_core.image.configs import Config, is_secret
 from kraft_core.image.controllers import Controller
 from kraft_core.image.delegation_tokens import DelegationToken
 from kraft_core.image.endpoints import EndPoint, SupportedFeature
@@ -96,7 +95,7 @@ def delegation_token(value: DelegationToken) -> str:
 
 
 def config(value: Config) -> str:
-    return REDACTED if is_secret_config(value.name, value.value) else value.value
+    return REDACTED if is_secret(value) else value.value
 
 
 def config_resource(resource_type: int, resource_name: str) -> str:

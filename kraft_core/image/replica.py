@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,10 @@ from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile, parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch, read_log
+from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.segment import Damage, scan
 from kraft_core.format.snapshot import SnapshotId, parse_name, read_snapshot
+from kraft_core.image import configs
 from kraft_core.image.image import Image
 
 
@@ -32,19 +34,21 @@ class _Batch:
 class CapturedReplica:
     """The cluster's metadata by a controller directory or a single file of one.
 
+    allowed: configs to show although Kafka does not define them (secrets.is_secret_config).
     notes: what is unreadable or missing, as text; the rest is used all the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: Set[str] = NONE_ALLOWED) -> None:
         self.notes: list[str] = []
+        self._allowed = allowed
         self._images: dict[SnapshotId, Image] = {}
         self._batches: list[_Batch] = []
         self._checkpoints: list[CheckpointFile] = []
         self._formatted_with: list[CheckpointFile] = []
 
     @classmethod
-    def of_directory(cls, directory: ControllerDir) -> CapturedReplica:
-        replica = cls()
+    def of_directory(cls, directory: ControllerDir, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplica:
+        replica = cls(allowed)
         replica._batches = list(replica._index(directory.segments))
         whole = [checkpoint for checkpoint in directory.checkpoints if replica._is_whole(checkpoint)]
         # The 0-0 checkpoint is from formatting: the log repeats the relevant part of it.
@@ -54,12 +58,12 @@ class CapturedReplica:
         return replica
 
     @classmethod
-    def of_file(cls, path: Path) -> CapturedReplica:
+    def of_file(cls, path: Path, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplica:
         """A segment by its name, else a checkpoint; one without an offset in its name ends at 0.
 
         An incomplete checkpoint is read as far as possible. Raises OSError.
         """
-        replica = cls()
+        replica = cls(allowed)
         size = path.stat().st_size
         base_offset = parse_segment_name(path.name)
         if base_offset is not None:
@@ -200,7 +204,7 @@ class CapturedReplica:
         if snapshot_id not in self._images:
             with mapped(checkpoint.path) as buf:
                 timestamp = read_snapshot(buf).last_contained_log_timestamp
-                records = [record for record in read_log(buf) if isinstance(record, Record)]
+                records = [self._marked(record) for record in read_log(buf) if isinstance(record, Record)]
             image = Image.of_snapshot(
                 records,
                 snapshot_id.end_offset,
@@ -249,7 +253,12 @@ class CapturedReplica:
                     if header.is_control or not control_only:
                         for record in read_batch(buf, header):
                             if record.offset >= first:
-                                yield record
+                                yield self._marked(record)
+
+    def _marked(self, record: Record) -> Record:
+        if not self._allowed or record.value is None or record.type != "CONFIG_RECORD":
+            return record
+        return record._replace(value=configs.marked(record.value, self._allowed))
 
     def _note(self, note: str) -> None:
         if note not in self.notes:

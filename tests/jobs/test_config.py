@@ -13,9 +13,11 @@ import pytest
 from jobs.cli import VERBS, main
 from jobs.metrics import failure_samples
 from jobs.runtime import settings
+from jobs.runtime.outcome import Failure
 from jobs.runtime.progress import Progress
 from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake.delta_rs import create, put_rows, rows_with
+from transforms.lake.storage import NoLakeError, begin_generation, prepare_lake, shown_configs
 from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS
 from transforms.quality.expectation_settings import configured
 from transforms.quality.expectation_suites import suites
@@ -37,7 +39,7 @@ def read(file: Path, text: str) -> settings.Settings:
 
 def test_the_documented_file_holds_every_setting() -> None:
     known = settings.read_settings(DOCUMENTED)
-    assert set(known.content) == {*settings.NAMED, *settings.TABLES}
+    assert set(known.content) == {*settings.NAMED, settings.SHOWN_CONFIGS, *settings.TABLES}
     assert [c.name for c in known.clusters] == ["orders-prod", "orders-test"]
     configured(suites(), known.expectations)
 
@@ -232,3 +234,49 @@ def test_values_nested_beyond_measure(tmp_path: Path, capsys: pytest.CaptureFixt
     deep.write_text(f"lake = {'[' * 100_000}")
     assert main(["config", "--config", str(deep)]) == 2
     assert "nested too deeply" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('shown_configs = "cookie"', "shown_configs must be a list of names"),
+        ("shown_configs = [1]", "shown_configs must be a list of names"),
+        ('shown_configs = ["a", "ssl.key.password"]', "Kafka defines ssl.key.password as a password"),
+        ('shown_configs = ["listener.name.x.sasl.jaas.config"]', "as a password; it is never shown"),
+    ],
+)
+def test_configs_that_cannot_be_shown(file: Path, text: str, message: str) -> None:
+    with pytest.raises(Failure, match=message):
+        read(file, text)
+
+
+def test_a_lake_keeps_the_names_that_it_was_made_with(tmp_path: Path) -> None:
+    prepare_lake(tmp_path / "lake", {"b", "a"})
+    prepare_lake(tmp_path / "lake", {"a", "b"})
+    assert shown_configs(tmp_path / "lake") == {"a", "b"}
+    for other in (set[str](), {"a"}, {"a", "b", "c"}):
+        with pytest.raises(NoLakeError, match=r'made with shown_configs = \["a", "b"\]'):
+            prepare_lake(tmp_path / "lake", other)
+    begin_generation(tmp_path / "lake")
+    assert shown_configs(tmp_path / "lake") == {"a", "b"}
+
+
+def test_a_lake_of_an_earlier_version_shows_no_more_than_kafka_defines(tmp_path: Path) -> None:
+    (tmp_path / "lake.json").write_text('{"format_version": 1}')
+    prepare_lake(tmp_path)
+    with pytest.raises(NoLakeError, match="the settings have"):
+        prepare_lake(tmp_path, {"a"})
+
+
+def test_config_hides_what_spark_would(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(
+        '[spark]\n"spark.hadoop.fs.s3a.secret.key" = "hunter2"\n'
+        '"spark.hadoop.fs.azure.account.key.x" = "hunter2"\n'
+        '"spark.executor.memory" = "2g"\n'
+    )
+    for words in ([], ["--format", "json"]):
+        assert main(["config", "--config", str(file), *words]) == 0
+        printed = capsys.readouterr().out
+        assert "hunter2" not in printed
+        assert printed.count("[redacted]") == 2
+        assert "2g" in printed

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kraft_core.columnar.schema import RECORDS
 from kraft_core.columnar.timestamps import representable
 from kraft_core.format.mapped_file import mapped
+from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.snapshot import parse_name, read_snapshot
 from transforms.ingest.scanning import FILES, per_file
 from transforms.lake import delta_rs, table_files
@@ -143,21 +145,23 @@ def _damage(position: int, size_bytes: int, sha256: str | None, reason: str) -> 
     return {"position": position, "size_bytes": size_bytes, "sha256": sha256, "reason": reason}
 
 
-def decode_checkpoints(checkpoints: DataFrame, write: Callable[[Task], Task]) -> DataFrame:
+def decode_checkpoints(
+    checkpoints: DataFrame, write: Callable[[Task], Task], allowed: Set[str] = NONE_ALLOWED
+) -> DataFrame:
     """Decode checkpoints (rows of SNAPSHOT_KEY and path) and write their records.
 
-    `write` makes rows of table_files.FILES from rows of DECODED.
+    `write` makes rows of table_files.FILES from rows of DECODED. allowed: as in secrets.is_secret_config.
     """
-    decode = write(per_file(_decode_checkpoint, DECODED))
+    decode = write(per_file(partial(_decode_checkpoint, allowed=allowed), DECODED))
     return checkpoints.mapInArrow(decode, from_arrow_schema(table_files.FILES))
 
 
-def _decode_checkpoint(checkpoint: Row) -> Iterator[pa.RecordBatch]:
+def _decode_checkpoint(checkpoint: Row, allowed: Set[str]) -> Iterator[pa.RecordBatch]:
     """The records of one checkpoint."""
     # Loads the compiled kernel, which the planning process does not need.
     from kraft_core.columnar.fast import decode
 
-    for records in decode(checkpoint["path"]):
+    for records in decode(checkpoint["path"], allowed=allowed):
         key = [pa.repeat(pa.scalar(checkpoint[f.name], f.type), len(records)) for f in KEY_COLUMNS]
         kept = [records[name] for name in DECODED.names[len(key) + 1 :]]
         yield pa.RecordBatch.from_arrays([*key, records["offset"], *kept], schema=DECODED)

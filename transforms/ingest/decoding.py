@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.columnar.schema import RECORDS
+from kraft_core.format.secrets import NONE_ALLOWED
 from transforms.ingest.scanning import together
 from transforms.lake.table_files import FILES, Task
 
@@ -53,11 +54,12 @@ def decode_batches(
     size_bytes: int,
     cores: int,
     write: Callable[[Task], Task],
+    allowed: Set[str] = NONE_ALLOWED,
 ) -> DataFrame:
     """Decode the chosen batches and write their records; `write` makes rows of FILES from rows of DECODED.
 
     sources: in the order of their addresses, which end at size_bytes. A task is a range of addresses, which
-    splits large files where batches end and packs small ones.
+    splits large files where batches end and packs small ones. allowed: as in secrets.is_secret_config.
     """
     share = size_bytes // (RANGES_PER_CORE * cores)
     range_bytes = max(LEAST_RANGE_BYTES, min(RANGE_BYTES, share))
@@ -67,18 +69,18 @@ def decode_batches(
         .repartitionById(size_bytes // range_bytes + 1, "task")
         .sortWithinPartitions("address")
         .select("address", "size_bytes")
-        .mapInArrow(write(decoder(sources)), from_arrow_schema(FILES))
+        .mapInArrow(write(decoder(sources, allowed)), from_arrow_schema(FILES))
     )
 
 
-def decoder(sources: Sequence[SourceFile]) -> Task:
+def decoder(sources: Sequence[SourceFile], allowed: Set[str] = NONE_ALLOWED) -> Task:
     """A function for mapInArrow: (address, size_bytes) of batches in this order to rows of DECODED."""
 
     def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoded = (
             owned(source.cluster_id, records)
             for source, starts, ends in by_file(batches, sources)
-            for records in decode_file(source.path, starts, ends)
+            for records in decode_file(source.path, starts, ends, allowed)
         )
         yield from together(decoded)
 
@@ -104,12 +106,14 @@ def by_file(
         yield source, starts, starts + sizes[first:end]
 
 
-def decode_file(path: str, starts: Positions, ends: Positions) -> Iterator[pa.RecordBatch]:
+def decode_file(
+    path: str, starts: Positions, ends: Positions, allowed: Set[str] = NONE_ALLOWED
+) -> Iterator[pa.RecordBatch]:
     """The records of some batches of a file."""
     # Loads the compiled kernel, which the planning process does not need.
     from kraft_core.columnar.fast import decode
 
-    for records in decode(path, sections(starts, ends)):
+    for records in decode(path, sections(starts, ends), allowed=allowed):
         yield within_batch(records, starts)
 
 

@@ -1,15 +1,16 @@
-"""The lake's folder and lake.json: the format version, checked without Spark, and the generation."""
+"""The lake's folder and lake.json: format version, generation, and the configs that the lake shows."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from pathlib import Path
 
 FORMAT_VERSION = 1
 
 
 class NoLakeError(Exception):
-    """A folder that is no lake, or a lake of another format; the message says what to do."""
+    """A folder that is no lake, or a lake of another format or setting; the message says what to do."""
 
 
 def check_lake(path: Path) -> None:
@@ -47,15 +48,40 @@ def begin_generation(path: Path) -> None:
     fresh.replace(marker)
 
 
-def prepare_lake(path: Path) -> None:
-    """Make an absent or empty folder a lake. Raises NoLakeError for any other folder that is none."""
+def shown_configs(path: Path) -> frozenset[str]:
+    """The configs that the lake shows although Kafka does not define them."""
+    return frozenset(json.loads((path / "lake.json").read_text()).get("shown_configs", ()))
+
+
+def check_shown(path: Path, names: Set[str]) -> None:
+    """Raises NoLakeError where a lake shows others than these: its rows cannot be decoded again.
+
+    A lake keeps the names that it was made with, so that its tables depend on captures only, not on which
+    run read them.
+    """
+    held = shown_configs(path)
+    if held != names:
+        raise NoLakeError(
+            f"{path} was made with shown_configs = {json.dumps(sorted(held))}, the settings have "
+            f"{json.dumps(sorted(names))}: restore the setting in kraftlake.toml, or load the captures into "
+            "a new lake: kraftlake run --captures ... --lake ANOTHER"
+        )
+
+
+def prepare_lake(path: Path, names: Set[str] = frozenset()) -> None:
+    """Make an absent or empty folder a lake that shows these configs beside those that Kafka defines.
+
+    Raises NoLakeError for any other folder that is none, and for a lake that shows others.
+    """
     marker = path / "lake.json"
     if not marker.exists():
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise NoLakeError(f"{path} is not empty and is no lake: name another folder with --lake")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            marker.write_text(json.dumps({"format_version": FORMAT_VERSION}) + "\n")
+            content = {"format_version": FORMAT_VERSION, "shown_configs": sorted(names)}
+            marker.write_text(json.dumps(content) + "\n")
         except OSError as error:
             raise NoLakeError(f"{path} cannot be made a lake: {error.strerror}") from error
     check_lake(path)
+    check_shown(path, names)

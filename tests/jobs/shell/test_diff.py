@@ -10,6 +10,7 @@ import pytest
 
 from jobs import diff
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.settings import Settings
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NODE = GOLDEN / "dynamic-membership/node-3"
@@ -19,6 +20,7 @@ CHECKPOINTS = GOLDEN / "dynamic-membership/node-1/__cluster_metadata-0"
 def run(*words: str | Path) -> int:
     parser = argparse.ArgumentParser()
     diff.add_arguments(parser)
+    parser.set_defaults(settings=Settings())
     return diff.run(parser.parse_args([str(word) for word in words]))
 
 

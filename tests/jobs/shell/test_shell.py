@@ -12,6 +12,7 @@ import pytest
 
 from jobs import shell
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.settings import Settings
 from jobs.time_travel.open_source import open_captured
 from jobs.time_travel.shell_columns import in_columns
 from jobs.time_travel.shell_commands import COMMANDS, Session
@@ -25,6 +26,7 @@ KAFKAS = Path(__file__).parents[2] / "kraft_core/image/metadata_shell/4.3.1/comm
 def run(*words: str | Path) -> int:
     parser = argparse.ArgumentParser()
     shell.add_arguments(parser)
+    parser.set_defaults(settings=Settings())
     return shell.run(parser.parse_args([str(word) for word in words]))
 
 

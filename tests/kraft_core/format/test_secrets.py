@@ -164,3 +164,18 @@ def test_no_secret_of_the_golden_captures_is_kept():
                 }
                 assert was == expected
     assert shown > 20
+
+
+def test_the_settings_allow_exact_names_that_kafka_does_not_define():
+    allowed = frozenset({"my.plugin", "cookie", "ssl.key.password", "listener.name.x.sasl.jaas.config"})
+    assert not is_secret_config("my.plugin", "1", allowed)
+    assert not is_secret_config("cookie", "1", allowed)
+    assert is_secret_config("cookie", "https://a:b@c", allowed)
+    for name in ("my.plugin.x", "my", "My.Plugin", "pass"):
+        assert is_secret_config(name, "1", allowed)
+    # What Kafka itself calls a password is never shown.
+    assert is_secret_config("ssl.key.password", "1", allowed)
+    assert is_secret_config("listener.name.x.sasl.jaas.config", "1", allowed)
+    config = CONFIG.default(0) | {"name": "my.plugin", "value": "1"}
+    assert redact(CONFIG, config, allowed) == (config, False)
+    assert redact(CONFIG, config) == ({**config, "value": None}, True)
