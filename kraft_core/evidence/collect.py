@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kraft_core.evidence.compared_batches import RunBatches, contested_epochs
 from kraft_core.evidence.facts import (
     Capture,
     CapturedControlRecord,
@@ -75,6 +76,7 @@ def _collect_cluster(
         tuple(found.control_records),
         tuple(found.rounded_snapshots()),
         tuple(found.feature_levels),
+        tuple(contested_epochs(found.batches)),
     )
 
 
@@ -83,7 +85,7 @@ class _ClusterRecords:
     """What the directories of one cluster hold, gathered directory by directory.
 
     snapshot_ends: end offsets of all snapshots, rising; batch_ends: the end of the batch that holds the
-    record below such an end, by (epoch, snapshot end).
+    record below such an end, by (epoch, snapshot end); batches: those of each run, to be compared.
     """
 
     snapshot_ends: list[int]
@@ -91,6 +93,7 @@ class _ClusterRecords:
     control_records: list[CapturedControlRecord] = field(default_factory=list[CapturedControlRecord])
     feature_levels: list[FeatureLevel] = field(default_factory=list[FeatureLevel])
     snapshots: list[SnapshotFacts] = field(default_factory=list[SnapshotFacts])
+    batches: list[RunBatches] = field(default_factory=list[RunBatches])
 
     def note_batch(self, header: BatchHeader) -> None:
         for nth in range(bisect_right(self.snapshot_ends, header.base_offset), len(self.snapshot_ends)):
@@ -162,10 +165,12 @@ class _OpenRun:
     last: BatchHeader
     begins_epoch: bool
     last_appended_at: int
+    batches: RunBatches
     first_data: BatchHeader | None = None
     digest: Any = field(default_factory=hashlib.sha256)
 
     def add(self, header: BatchHeader) -> None:
+        self.batches.add(header)
         self.last = header
         self.last_appended_at = max(self.last_appended_at, header.max_timestamp)
         if self.first_data is None and not header.is_control:
@@ -191,8 +196,12 @@ class _OpenRun:
 
 @dataclass(slots=True)
 class _Log:
-    """A captured log as it is read: its runs so far, and whether all of it could be read."""
+    """A captured log as it is read: its runs so far, and whether all of it could be read.
 
+    batches: those of its runs.
+    """
+
+    batches: list[RunBatches]
     runs: list[EpochRange] = field(default_factory=list[EpochRange])
     current: _OpenRun | None = None
     tail_damaged: bool = False
@@ -201,7 +210,8 @@ class _Log:
     def add(self, header: BatchHeader, begins_epoch: bool) -> None:
         if self.current is None or not _follows(self.current.last, header):
             self.close()
-            self.current = _OpenRun(header, header, begins_epoch, header.max_timestamp)
+            self.batches.append(RunBatches(header.leader_epoch))
+            self.current = _OpenRun(header, header, begins_epoch, header.max_timestamp, self.batches[-1])
         self.current.add(header)
 
     def close(self) -> None:
@@ -212,7 +222,7 @@ class _Log:
 
 def _scan_log(directory: ControllerDir, found: _ClusterRecords) -> _Log:
     """A captured log; its control records and feature levels into `found`."""
-    log = _Log()
+    log = _Log(found.batches)
     for segment in directory.segments:
         try:
             with mapped(segment.path) as buf:

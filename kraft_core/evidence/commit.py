@@ -1,5 +1,7 @@
 """The commit status of what captured logs hold: committed, truncated, uncommitted or undecided.
 
+Captures of two histories (lineage.contested_epochs) prove nothing truncated and nothing uncommitted.
+
 committed: a proof of its epoch, or of a later one on its line, reaches above it. truncated: see
 truncation.py. uncommitted: so many voters lacked it in their newest captures, taken after its append, that
 the others are no majority; it may still commit after as_of. Everything else is undecided.
@@ -92,7 +94,9 @@ class CommitStatus:
         self.lineage = lineage
         self.in_force = in_force
         self.prefixes = prefixes
-        self.truncations: dict[int, tuple[Truncation, ...]] = truncations(lineage, holdings, prefixes)
+        self.truncations: dict[int, tuple[Truncation, ...]] = (
+            {} if lineage.contested_epochs else truncations(lineage, holdings, prefixes)
+        )
         self._holdings = holdings
         self._next_sets = NextSets(lineage, in_force)
         self._newest = {replica: self._newest_captures(replica) for replica in holdings.captures}
@@ -158,6 +162,9 @@ class CommitStatus:
                 yield from self._newest[replica]
 
     def _open_verdict(self, line: EpochLine, first: int, end: int) -> CommitVerdict:
+        for epoch in self.lineage.contested_epochs[:1]:
+            words = f"captures contradict each other about epoch {epoch}: they may be of two histories"
+            return CommitVerdict("undecided", words, line.newest_capture_at)
         voters = self.in_force.voters_at(line.leader_epoch, end - 1)
         if voters is None:
             words = "its voter set is unknown, and no other proof reaches it"

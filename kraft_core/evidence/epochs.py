@@ -109,8 +109,13 @@ def _times(known: Conclusions) -> dict[int, tuple[int | None, int | None]]:
 
 
 def _leaders(known: Conclusions) -> dict[int, int | None]:
-    """Leaders that quorum-state files name; none where two files name different ones of one epoch."""
+    """Leaders that quorum-state files name; none where two files name different ones of one epoch.
+
+    Of captures of two histories nobody knows whose leader a file names.
+    """
     found: defaultdict[int, set[int]] = defaultdict(set)
+    if known.lineage.contested_epochs:
+        return {}
     for capture in known.facts.captures:
         epoch, leader_id = capture.quorum_state_epoch, capture.quorum_state_leader_id
         if epoch is not None and leader_id is not None and leader_id >= 0:

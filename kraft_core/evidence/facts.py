@@ -208,13 +208,17 @@ class FeatureLevel:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """Everything known of one cluster. Order and duplicates carry no meaning."""
+    """Everything known of one cluster. Order and duplicates carry no meaning.
+
+    contested_epochs: in which captures hold different batches at one offset, as far as batches were compared.
+    """
 
     cluster_id: str
     captures: tuple[Capture, ...] = ()
     control_records: tuple[CapturedControlRecord, ...] = ()
     snapshots: tuple[SnapshotFacts, ...] = ()
     feature_levels: tuple[FeatureLevel, ...] = ()
+    contested_epochs: tuple[int, ...] = ()
 
 
 def label(replica: ReplicaKey) -> str:
@@ -247,6 +251,7 @@ def distinct(facts: ClusterFacts) -> ClusterFacts:
         tuple(records[key] for key in sorted(records)),
         tuple(snapshots[key] for key in sorted(snapshots)),
         tuple(sorted(set(facts.feature_levels))),
+        tuple(sorted(set(facts.contested_epochs))),
     )
 
 

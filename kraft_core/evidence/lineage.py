@@ -3,8 +3,9 @@
 Raft's log matching (KIP-595): an epoch has one leader, which only appends; so two logs that hold the same
 offset of the same epoch are equal up to there. An epoch's batches therefore form one line, that line hangs
 at one offset on one line of an earlier epoch, and every capture shows a part of the same tree. Where
-captures contradict that (two digests of the same range, two starts of one epoch), the epoch is contested
-and proves nothing.
+captures contradict that (two digests of the same range, two batches at one offset, two starts of one epoch),
+the epoch is contested and proves nothing. Then the captures are of two histories: a cloned or restored
+cluster, strangers with one cluster id. What one lacks or overwrote says nothing about the other.
 """
 
 from __future__ import annotations
@@ -75,6 +76,11 @@ class Lineage:
     lines: dict[int, EpochLine]
     children: dict[int, tuple[tuple[int, Link], ...]]
 
+    @property
+    def contested_epochs(self) -> tuple[int, ...]:
+        """Rising; () where the captures can be of one history."""
+        return tuple(epoch for epoch, line in self.lines.items() if line.contested)
+
 
 @dataclass(slots=True)
 class _Line:
@@ -115,6 +121,8 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
         _add_runs(lines, capture)
         _add_snapshot_link(lines, capture, snapshot_ends)
     _add_control_records(lines, facts.control_records)
+    for epoch in facts.contested_epochs:
+        lines[epoch].contested = True
     finished = {epoch: _finished(epoch, lines[epoch]) for epoch in sorted(lines) if lines[epoch].ranges}
     children: defaultdict[int, list[tuple[int, Link]]] = defaultdict(list)
     for epoch, line in finished.items():
@@ -158,13 +166,22 @@ def _add_snapshot_link(
 
 
 def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[CapturedControlRecord]) -> None:
-    """Control records date the batches below them; two that differ at one place contest their epoch."""
-    values: dict[tuple[int, int], tuple[str, object]] = {}
+    """Control records date the batches below them; two that differ at one place contest their epoch.
+
+    So do two batches: of two quorums with the same ids, LEADER_CHANGEs differ in their timestamps alone.
+    """
+    values: dict[tuple[int, int], tuple[object, ...]] = {}
     leader_changes: dict[int, int] = {}
     for record in records:
         line = lines[record.leader_epoch]
         line.appended.add((record.batch_end_offset, record.appended_at))
-        content = (record.type, record.value)
+        content = (
+            record.type,
+            record.value,
+            record.batch_base_offset,
+            record.batch_end_offset,
+            record.batch_crc,
+        )
         line.contested |= values.setdefault((record.leader_epoch, record.offset), content) != content
         if record.type == "LeaderChange":
             offset = leader_changes.setdefault(record.leader_epoch, record.offset)

@@ -19,7 +19,9 @@ from kraft_core.evidence.set_history import SetNode
 
 
 def high_watermarks(known: Conclusions, sets: list[SetNode]) -> list[HighWatermarkRow]:
-    """Every proof that no other one of its kind implies."""
+    """Every proof that no other one of its kind implies; none where captures may be of two histories."""
+    if known.lineage.contested_epochs:
+        return []
     rows = [*_lower(known), *_upper(known, sets)]
     return sorted(rows, key=lambda row: (row.evidence, row.source, row.as_of))
 

@@ -33,7 +33,7 @@ def one_leader_an_epoch(view: ClusterView) -> Iterator[Breach]:
         if epoch is not None and leader is not None and leader >= 0 and capture.consistent:
             claims.add((epoch, -1, leader))
             sources[epoch].add(f"quorum-state of {label(capture.replica)}: {leader}")
-    for output in view.facts.observations:
+    for output in view.reports.not_strange:
         if output.kind == "status" and output.leader_epoch is not None:
             claims.add((output.leader_epoch, -1, output.node_id))
             sources[output.leader_epoch].add(f"{output.source}: {output.node_id}")
@@ -67,7 +67,7 @@ def _two_leaders(
 
 
 def _observed(view: ClusterView, epoch: int) -> tuple[int, ...]:
-    return tuple(output.observed_to for output in view.facts.observations if output.leader_epoch == epoch)
+    return tuple(output.observed_to for output in view.reports.not_strange if output.leader_epoch == epoch)
 
 
 def logs_match(view: ClusterView) -> Iterator[Breach]:
@@ -75,7 +75,7 @@ def logs_match(view: ClusterView) -> Iterator[Breach]:
     conflicts: defaultdict[int, list[BatchConflict]] = defaultdict(list)
     for conflict in view.facts.batch_conflicts:
         conflicts[conflict.leader_epoch].append(conflict)
-    contested = {epoch for epoch, line in view.known.lineage.lines.items() if line.contested}
+    contested = set(view.known.lineage.contested_epochs)
     for epoch in sorted(conflicts.keys() | contested):
         if conflicts[epoch]:
             yield _conflicting(view, epoch, sorted(conflicts[epoch]))

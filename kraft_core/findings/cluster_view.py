@@ -14,6 +14,7 @@ from kraft_core.evidence.states import SetInForce
 from kraft_core.evidence.watermarks import high_watermarks
 from kraft_core.findings.captured_logs import CapturedLogs
 from kraft_core.findings.facts import LogOrderFault, RuleFacts, distinct
+from kraft_core.findings.reports import Reports
 from kraft_core.findings.truncations import TruncationRow, observed_truncations
 from kraft_core.raft.voters import ReplicaKey
 
@@ -26,6 +27,11 @@ class ClusterView:
         self.facts = distinct(facts)
         self.logs = CapturedLogs(known, self.facts.batch_conflicts)
         self.captures = {capture.capture_id: capture for capture in known.facts.captures}
+
+    @cached_property
+    def reports(self) -> Reports:
+        """The describe outputs, by whether they are about the captured quorum."""
+        return Reports(self.known, self.facts.observations)
 
     @cached_property
     def sets(self) -> list[SetNode]:

@@ -58,7 +58,8 @@ def parse_describe(
 def observed_watermarks(known: Conclusions, observations: Iterable[Observation]) -> list[HighWatermarkRow]:
     """The reported high watermarks as bounds: reached by the end of the command, not exceeded at its start.
 
-    What an unlawfully elected leader reported is only what it believed.
+    What an unlawfully elected leader reported is only what it believed. observations: those of the captured
+    quorum (reports_of).
     """
     rows = [row for output in set(observations) for row in _bounds(known, output)]
     return sorted(rows, key=lambda row: (row.source, row.as_of))

@@ -17,6 +17,7 @@ from kraft_core.findings import (
     directory_rules,
     election_rules,
     log_rules,
+    observed_quorum,
     snapshot_rules,
     voter_rules,
     watermark_order_rules,
@@ -62,6 +63,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     24: (watermark_rules.leader_outside_voters_is_not_counted,),
     44: (directory_rules.stored_stays,),
     45: (directory_rules.one_directory_per_static_id,),
+    47: (observed_quorum.one_quorum_per_cluster_id,),
 }
 
 _NO_FACTS = RuleFacts()

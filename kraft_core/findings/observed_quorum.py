@@ -15,11 +15,37 @@ from itertools import groupby
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
 from kraft_core.evidence.rows import EpochRow, ObservedSource, VoterRow, VoterSetRow
+from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import Holder, Observation
+from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.messages.uuid_text import ZERO_UUID
+
+MOST_NAMED = 3
+"""So many outputs are written out."""
 
 NOTHING_BOUNDS_IT = -1
 """The offset of an observed set whose record may lie anywhere in the log."""
+
+
+def one_quorum_per_cluster_id(view: ClusterView) -> Iterator[Breach]:
+    """Rule 47: outputs that are not known to be about the captured quorum. Captures: see rule 3."""
+    untied = view.reports.untied
+    if untied:
+        named = "; ".join(f"{output.source}: {why}" for output, why in untied[:MOST_NAMED])
+        more = f"; and {len(untied) - MOST_NAMED} more" if len(untied) > MOST_NAMED else ""
+        about = "not known to be about the captured quorum"
+        sentence = f"{len(untied)} describe outputs are {about}, and prove nothing."
+        if len(untied) == 1:
+            sentence = f"1 describe output is {about}, and proves nothing."
+        yield Breach(
+            of_rule(47),
+            "warning",
+            ("describe",),
+            sentence,
+            named + more,
+            leader_epochs=tuple(sorted({o.leader_epoch for o, _ in untied if o.leader_epoch is not None})),
+            observed_at=tuple(output.observed_to for output, _ in untied),
+        )
 
 
 # --- epochs ---
@@ -147,7 +173,9 @@ def _observed_set(
 def _of_quorum_states(known: Conclusions, proven: Sequence[VoterSetRow]) -> Iterator[VoterSetRow]:
     """The static voters in quorum-state files (kraft.version 0); of an epoch's those of the last capture."""
     newest: dict[int, Capture] = {}
-    for capture in known.facts.captures:
+    # Those of two histories cannot be told apart.
+    captures = () if known.lineage.contested_epochs else known.facts.captures
+    for capture in captures:
         if capture.current_voters and capture.quorum_state_epoch is not None:
             newest[capture.quorum_state_epoch] = capture
     shown = {row.voter_ids for row in proven if row.source in ("static", "record")}

@@ -163,7 +163,7 @@ def _is_held(capture: Capture, best: Sequence[Capture]) -> bool:
 
 def _contested_epochs(case: RecoveryCase) -> Iterator[str]:
     """Two histories of one epoch prove nothing: a cloned cluster, a shared cluster id, or damage."""
-    contested = [epoch for epoch, line in case.known.lineage.lines.items() if line.contested]
+    contested = case.known.lineage.contested_epochs
     if contested:
         yield (
             f"Captured logs contradict each other in epoch {_some(contested)}, as logs of two clusters with "

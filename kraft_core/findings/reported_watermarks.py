@@ -17,10 +17,10 @@ ReportedWatermark: TypeAlias = tuple[Observation, int, int]
 
 
 def reported_watermarks(view: ClusterView) -> list[ReportedWatermark]:
-    """Each known high watermark that a leader reported, with its epoch, by time."""
+    """Each known high watermark that a leader of the captured quorum reported, with its epoch, by time."""
     found = [
         (output, output.high_watermark, output.leader_epoch)
-        for output in view.facts.observations
+        for output in view.reports.tied
         if output.high_watermark is not None and output.leader_epoch is not None
     ]
     return sorted(found, key=lambda entry: (entry[0].observed_from, entry[0].observed_to, entry[0].source))

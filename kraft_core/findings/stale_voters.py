@@ -77,7 +77,7 @@ def stale_leaders(view: ClusterView) -> Iterator[StaleLeader]:
         reported = [bound.bound for bound in known.lower_bounds if bound.leader_epoch == epoch]
         reported += [
             output.high_watermark
-            for output in view.facts.observations
+            for output in view.reports.tied
             if output.leader_epoch == epoch and output.high_watermark is not None
         ]
         yield StaleLeader(

@@ -46,8 +46,11 @@ class TruncationRow:
 def observed_truncations(known: Conclusions) -> list[TruncationRow]:
     """Every truncation between two successive captures of one replica, by replica and time.
 
-    Two copies of the same moment, of unknown order, or of times that contradict the epochs, show none.
+    Two copies of the same moment, of unknown order, or of times that contradict the epochs, show none; nor do
+    captures that may be of two histories.
     """
+    if known.lineage.contested_epochs:
+        return []
     rows = (
         row
         for replica, captures in known.holdings.captures.items()

@@ -30,8 +30,8 @@ class CapturedQuorum:
     as_of_source: what says so; by the newest timestamp in the log, the copy was made then or later.
     leader: None if the last epoch has no leader yet. log_end: of the longest captured log of its epoch.
     log_epochs: where each epoch begins in it. voters, kraft_version: in force at its end, None if unknown.
-    epoch_start: offset of the LEADER_CHANGE. contested: the epochs of the log about which captures contradict
-    each other. metadata_version: in force at its end, None if unknown.
+    epoch_start: offset of the LEADER_CHANGE. contested: the epochs about which captures contradict each
+    other, newest first: they are of two histories. metadata_version: in force at its end, None if unknown.
     """
 
     known: Conclusions
@@ -184,7 +184,7 @@ def quorum_of(
         voters,
         state.kraft_version,
         state.metadata_version,
-        _contested(known, source),
+        known.lineage.contested_epochs[::-1],
         members_of(log, newest, voters.voters if voters else None),
     )
 
@@ -199,11 +199,6 @@ def _errors(found: Iterable[OpenError], newest: Iterable[Capture]) -> dict[str, 
             ):
                 errors.setdefault(capture.capture_id, f"an error finding is open on it: {error.sentence}")
     return errors
-
-
-def _contested(known: Conclusions, source: Capture) -> tuple[int, ...]:
-    epochs = sorted({run.leader_epoch for run in source.runs}, reverse=True)
-    return tuple(epoch for epoch in epochs if known.lineage.lines[epoch].contested)
 
 
 def _leader_id(known: Conclusions, newest: Iterable[Capture], epoch: int) -> int | None:

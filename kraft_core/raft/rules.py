@@ -474,5 +474,13 @@ RULES = {
             finding=("findings.directory_rules.log_is_not_behind_its_files",),
             note="the engine writes a replica's files at once",
         ),
+        Rule(
+            47,
+            "one_quorum_per_cluster_id",
+            "a cluster id names one quorum",
+            "KIP-78, Cluster Id",
+            finding=("findings.observed_quorum.one_quorum_per_cluster_id",),
+            note="the engine's replicas refuse requests of another cluster id; its quorums have one each",
+        ),
     )
 }

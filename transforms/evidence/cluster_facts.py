@@ -122,15 +122,14 @@ def evidence_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
         "snapshot_levels": _metadata_versions(snapshot_records, SNAPSHOT_KEY),
         "batch_ends": batch_ends(batches, snapshots) if batches is not None else NO_ROWS,
         "feature_levels": _metadata_versions(records, ("offset", "leader_epoch")),
+        "batch_conflicts": batch_conflicts(batches, clusters) if batches is not None else NO_ROWS,
     }
 
 
 def group_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
     """These facts and what the rules of kraft_core.findings need (see transforms.quality.findings)."""
-    batches = tables.open(BATCHES)
     return {
         **evidence_facts(tables, clusters),
-        "batch_conflicts": batch_conflicts(batches, clusters) if batches is not None else NO_ROWS,
         "observations": tables.read(OBSERVATIONS, OBSERVATIONS.names, cluster_id=clusters),
         "acknowledgements": tables.read(ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.names, cluster_id=clusters),
     }

@@ -40,6 +40,7 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
         control_records=tuple(controls),
         snapshots=tuple(checkpoints),
         feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"]),
+        contested_epochs=tuple(sorted({r["leader_epoch"] for r in row["batch_conflicts"]})),
     )
 
 

@@ -21,6 +21,7 @@ from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.findings.observed_quorum import observed_epochs, observed_voter_sets
 from kraft_core.findings.recovery import recovery_advice
+from kraft_core.findings.reports import Reports
 from kraft_core.findings.truncations import observed_truncations
 from transforms.evidence.cluster_facts import (
     ClusterGroup,
@@ -153,7 +154,7 @@ def derived_values(
     conclusions: Conclusions, facts: RuleFacts, findings: Sequence[Finding]
 ) -> dict[str, list[Any]]:
     """By table what is concluded: dataclasses with the fields that the table's columns name."""
-    evidence, observations = evidence_tables(conclusions), facts.observations
+    evidence, observations = evidence_tables(conclusions), Reports(conclusions, facts.observations).tied
     observed_sets = observed_voter_sets(conclusions, evidence.voter_sets, observations)
     return {table.name: getattr(evidence, table.name) for table in EVIDENCE} | {
         EPOCHS.name: observed_epochs(evidence.epochs, observations),

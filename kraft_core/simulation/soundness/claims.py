@@ -93,13 +93,13 @@ class ClaimCheck:
     def unsound(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
         """Every answer that is false, in a lawful execution; of the plans those on `nodes`, None: all."""
         for batch in self.captured_batches():
-            yield from self._verdict(batch)
-        yield from self._bounds()
+            yield from self.unsound_verdict(batch)
+        yield from self.unsound_bounds()
         yield from self._epochs()
         for row in self.answers.evidence.voter_sets:
             yield from self._voter_set(row)
         yield from self.unsound_recovery(nodes if nodes is not None else self._node_ids())
-        yield from self._plans(nodes)
+        yield from self.unsound_plans(nodes)
         for finding in self.answers.errors:
             yield Unsound("findings", f"error of rule {finding.rule}", finding.sentence)
 
@@ -116,7 +116,7 @@ class ClaimCheck:
     def verdict_on(self, batch: Batch) -> CommitVerdict:
         return self.answers.known.commit.of_batch(batch.leader_epoch, batch.base_offset, batch.end_offset)
 
-    def _verdict(self, batch: Batch) -> Iterator[Unsound]:
+    def unsound_verdict(self, batch: Batch) -> Iterator[Unsound]:
         verdict = self.verdict_on(batch)
         if verdict.status == "undecided":
             return
@@ -160,7 +160,7 @@ class ClaimCheck:
 
     # --- bounds and epochs
 
-    def _bounds(self) -> Iterator[Unsound]:
+    def unsound_bounds(self) -> Iterator[Unsound]:
         for row in self.answers.evidence.high_watermarks:
             true = self.execution.high_watermark_at(row.as_of)
             words = f"at {self._when(row.as_of)} it was {true}: {row.evidence}, {row.source}"
@@ -242,7 +242,7 @@ class ClaimCheck:
         committed = self.execution.committed_by(as_of)
         return [batch for batch in committed if not holds(replica, batch, self.execution.committed_at)]
 
-    def _plans(self, nodes: Collection[int] | None) -> Iterator[Unsound]:
+    def unsound_plans(self, nodes: Collection[int] | None) -> Iterator[Unsound]:
         """Losing and removing voters."""
         quorum = self.answers.quorum
         if quorum is None or quorum.voters is None:

@@ -8,6 +8,7 @@ shows nothing is like one of a lawful quorum: nothing can be expected of it.
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -16,9 +17,9 @@ from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import Capture
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy, facts_of, rule_facts_of
-from kraft_core.simulation.soundness.claims import ClaimCheck, answers_to
+from kraft_core.simulation.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
 from kraft_core.simulation.soundness.drawing import random_copies, random_execution, random_setup
-from kraft_core.simulation.soundness.execution import Execution, go_on, run_script
+from kraft_core.simulation.soundness.execution import Execution, Place, go_on, run_script
 from kraft_core.simulation.soundness.moves import EmptyDisk, Restore, SecondDirectory
 
 MOST_DRAWN = 150  # runs for one that shows its fault
@@ -30,8 +31,9 @@ class FaultyCopies:
     def __init__(self, lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> None:
         self.lives = lives
         self.copies = copies
-        self.facts = facts_of(lives, copies)
         self.rule_facts = rule_facts_of(lives, copies)
+        contested = {conflict.leader_epoch for conflict in self.rule_facts.batch_conflicts}
+        self.facts = replace(facts_of(lives, copies), contested_epochs=tuple(sorted(contested)))
         known = {capture.capture_id: capture for capture in conclude(self.facts).facts.captures}
         self.captures = tuple(known[capture.capture_id] for capture in self.facts.captures)
 
@@ -77,6 +79,8 @@ def failures(kind: Unlawful, sample: FaultyCopies) -> Iterator[str]:
     """What was said wrongly, or not said."""
     answers = answers_to(sample.facts, sample.rule_facts)
     check = ClaimCheck(sample.lives[0], sample.copies, answers) if len(sample.lives) == 1 else None
+    if check is None:
+        yield from _false_in_each_life(sample, answers)
     if kind.expects == "truth":
         unsound = check.unsound(()) if check else ()
     else:
@@ -90,6 +94,22 @@ def failures(kind: Unlawful, sample: FaultyCopies) -> Iterator[str]:
             yield f"no error is found, only {rules or 'nothing'}"
     for one in unsound:
         yield f"{one.part}, {one.claim}: {one.words}"
+
+
+def _false_in_each_life(sample: FaultyCopies, answers: Answers) -> Iterator[str]:
+    """Verdicts on batches that are false in each life that holds them; bounds and plans that are in one."""
+    false_in: defaultdict[Place, list[Unsound | None]] = defaultdict(list)
+    for life, execution in enumerate(sample.lives):
+        copies = tuple(replace(copy, life=0) for copy in sample.copies if copy.life == life)
+        check = ClaimCheck(execution, copies, answers)
+        for batch in check.captured_batches():
+            place = (batch.base_offset, batch.leader_epoch)
+            false_in[place].append(next(check.unsound_verdict(batch), None))
+        for one in (*check.unsound_bounds(), *check.unsound_plans(None)):
+            yield f"{one.part}, {one.claim}: {one.words}"
+    for found in false_in.values():
+        if found[0] is not None and None not in found:
+            yield f"{found[0].part}, {found[0].claim}: {found[0].words}"
 
 
 # --- executions

@@ -1,0 +1,96 @@
+"""Which describe outputs are about the captured quorum.
+
+A cluster id may be that of several quorums: of a clone, a restored copy, strangers that took it from a
+tutorial. An output names its leader, its epoch and, from Kafka 3.9 on, the voters' directory ids: these tie
+it to the captures. One that they do not tie bounds nothing and names nobody.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.set_history import set_nodes
+from kraft_core.findings.facts import Observation
+from kraft_core.messages.uuid_text import ZERO_UUID
+
+
+class Reports:
+    """The outputs about a captured quorum.
+
+    tied: those that may count. untied: the others, each with why, by name. not_strange: all but those whose
+    voters are other replicas: they may show a fault of this quorum.
+    """
+
+    def __init__(self, known: Conclusions, observations: Iterable[Observation]) -> None:
+        outputs = sorted(
+            set(observations), key=lambda output: (output.observed_from, output.source, repr(output))
+        )
+        directories = _directories(known)
+        leaders = _leaders(known, outputs)
+        tied: list[Observation] = []
+        untied: list[tuple[Observation, str]] = []
+        not_strange: list[Observation] = []
+        for output in outputs:
+            strange = _of_others(output, directories)
+            why = _two_histories(known) or strange or _other_leader(output, leaders)
+            if strange is None:
+                not_strange.append(output)
+            if why is None:
+                tied.append(output)
+            elif output.kind == "status":
+                untied.append((output, why))
+        self.tied = tuple(tied)
+        self.untied = tuple(untied)
+        self.not_strange = tuple(not_strange)
+
+
+def _directories(known: Conclusions) -> Mapping[int, set[str]]:
+    """By node id the directories that captures and voter sets name."""
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    replicas = set(known.holdings.captures)
+    replicas |= {voter.key for node in set_nodes(known) for voter in node.voters.voters}
+    for replica in replicas:
+        if replica.directory_id is not None:
+            found[replica.id].add(replica.directory_id)
+    return found
+
+
+def _leaders(known: Conclusions, outputs: Iterable[Observation]) -> Mapping[int, set[int]]:
+    """By epoch its leader, as the LEADER_CHANGE or else each output names it."""
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for output in outputs:
+        if output.kind == "status" and output.leader_epoch is not None:
+            found[output.leader_epoch].add(output.node_id)
+    return {**found, **{epoch: {election.leader_id} for epoch, election in known.elections.items()}}
+
+
+def _two_histories(known: Conclusions) -> str | None:
+    for epoch in known.lineage.contested_epochs[:1]:
+        return f"captures contradict each other about epoch {epoch}, so it may be of either history"
+    return None
+
+
+def _of_others(output: Observation, directories: Mapping[int, set[str]]) -> str | None:
+    """A voter with a replaced disk may be unknown, but not all of them."""
+    comparable = [
+        directory_id in directories[node]
+        for node, directory_id in output.voters
+        if directory_id != ZERO_UUID and directories.get(node)
+    ]
+    if comparable and not any(comparable):
+        return "its voters have directory ids that no capture names"
+    return None
+
+
+def _other_leader(output: Observation, leaders: Mapping[int, set[int]]) -> str | None:
+    if output.kind != "status" or output.leader_epoch is None:
+        return None
+    named = leaders[output.leader_epoch]
+    if named == {output.node_id}:
+        return None
+    if len(named) > 1:
+        return f"outputs name {len(named)} leaders of epoch {output.leader_epoch}"
+    (leader,) = named
+    return f"its leader is {output.node_id}; LEADER_CHANGE of epoch {output.leader_epoch} names {leader}"

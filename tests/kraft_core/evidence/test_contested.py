@@ -1,0 +1,159 @@
+"""Captures of two histories under one cluster id: what one shows proves nothing of the other."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from kraft_core.evidence.collect import collect
+from kraft_core.evidence.compared_batches import RunBatches, contested_epochs
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.facts import ClusterFacts
+from kraft_core.evidence.set_history import set_nodes
+from kraft_core.evidence.watermarks import high_watermarks
+from kraft_core.findings.judge import judge
+from kraft_core.findings.recovery import recovery_advice
+from kraft_core.findings.truncations import observed_truncations
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.simulation.directories import write_directory
+from kraft_core.simulation.soundness.drawing import random_execution
+from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, run_script
+from tests.kraft_core.evidence.narrated import Story
+
+
+def stranger(story: Story, crc: int) -> Story:
+    """The same quorum as another one wrote it: equal ids and offsets, other timestamps, so other CRCs."""
+    records = [replace(record, batch_crc=record.batch_crc + crc) for record in story.control_records]
+    return Story(records, first_batches=story.first_batches)
+
+
+def test_strangers_with_equal_ids_are_told_apart_by_their_batches() -> None:
+    """Node 1 led each of them; two thirds of epoch 1 look stored only if both are taken for one."""
+    one = Story().leader(1, 0, 1, "1 2 3")
+    other = stranger(one, 7)
+    one.capture("1", 1000, "1:0-50", 1)
+    other.capture("2b", 1000, "1:0-45", 1)
+    alone = conclude(one.facts())
+    assert alone.lineage.contested_epochs == ()
+    both = Story(
+        one.control_records + other.control_records,
+        one.captures + other.captures,
+        first_batches=one.first_batches,
+    )
+    known = conclude(both.facts())
+    assert known.lineage.contested_epochs == (1,)
+    assert known.commit.of_batch(1, 0, 1).status == "undecided"
+    assert not recovery_advice(known, judge(known)).is_safe
+
+
+def lost_tail() -> Story:
+    """Epoch 2 overwrote the end of epoch 1, which nodes 2 and 3 lack."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").leader(2, 40, 2, "1 2 3").data(2, 41)
+    story.capture("1", 500, "1:0-50", 1).capture("1", 1000, "1:0-40 2:40-60", 2)
+    return story.capture("2", 1000, "1:0-40 2:40-60", 2).capture("3", 1000, "1:0-40 2:40-60", 2)
+
+
+def test_where_two_histories_are_captured_nothing_is_truncated_uncommitted_or_bounded() -> None:
+    facts = lost_tail().facts()
+    known = conclude(facts)
+    assert known.commit.of_batch(1, 40, 50).status == "truncated"
+    assert observed_truncations(known)
+    assert high_watermarks(known, set_nodes(known))
+    # Epoch 5 was contested by two captures of which one has been deleted.
+    story = lost_tail().leader(5, 60, 3, "1 2 3").capture("3", 2000, "1:0-40 2:40-60 5:60-70", 5)
+    contested = conclude(replace(story.facts(), contested_epochs=(5,)))
+    verdict = contested.commit.of_batch(1, 40, 50)
+    assert (verdict.status, verdict.truncated_by_epoch) == ("undecided", None)
+    assert "contradict each other about epoch 5" in verdict.evidence
+    assert observed_truncations(contested) == []
+    assert high_watermarks(contested, set_nodes(contested)) == []
+    assert [f.rule for f in judge(contested) if f.severity == "error"] == [3]
+
+
+def test_lacking_a_batch_of_another_history_is_no_lack() -> None:
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").capture("1", 1000, "1:0-50", 1)
+    story.capture("2", 1000, "1:0-40", 1).capture("3", 1000, "1:0-40", 1)
+    assert conclude(story.facts()).commit.of_batch(1, 40, 50).status == "uncommitted"
+    story.leader(2, 50, 2, "1 2 3").capture("2", 2000, "1:0-50 2:50-60", 2)
+    contested = conclude(replace(story.facts(), contested_epochs=(2,)))
+    assert contested.commit.of_batch(1, 45, 50).status == "undecided"
+
+
+def batches(epoch: int, first: int, ends: str, crc: int = 0) -> RunBatches:
+    """A run of batches that end at some offsets; the last one has another CRC if one is given."""
+    run = RunBatches(epoch)
+    for end in map(int, ends.split()):
+        other = crc if end == int(ends.split()[-1]) else 0
+        run.add(header(epoch, first, end, other))
+        first = end
+    return run
+
+
+def header(epoch: int, first: int, end: int, crc: int) -> BatchHeader:
+    names = dict.fromkeys(BatchHeader._fields, 0)
+    values = {"base_offset": first, "leader_epoch": epoch, "crc": crc, "size_bytes": 80}
+    return BatchHeader(**{**names, **values, "last_offset_delta": end - first - 1})
+
+
+@pytest.mark.parametrize(
+    ("others", "contested"),
+    [
+        (["0 5 10 12"], []),
+        (["0 5 10", "0 5 10 12 20"], []),
+        (["10 12 20", "5 10"], []),
+        (["0 5 10!"], [1]),
+        (["0 5 10 12 20", "5 10 12 20 30!", "20 30"], [1]),
+        (["0 6 10"], [1]),
+        (["7 10"], [1]),
+        (["12 15"], []),
+    ],
+)
+def test_batches_are_compared_where_two_logs_reach(others: list[str], contested: list[int]) -> None:
+    """Against 0-5, 5-10, 10-12; an exclamation mark: the last batch has another CRC."""
+    runs = [batches(1, 0, "5 10 12"), batches(2, 0, "5")]
+    for text in others:
+        first, ends = text.rstrip("!").split(maxsplit=1)
+        runs.append(batches(1, int(first), ends, crc=9 if text.endswith("!") else 0))
+    for order in permutations(runs):
+        assert list(contested_epochs(order)) == contested
+
+
+def written(execution: Execution, slot: int, folder: Path) -> Path:
+    appended = {place: at - BEGAN_AT for place, at in execution.appended_at.items()}
+    snapshotted = {place: at - BEGAN_AT for place, at in execution.snapshotted_at.items()}
+    write_directory(execution.moments[-1][slot], appended, snapshotted, folder)
+    return folder
+
+
+def read(*folders: Path) -> ClusterFacts:
+    (facts,) = collect(find_controller_dirs(folders).directories, BEGAN_AT)
+    return facts
+
+
+def test_directories_of_two_clones_are_contested_where_their_batches_differ(tmp_path: Path) -> None:
+    """As plan --captures reads them: logs of one epoch that part somewhere, of different length."""
+    parted = 0
+    for seed in range(60):
+        source = random.Random(seed)
+        begun = random_execution(source)
+        lives = [random_execution(source, execution=run_script(begun.script)) for _ in range(2)]
+        held = [
+            {(b.base_offset, b.leader_epoch): (b.end_offset, life.appended_at[b.base_offset, b.leader_epoch])
+             for b in life.moments[-1][1].log.batches}
+            for life in lives
+        ]  # fmt: skip
+        differing = {
+            place[1] for place in held[0].keys() & held[1].keys() if held[0][place] != held[1][place]
+        }
+        folders = [written(life, 1, tmp_path / f"{seed}-{nth}") for nth, life in enumerate(lives)]
+        facts = read(*folders)
+        assert differing <= set(facts.contested_epochs)
+        assert set(conclude(facts).lineage.contested_epochs) >= set(facts.contested_epochs)
+        assert read(folders[0]).contested_epochs == ()
+        parted += bool(differing)
+    assert parted >= 5
