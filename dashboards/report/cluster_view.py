@@ -88,7 +88,21 @@ def voters(s: ClusterState) -> str:
 def _voters_note(s: ClusterState) -> str:
     if not s.voter_ids:
         return "no voter set in the captures"
-    return f"majority {s.majority}; {s.voters_status or s.voters_source}"
+    return f"majority {s.majority}; {voters_mark(s)}{reported_voters(s)}"
+
+
+def voters_mark(s: ClusterState) -> str:
+    """What is known of the voters, and in which epoch, where the leader's is a later one."""
+    earlier = s.voters_epoch is not None and s.leader_epoch is not None and s.voters_epoch < s.leader_epoch
+    status = s.voters_status or s.voters_source or ""
+    return f"{status} in epoch {number(s.voters_epoch)}" if earlier else status
+
+
+def reported_voters(s: ClusterState) -> str:
+    """The voters that a later epoch is reported to have."""
+    if not s.reported_voters:
+        return ""
+    return f"; {listed(s.reported_voters)} in epoch {number(s.reported_epoch)}, reported: {s.reported_by}"
 
 
 def leader(s: ClusterState) -> str:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dashboards.report.cluster_view import badge, leader, leader_note, voters, watermark, watermark_moment
+from dashboards.report.cluster_view import (
+    badge,
+    leader,
+    leader_note,
+    reported_voters,
+    voters,
+    voters_mark,
+    watermark,
+    watermark_moment,
+)
 from dashboards.report.draw_lanes import VERBS
 from dashboards.report.formatting import ago, count, number, time_by, time_of
 from dashboards.report.markup import Markup, el
@@ -106,7 +115,7 @@ def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
     cells = (
         badge(state),
         name,
-        [voters(state), el("small", state.voters_status or state.voters_source)],
+        [voters(state), el("small", f"{voters_mark(state)}{reported_voters(state)}")],
         [leader(state), el("small", leader_note(state))],
         [
             watermark(state),

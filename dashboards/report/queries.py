@@ -114,6 +114,22 @@ def _fleet_voters(tables: LakeTables) -> Rows:
     return _last_of(tables.rows(VOTER_SETS, *names, where=in_force), "offset")
 
 
+def _fleet_logged(tables: LakeTables) -> Rows:
+    """The newest epoch of the captured logs."""
+    found = tables.columns(LOG_RANGES, "leader_epoch")
+    return [] if found is None else _grouped(found, leader_epoch=("leader_epoch", "max"))
+
+
+def _fleet_reported(tables: LakeTables) -> Rows:
+    """The newest voter set that only describe outputs or quorum-states report."""
+    where = ds.field("source").isin(ONLY_REPORTED) & ds.field("observed_to").is_valid()
+    return _last_of(
+        tables.rows(VOTER_SETS, "leader_epoch", "source", "voter_ids", "observed_to", where=where),
+        "leader_epoch",
+        "observed_to",
+    )
+
+
 def _fleet_epochs(tables: LakeTables) -> Rows:
     found = tables.columns(EPOCHS, "leader_epoch", "leader_id", "leader_source")
     if found is None:
@@ -222,6 +238,8 @@ FLEET: dict[str, Callable[[LakeTables], Rows]] = {
     "captures": _fleet_captures,
     "voters": _fleet_voters,
     "epochs": _fleet_epochs,
+    "logged": _fleet_logged,
+    "reported": _fleet_reported,
     "changes": _fleet_changes,
     "watermarks": _fleet_watermarks,
     "committed": _fleet_committed,

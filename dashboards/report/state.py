@@ -50,7 +50,11 @@ class LastChange:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A row of the fleet. Times in ms since the epoch."""
+    """A row of the fleet. Times in ms since the epoch.
+
+    voters_epoch: the newest epoch of the captures that show voter_ids in force; leader_epoch may be a later
+    one, which is only reported. reported_voters: of an epoch above voters_epoch, () if none are.
+    """
 
     cluster_id: str
     name: str | None
@@ -64,6 +68,10 @@ class ClusterState:
     voters_status: str | None
     voters_source: str | None
     majority: int | None
+    voters_epoch: int | None
+    reported_voters: tuple[int, ...]
+    reported_epoch: int | None
+    reported_by: str | None
     epochs: int
     leader_epoch: int | None
     leader_id: int | None
@@ -107,6 +115,11 @@ def _urgency(state: ClusterState) -> tuple[Any, ...]:
 def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterState:
     captures, epochs, voters, change = rows["captures"], rows["epochs"], rows["voters"], rows["changes"]
     findings, expectations = rows["findings"], rows["expectations"]
+    shown = [rows.get("logged", {}).get("leader_epoch"), voters.get("leader_epoch")]
+    voters_epoch = max((epoch for epoch in shown if epoch is not None), default=None)
+    reported = rows.get("reported", {})
+    if voters_epoch is not None and reported.get("leader_epoch", -1) <= voters_epoch:
+        reported = {}
     return ClusterState(
         cluster_id=cluster,
         name=rows["names"].get("name"),
@@ -120,6 +133,10 @@ def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSt
         voters_status=voters.get("commit_status"),
         voters_source=voters.get("source"),
         majority=voters.get("majority"),
+        voters_epoch=voters_epoch,
+        reported_voters=tuple(reported.get("voter_ids") or ()),
+        reported_epoch=reported.get("leader_epoch"),
+        reported_by=reported.get("source"),
         epochs=epochs.get("epochs", 0),
         leader_epoch=epochs.get("leader_epoch"),
         leader_id=epochs.get("leader_id"),

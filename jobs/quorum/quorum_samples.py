@@ -36,9 +36,9 @@ READ: dict[Table, tuple[str, ...]] = {
         "in_force_to_offset",
         "source",
     ),
-    EPOCHS: ("leader_epoch", "leader_id", "leaderless_ms"),
+    EPOCHS: ("leader_epoch", "leader_id", "leaderless_ms", "leader_source"),
     HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
-    LOG_RANGES: ("end_offset", "commit_status"),
+    LOG_RANGES: ("leader_epoch", "end_offset", "commit_status"),
 }
 
 
@@ -170,6 +170,8 @@ def _of_voters(cluster: ClusterRows) -> Iterator[Sample]:
         if longest and row["log_end_offset"] is not None and lag_ms(row, longest) > FETCH_TIMEOUT_MS
     ]
     count = len(voters["voters"])
+    epochs = [voters["leader_epoch"], *(row["leader_epoch"] for row in cluster.of(LOG_RANGES))]
+    yield Sample("kraftlake_voters_epoch", max(epochs), cluster.labels)
     yield Sample("kraftlake_number_of_voters", count, cluster.labels)
     yield Sample("kraftlake_number_of_observers", len(newest) - len(captured), cluster.labels)
     yield Sample("kraftlake_number_of_offline_voters", len(offline), cluster.labels)
@@ -189,6 +191,10 @@ def _of_log(cluster: ClusterRows) -> Iterator[Sample]:
     if last is not None:
         leader = -1 if last["leader_id"] is None else last["leader_id"]
         yield Sample("kraftlake_current_leader", leader, cluster.labels)
+        yield Sample("kraftlake_current_leader_epoch", last["leader_epoch"], cluster.labels)
+        yield Sample(
+            "kraftlake_current_leader_is_proven", int(last["leader_source"] == "record"), cluster.labels
+        )
         if last["leaderless_ms"] is not None:
             seconds = last["leaderless_ms"] / 1000
             yield Sample("kraftlake_election_leaderless_seconds", seconds, cluster.labels)

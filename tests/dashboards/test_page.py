@@ -200,6 +200,21 @@ def test_a_newest_leader_that_is_only_reported_is_marked() -> None:
     assert text.count("epoch 9, reported: describe") == 2
 
 
+def test_voters_beside_a_later_leader_name_their_epoch() -> None:
+    """The set is of the captured log, which ends in epoch 3; who votes in epoch 9 is reported, if at all."""
+    epochs = {"epochs": 3, "leader_epoch": 9, "leader_id": 2, "leader_source": "describe"}
+    plain = page(states("a", logged={"leader_epoch": 3}), {"a": told()}, NOW, "lake").text
+    assert "in epoch" not in plain.split("</section>")[0]
+    later = states("a", epochs=epochs, logged={"leader_epoch": 3})
+    assert page(later, {"a": told()}, NOW, "lake").text.count("committed in epoch 3") == 2
+    reported = {"leader_epoch": 9, "voter_ids": [2, 3, 4], "source": "describe"}
+    named = states("a", epochs=epochs, logged={"leader_epoch": 3}, reported=reported)
+    text = page(named, {"a": told()}, NOW, "lake").text
+    assert text.count("committed in epoch 3; 2, 3 and 4 in epoch 9, reported: describe") == 2
+    older = states("a", epochs=epochs, logged={"leader_epoch": 10}, reported=reported)
+    assert "2, 3 and 4 in epoch" not in page(older, {"a": told()}, NOW, "lake").text
+
+
 def test_what_only_a_snapshot_shows_happened_at_or_before() -> None:
     """In every table of the page; durations are at least or at most."""
     rows = told()

@@ -16,6 +16,7 @@ from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, RUNS
 
 Found = dict[tuple[str, frozenset[tuple[str, str]]], float]
+OLD_VERSION = "Bx2MjFelQgGlBMGk_SRRIQ"
 DISK_FAILURE = "cdUcB7OYQSW2BEWmIRzmkg"
 NEW_DISK = {"node_id": "2", "directory_id": "wfavhryGu77Wkav-fwENNQ"}
 
@@ -42,10 +43,19 @@ def written(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Found:
     return parsed(out.read_text())
 
 
+def test_a_leader_that_is_only_reported(written: Found) -> None:
+    """The captured log ends before the last election, which a describe output names."""
+    of = {"cluster_id": OLD_VERSION}
+    assert value(written, "current_leader_is_proven", **of) == 0
+    assert value(written, "current_leader_epoch", **of) > value(written, "voters_epoch", **of)
+
+
 def test_a_quorum_with_a_replaced_disk(written: Found) -> None:
     """EXPECTED.md: at most 140, committed up to 140, node 1 lacks the last record; the last describe: 132."""
     of = {"cluster_id": DISK_FAILURE}
     assert value(written, "current_leader", **of) == 3
+    assert value(written, "current_leader_epoch", **of) == value(written, "voters_epoch", **of) == 1
+    assert value(written, "current_leader_is_proven", **of) == 1
     assert value(written, "number_of_voters", **of) == 3
     assert value(written, "number_of_observers", **of) == 1  # the failed disk, captured before
     assert value(written, "number_of_uncaptured_voters", **of) == 0
