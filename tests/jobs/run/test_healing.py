@@ -18,7 +18,6 @@ from transforms.lake.tables import CAPTURES, FINDINGS, QUARANTINE
 
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
 NIGHTS = ["2026-11-22T02:00:00Z", "2026-11-23T02:00:00Z", "2026-11-24T02:00:00Z"]
-SEGMENT = "00000000000000000000.log"
 
 
 def night(golden: Path, to: Path, number: int) -> Path:
@@ -31,7 +30,7 @@ def night(golden: Path, to: Path, number: int) -> Path:
 
 def harm(nodes: Path) -> None:
     """A torn last batch, a flipped byte, a quorum-state left out, a capture.json that cannot be parsed."""
-    torn, flipped = (nodes / f"node-{node}" / LOG_DIR_NAME / SEGMENT for node in (1, 2))
+    torn, flipped = (max((nodes / f"node-{node}" / LOG_DIR_NAME).glob("*.log")) for node in (1, 2))
     torn.write_bytes(torn.read_bytes()[:-20])
     content = bytearray(flipped.read_bytes())
     content[len(content) // 2] ^= 1
