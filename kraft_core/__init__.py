@@ -26,8 +26,9 @@ offset in the same epoch are equal up to there. A range of offsets of one epoch 
 batches, and no conclusion needs the batches one by one. All ranges of an epoch form one line, and each line
 begins at one offset of the line of an earlier epoch: the captures of a cluster show parts of one tree, its
 lineage. Captures that contradict this (one range with two contents, two batches at one offset, an epoch with
-two starts) make the epoch contested, and a contested epoch proves nothing. Such captures are of two histories,
-as those of a clone are: what is lacking or overwritten in one says nothing of the other, and no bound holds.
+two starts) make the epoch contested, and a contested epoch proves nothing. Such captures are of two
+histories, as those of a clone are: what is lacking or overwritten in one says nothing of the other, and no
+bound holds.
 
 3. The voter set in force
 
