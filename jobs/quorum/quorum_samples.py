@@ -82,7 +82,7 @@ def cluster_samples(lake: Path) -> Iterator[Sample]:
         cluster = ClusterRows(cluster_id, rows[cluster_id])
         yield from _of_replicas(cluster)
         yield from _of_voters(cluster)
-        yield from _of_log(cluster)
+        yield from log_samples(cluster)
 
 
 def _of_replicas(cluster: ClusterRows) -> Iterator[Sample]:
@@ -186,7 +186,8 @@ def _of_voters(cluster: ClusterRows) -> Iterator[Sample]:
         yield Sample("kraftlake_uncommitted_voter_change", int(status == "uncommitted"), cluster.labels)
 
 
-def _of_log(cluster: ClusterRows) -> Iterator[Sample]:
+def log_samples(cluster: ClusterRows) -> Iterator[Sample]:
+    """Of the newest epoch, and of what is committed."""
     last = max(cluster.of(EPOCHS), key=lambda row: row["leader_epoch"], default=None)
     if last is not None:
         leader = -1 if last["leader_id"] is None else last["leader_id"]

@@ -198,18 +198,21 @@ def _epoch_gap(log: LeaderLog, capture: Capture) -> str | None:
         return f"was still in epoch {capture.in_epoch}"
     if capture.leader_epoch_checkpoint is None:
         return "its leader-epoch-checkpoint was not captured, or cannot be read"
-    return _silence(capture) if capture.replica == log.leader else None
+    if capture.replica == log.leader:
+        return _silence(capture, "it may have been down")
+    # Where it was copied after the leader, that log does not show what it lacked.
+    return _silence(capture, "it may lag") if capture.captured_at > log.as_of else None
 
 
-def _silence(capture: Capture) -> str | None:
-    """A leader appends a NoOpRecord every half second: one that appended nothing may have been down.
+def _silence(capture: Capture, fear: str) -> str | None:
+    """A leader appends a NoOpRecord every half second: a log without a new one is that of no running quorum.
 
-    Only against a leader that appends can followers be measured.
+    Only against a leader that appends can followers be measured. fear: what may be the case, in words.
     """
     silent = capture.captured_at - capture.runs[-1].last_appended_at if capture.runs else None
     if silent is None or silent <= FETCH_TIMEOUT_MS:
         return None
-    return f"it appended nothing for {silent / 1000:.1f} s before it was captured, so it may have been down"
+    return f"it appended nothing for {silent / 1000:.1f} s before it was captured, so {fear}"
 
 
 def _has_diverged(log: LeaderLog, capture: Capture) -> bool:

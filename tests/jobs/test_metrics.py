@@ -11,12 +11,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.cli import main
 from jobs.metrics import HELP, lines
-from jobs.quorum.quorum_samples import ClusterRows, Sample, _of_high_watermark, _of_voters, lag_ms
+from jobs.quorum.quorum_samples import (
+    ClusterRows,
+    Sample,
+    _of_high_watermark,
+    _of_voters,
+    lag_ms,
+    log_samples,
+)
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import CAPTURES, RUNS
+from transforms.lake.tables import CAPTURES, EPOCHS, RUNS
 
 Found = dict[tuple[str, frozenset[tuple[str, str]]], float]
-OLD_VERSION = "Bx2MjFelQgGlBMGk_SRRIQ"
 DISK_FAILURE = "cdUcB7OYQSW2BEWmIRzmkg"
 NEW_DISK = {"node_id": "2", "directory_id": "wfavhryGu77Wkav-fwENNQ"}
 
@@ -43,11 +49,15 @@ def written(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Found:
     return parsed(out.read_text())
 
 
-def test_a_leader_that_is_only_reported(written: Found) -> None:
-    """The captured log ends before the last election, which a describe output names."""
-    of = {"cluster_id": OLD_VERSION}
-    assert value(written, "current_leader_is_proven", **of) == 0
-    assert value(written, "current_leader_epoch", **of) > value(written, "voters_epoch", **of)
+def test_a_leader_that_is_only_reported() -> None:
+    """The captured log ends in epoch 5; a describe output names the leader of epoch 14."""
+    last = {"leader_epoch": 5, "leader_id": 3, "leaderless_ms": None, "leader_source": "record"}
+    reported = last | {"leader_epoch": 14, "leader_id": 2, "leader_source": "describe"}
+    for epochs, leader, proven in (([last], 3, 1), ([reported, last], 2, 0)):
+        samples = {s.name: s.value for s in log_samples(ClusterRows("c", {EPOCHS.name: epochs}))}
+        assert samples["kraftlake_current_leader"] == leader
+        assert samples["kraftlake_current_leader_epoch"] == epochs[0]["leader_epoch"]
+        assert samples["kraftlake_current_leader_is_proven"] == proven
 
 
 def test_a_quorum_with_a_replaced_disk(written: Found) -> None:

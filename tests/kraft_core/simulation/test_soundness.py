@@ -28,7 +28,7 @@ from kraft_core.simulation.soundness.claims import ClaimCheck
 from kraft_core.simulation.soundness.drawing import random_execution
 from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, Script, can_be_lost, run_script
 from kraft_core.simulation.soundness.exhaustive import weigh
-from kraft_core.simulation.soundness.moves import ChangeVoters, Elect, Pull
+from kraft_core.simulation.soundness.moves import Append, ChangeVoters, Elect, Pull
 from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
 
 RUNS = 240
@@ -72,6 +72,18 @@ def test_the_truth_of_a_plan_goes_by_the_newest_epoch() -> None:
     check_ = ClaimCheck(execution, copies)
     assert check_.answers.quorum is not None
     assert judge(check_.answers.quorum, Lose((2,))).verdict.name == "safe"
+    assert list(check_.unsound()) == []
+
+
+def test_a_follower_copied_after_the_leader_shows_no_keeping_up_by_the_leaders_log() -> None:
+    """When leader 1 was copied, voter 2 had nothing yet; when 2 was copied, 1 was removing it."""
+    pulls = Pull(3, 1, 2), Append(1, 3), ChangeVoters(1, 2, add=False), Pull(2, 1, 1, one=True)
+    execution = run_script(Script(Setup(1, 3, 0), tuple((3000, m) for m in (Elect(1, (2, 3)), *pulls))))
+    assert len(execution.moments) == 6
+    later, earlier = (Copy(slot, at, at, execution.at[at], 0) for slot, at in ((2, 5), (1, 3)))
+    check_ = ClaimCheck(execution, (later, earlier))
+    assert check_.answers.quorum is not None
+    assert judge(check_.answers.quorum, Lose((3,))).verdict.name == "not_known"
     assert list(check_.unsound()) == []
 
 
