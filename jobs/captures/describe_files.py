@@ -15,13 +15,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_core.findings.describe import parse_describe
+from kraft_core.findings.describe import is_output, parse_describe
 from kraft_core.findings.facts import Observation
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 
 NAME = re.compile(r"\d{13}(?:-(\d{13}))?(?:[-_.].*)?\.txt", re.ASCII)
 CLUSTER = re.compile(r"^ClusterId:[ \t]*(\S+)", re.MULTILINE)
-OUTPUT = re.compile(r"^(?:ClusterId:|NodeId\s)", re.MULTILINE)
 MAX_SIZE_BYTES = 256 * 1024
 INTS = range(-(1 << 31), 1 << 31)
 # Milliseconds up to the year 9999; no offset comes near.
@@ -82,11 +81,14 @@ def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
         if not NAME.fullmatch(path.name) or not path.is_file():
             continue
         try:
-            text = path.read_text() if path.stat().st_size <= MAX_SIZE_BYTES else ""
-        except (OSError, UnicodeDecodeError) as error:
+            size = path.stat().st_size
+            if size > MAX_SIZE_BYTES:
+                raise ValueError(f"{size} bytes; no output has more than {MAX_SIZE_BYTES}")
+            text = path.read_text()
+        except (OSError, ValueError) as error:
             left_out.append(f"{path}: {error}")
         else:
-            if OUTPUT.search(text):
+            if is_output(text):
                 yield path, text
 
 
@@ -95,6 +97,8 @@ def described(name: str, text: str, cluster_id: str) -> DescribeFile:
     ended = NAME.fullmatch(name)
     observed_to = int(ended[1]) if ended and ended[1] else None
     observations = parse_describe(name, text, observed_to, cluster_id)
+    if not observations:
+        raise ValueError(f"{name}: no quorum in it")
     if not all(map(is_possible, observations)):
         raise ValueError(f"{name}: a number is beyond what Kafka has")
     observation_id = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()

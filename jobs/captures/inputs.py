@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from jobs.captures.archives import ArchiveError, is_archive, target_of, unpack
+from jobs.captures.archives import NO_FILE, ArchiveError, is_archive, target_of, unpack
 from jobs.runtime.outcome import Failure
 from kraft_core.format.capture import EDGE_BYTES
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Files up to this are fetched at once: side files, describe outputs, small segments.
 WHOLE_BYTES = 4 * EDGE_BYTES
 THREADS = 16
+# Members of an archive that are named when they are skipped.
+MOST_NAMED = 20
 Reader = Callable[[Path, Any, "FileInfo"], None]
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
 HADOOP_S3 = re.compile(r"s3[an]://")
@@ -96,10 +98,15 @@ class Inputs:
     def _add_archive(self, archive: Path, folder: Path) -> None:
         folder.mkdir()
         try:
-            for member in unpack(archive, folder):
-                self.left_out.append(f"{folder}: {member}: no regular file")
-                if path := target_of(folder, member):
-                    self.unreadable[path] = "no regular file in its archive"
+            skipped = unpack(archive, folder)
+            for member, reason in skipped[:MOST_NAMED]:
+                self.left_out.append(f"{folder}: {member}: {reason}")
+            if len(skipped) > MOST_NAMED:
+                self.left_out.append(f"{folder}: {len(skipped) - MOST_NAMED:,} more members were skipped")
+            for member, reason in skipped:
+                path = target_of(folder, member)
+                if path and reason == NO_FILE:
+                    self.unreadable[path] = f"{reason} in its archive"
         except ArchiveError as error:
             shutil.rmtree(folder)
             folder.mkdir()

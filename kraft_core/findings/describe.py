@@ -25,6 +25,12 @@ _STARTED_AT = re.compile(r"(\d{13,})(?:\D|$)", re.ASCII)
 _FIELD = re.compile(r"(\w+):\s*(.*?)\s*", re.ASCII)
 _STATUS_FIELDS = ("LeaderId", "LeaderEpoch", "HighWatermark", "CurrentVoters", "CurrentObservers")
 _REPLICATION_FIELDS = ("NodeId", "LogEndOffset", "Lag", "Status")
+_PRINTED = re.compile(rf"(?:ClusterId|{'|'.join(_STATUS_FIELDS)}):|NodeId\s|LogEndOffset\s", re.ASCII)
+
+
+def is_output(text: str) -> bool:
+    """Whether a text has anything of what the command prints of a quorum, whole or not."""
+    return _PRINTED.search(text) is not None
 
 
 def parse_describe(
@@ -34,7 +40,7 @@ def parse_describe(
 
     name: begins with the start in ms. observed_to (ms): when the command had ended. cluster_id: for
     --replication, which does not print it. Raises ValueError for a name without a start, and for an output
-    that has some of the fields and not all of them.
+    that has some of the fields and not all of them, or no rows.
     """
     started = _STARTED_AT.match(name)
     if started is None:
@@ -43,15 +49,15 @@ def parse_describe(
     until = start + LONGEST_COMMAND_MS if observed_to is None else max(start, observed_to)
     lines = [line for line in text.splitlines() if line.strip()]
     fields = {found[1]: found[2] for line in lines if (found := _FIELD.fullmatch(line))}
-    if "LeaderId" in fields:
+    if not fields.keys().isdisjoint(_STATUS_FIELDS):
         return [_status(name, start, until, cluster_id, fields)]
     for nth, line in enumerate(lines):
         columns = _cells(line)
-        if columns[0] == "NodeId":
-            return [
-                _replication(name, start, until, cluster_id, dict(zip(columns, _cells(row), strict=False)))
-                for row in lines[nth + 1 :]
-            ]
+        if len(columns) > 1 and not set(columns).isdisjoint(_REPLICATION_FIELDS):
+            rows = [dict(zip(columns, _cells(row), strict=False)) for row in lines[nth + 1 :]]
+            if not rows:
+                raise ValueError(f"{name}: no row of a replica")
+            return [_replication(name, start, until, cluster_id, row) for row in rows]
     return []
 
 

@@ -6,12 +6,14 @@ epoch and the lowest id. Whether it is safe is decided in recovery_safety.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, EpochRange, TimeSource
+from kraft_core.evidence.facts import Capture, TimeSource
 from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
@@ -20,6 +22,9 @@ from kraft_core.findings.finding import Finding
 from kraft_core.findings.recovery_safety import RecoveryCase, decided, newest_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
+
+# First inclusive, end exclusive.
+_Offsets = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +186,24 @@ def _candidate(
     )
 
 
-def _by_epoch(capture: Capture) -> Mapping[int, list[EpochRange]]:
-    of_epoch: defaultdict[int, list[EpochRange]] = defaultdict(list)
-    for run in capture.runs:
-        of_epoch[run.leader_epoch].append(run)
+def _by_epoch(capture: Capture) -> Mapping[int, list[_Offsets]]:
+    """The offsets that a capture holds of each epoch: disjoint ranges, rising."""
+    of_epoch: defaultdict[int, list[_Offsets]] = defaultdict(list)
+    for run in sorted(capture.runs, key=lambda run: run.first_offset):
+        held = of_epoch[run.leader_epoch]
+        if held and run.first_offset <= held[-1][1]:
+            held[-1] = (held[-1][0], max(held[-1][1], run.end_offset))
+        else:
+            held.append((run.first_offset, run.end_offset))
     return of_epoch
+
+
+def _shared(held: Sequence[_Offsets], first: int, end: int) -> Iterator[_Offsets]:
+    """Those of disjoint rising ranges that share an offset with another; a log may have a million."""
+    for nth in range(bisect_right(held, first, key=itemgetter(1)), len(held)):
+        if held[nth][0] >= end:
+            break
+        yield held[nth]
 
 
 def _last_epoch(known: Conclusions, capture: Capture) -> int:
@@ -220,36 +238,34 @@ def _log(candidate: RecoveryCandidate) -> tuple[int, int]:
 
 
 def _missing(
-    of_epoch: Mapping[int, list[EpochRange]], log_start: int, ranges: list[LogRange]
+    of_epoch: Mapping[int, list[_Offsets]], log_start: int, ranges: list[LogRange]
 ) -> list[tuple[str, int, int, int]]:
     """(status, epoch, first, end) of what some capture holds and this one lacks, in log and checkpoint.
 
-    of_epoch: the capture's ranges.
+    of_epoch: what the capture holds.
     """
     found: list[tuple[str, int, int, int]] = []
     for held in ranges:
         if held.commit_status == "truncated":
             continue
-        first = max(held.first_offset, log_start)
-        mine = sorted((run.first_offset, run.end_offset) for run in of_epoch.get(held.leader_epoch, ()))
-        for run_first, run_end in [*mine, (held.end_offset, held.end_offset)]:
-            if first < min(run_first, held.end_offset):
-                found.append((held.commit_status, held.leader_epoch, first, min(run_first, held.end_offset)))
-            first = max(first, run_end)
+        first, end = max(held.first_offset, log_start), held.end_offset
+        mine = _shared(of_epoch.get(held.leader_epoch, ()), first, end)
+        for mine_first, mine_end in [*mine, (end, end)]:
+            if first < mine_first:
+                found.append((held.commit_status, held.leader_epoch, first, mine_first))
+            first = max(first, mine_end)
     return found
 
 
 def _unproven(
-    of_epoch: Mapping[int, list[EpochRange]], ranges: list[LogRange]
+    of_epoch: Mapping[int, list[_Offsets]], ranges: list[LogRange]
 ) -> list[tuple[str, int, int, int]]:
     """(status, epoch, first, end) of what the capture holds and is not known to be committed."""
     return [
-        (held.commit_status, held.leader_epoch, first, end)
+        (held.commit_status, held.leader_epoch, max(first, held.first_offset), min(end, held.end_offset))
         for held in ranges
         if held.commit_status != "committed"
-        for run in of_epoch.get(held.leader_epoch, ())
-        for first, end in ((max(run.first_offset, held.first_offset), min(run.end_offset, held.end_offset)),)
-        if first < end
+        for first, end in _shared(of_epoch.get(held.leader_epoch, ()), held.first_offset, held.end_offset)
     ]
 
 

@@ -280,3 +280,10 @@ def test_config_hides_what_spark_would(file: Path, capsys: pytest.CaptureFixture
         assert "hunter2" not in printed
         assert printed.count("[redacted]") == 2
         assert "2g" in printed
+
+
+def test_a_number_that_python_does_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = tmp_path / "long.toml"
+    long.write_text(f"wait = {'9' * 5000}")
+    assert main(["config", "--config", str(long)]) == 2
+    assert "cannot be read" in capsys.readouterr().err

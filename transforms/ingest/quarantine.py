@@ -12,9 +12,11 @@ from typing import Any
 
 from kraft_core.format.snapshot import parse_name
 from transforms.ingest.capture_rows import is_unreadable, last_captured_at
+from transforms.ingest.scanning import DISORDERED
 from transforms.lake.arrow_rows import Row
 
-# Reasons of kraft_core.format.segment for damaged bytes; all others are about values in good batches.
+# Reasons for bytes that are no batch (kraft_core.format.segment), or were not read; all others are about
+# values in good batches.
 FILE_REASONS = (
     "torn_tail",
     "zero_tail",
@@ -24,6 +26,7 @@ FILE_REASONS = (
     "bad_magic",
     "bad_length",
     "bad_offset",
+    DISORDERED,
 )
 
 

@@ -44,6 +44,10 @@ SCANNED = pa.schema(
 )
 # A record batch costs Spark the same whatever its size: those of small files are joined.
 ROWS_AT_ONCE = 8192
+# Every range of a file becomes a row in the driver. After so many places in a file that are damaged or out of
+# order, and after so many epochs, the rest of it is quarantined: no log of Kafka's is like that.
+MOST_FAULTS, MOST_RANGES = 2_000, 100_000
+DISORDERED = "disordered"
 
 
 def scan_segments(files: DataFrame) -> DataFrame:
@@ -82,34 +86,38 @@ def scan_file(file: Row) -> Iterator[pa.RecordBatch]:
         planned = file["start"], file["size_bytes"]
         for headers in scan_headers(file["path"], *planned, next_offset=file["first_offset"]):
             yield numbered(file, follow.batch(headers))
+            if follow.stopped_at is not None:
+                rest = damage(follow.stopped_at, file["size_bytes"], DISORDERED)
+                yield numbered(file, follow.batch(rest))
+                break
     except OSError as error:
-        yield numbered(file, follow.batch(unreadable(file, error)))
+        reason = f"unreadable: {error.strerror or error}"
+        yield numbered(file, follow.batch(damage(file["start"], file["size_bytes"], reason)))
     held_back = follow.end()
     if held_back is not None:
         yield numbered(file, held_back)
 
 
-def unreadable(file: Row, error: OSError) -> pa.RecordBatch:
-    """The whole of what was to be read, as damage."""
-    row = {
-        "position": file["start"],
-        "size_bytes": file["size_bytes"] - file["start"],
-        "reason": f"unreadable: {error.strerror or error}",
-    }
+def damage(start: int, end: int, reason: str) -> pa.RecordBatch:
+    """Bytes of a file of which nothing was read."""
+    row = {"position": start, "size_bytes": end - start, "reason": reason}
     return pa.RecordBatch.from_pylist([row], schema=HEADERS)
 
 
 class RangeNumbering:
     """Numbers the epoch ranges of a file and finds the offsets that each damage lost.
 
-    Damage is held back until the next good batch shows where the loss ended.
+    Damage is held back until the next good batch shows where the loss ended. stopped_at: the position from
+    which on nothing was numbered, because the file has too many faults or ranges before.
     """
 
     def __init__(self, first_offset: int) -> None:
         self._next_offset = first_offset
         self._epoch = -1
         self._run = 0
+        self._faults = 0
         self._damage: list[pa.RecordBatch] = []
+        self.stopped_at: int | None = None
 
     def batch(self, headers: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of the headers' batches, and of the held damage that ends at one of them."""
@@ -121,10 +129,14 @@ class RangeNumbering:
             if len(part) == 0:
                 continue
             if not good[start]:
+                self._faults += len(part)
                 self._damage.append(part)
                 continue
+            is_after_damage = bool(self._damage)
             parts.extend(self._release(part["base_offset"][0].as_py()))
-            parts.append(self._number(part))
+            parts.append(self._number(part, is_after_damage))
+            if self.stopped_at is not None:
+                break
         return concat([self._empty(headers), *parts])
 
     def end(self) -> pa.RecordBatch | None:
@@ -133,19 +145,31 @@ class RangeNumbering:
         return concat(rest) if rest else None
 
     def _release(self, lost_to: int | None) -> list[pa.RecordBatch]:
+        # A batch of earlier offsets does not show where the loss ended.
+        lost_to = None if lost_to is None or lost_to < self._next_offset else lost_to
         released = [extended(part, None, self._next_offset, lost_to) for part in self._damage]
         self._damage = []
         return released
 
-    def _number(self, part: pa.RecordBatch) -> pa.RecordBatch:
+    def _number(self, part: pa.RecordBatch, is_after_damage: bool) -> pa.RecordBatch:
         epochs = part["leader_epoch"].to_numpy()
         starts = part["base_offset"].to_numpy()
         ends = part["last_offset"].to_numpy() + 1
         expected = np.concatenate([[self._next_offset], ends[:-1]])
         before = np.concatenate([[self._epoch], epochs[:-1]])
+        disordered = (starts != expected) | (epochs < before)
+        disordered[0] &= not (is_after_damage and starts[0] > expected[0])  # damage explains the gap
+        faults = self._faults + np.cumsum(disordered)
         runs = self._run + np.cumsum((starts != expected) | (epochs != before))
-        self._next_offset, self._epoch, self._run = int(ends[-1]), int(epochs[-1]), int(runs[-1])
-        return extended(part, runs, None, None)
+        count = int(np.argmax(np.append((faults > MOST_FAULTS) | (runs > MOST_RANGES), True)))
+        if count < len(part):
+            self.stopped_at = part["position"][count].as_py()
+        if count == 0:
+            return self._empty(part)
+        last = count - 1
+        self._next_offset, self._epoch = int(ends[last]), int(epochs[last])
+        self._run, self._faults = int(runs[last]), int(faults[last])
+        return extended(part.slice(0, count), runs[:count], None, None)
 
     @staticmethod
     def _empty(headers: pa.RecordBatch) -> pa.RecordBatch:

@@ -74,3 +74,26 @@ def test_what_cannot_be_used_is_left_out_and_said(golden: Path, tmp_path: Path) 
 def test_only_named_clusters(golden: Path, tmp_path: Path) -> None:
     outputs(golden, tmp_path / "x")
     assert find_describe_files([tmp_path], frozenset({"another"})).files == ()
+
+
+def test_no_output_vanishes(golden: Path, tmp_path: Path) -> None:
+    """Whatever part of one is left, it is observed or left out with a reason."""
+    status = (golden / "stale-split/quorum/1795256817519-status-steady.txt").read_text()
+    kept = status.splitlines()
+    table = "NodeId\tLogEndOffset\tLag\tStatus\n1\t5\t0\tLeader\n"
+    texts = {
+        **{
+            f"no {line.split(':')[0]}": status.replace(line, "")
+            for line in kept
+            if not line.startswith(("Max", "ClusterId"))
+        },
+        "only the cluster": kept[0],
+        "no rows": table.split("1")[0],
+        "another header": table.replace("NodeId", "NoteId"),
+        "too large": status + " " * 256 * 1024,
+    }
+    for number, text in enumerate(texts.values()):
+        (tmp_path / f"{1750000000000 + number}.txt").write_text(text)
+    found = find_describe_files([tmp_path])
+    assert found.files == ()
+    assert len(found.left_out) == len(texts)
