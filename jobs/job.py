@@ -107,7 +107,7 @@ class Job:
             self.record.failed = derive(self.lake, clusters, self.pending, self.record)
 
     def underived(self, clusters: Collection[str]) -> set[str]:
-        """The clusters of which derived rows are lost."""
+        """The clusters of which derived rows are lost, or could not be derived the last time."""
         from transforms.quality.derived_counts import underived
 
         return underived(self.lake.path, clusters)

@@ -75,9 +75,11 @@ def unpack(archive: Path, folder: Path) -> list[tuple[str, str]]:
     read.
     """
     left_out = []
+    is_empty = True
     budget = Budget(archive.stat().st_size)
     try:
         for member in members(archive, budget):
+            is_empty = False
             reason = _unpacked(member, folder, budget)
             if reason is not None:
                 left_out.append((member.name, reason))
@@ -87,6 +89,8 @@ def unpack(archive: Path, folder: Path) -> list[tuple[str, str]]:
         raise ArchiveError(f"holds two files of one name: {error.filename}") from error
     except OSError as error:
         raise ArchiveError(f"could not be unpacked: {error.strerror or error}") from error
+    if is_empty:
+        raise ArchiveError("holds no file")  # and so does a file of zeros, to tar
     return left_out
 
 

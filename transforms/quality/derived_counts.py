@@ -53,5 +53,7 @@ def lost_rows(lake: Path, clusters: Collection[str]) -> Iterator[LostRows]:
 
 
 def underived(lake: Path, clusters: Collection[str]) -> set[str]:
-    """The clusters of which derived rows are lost."""
-    return {lost.cluster_id for lost in lost_rows(lake, clusters)}
+    """The clusters of which derived rows are lost, or could not be derived the last time."""
+    stored = rows_with(lake, DERIVATIONS, ("cluster_id", "failure"), cluster_id=clusters)
+    failed = {row["cluster_id"] for row in stored if row["failure"] is not None}
+    return failed | {lost.cluster_id for lost in lost_rows(lake, clusters)}

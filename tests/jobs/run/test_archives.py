@@ -351,6 +351,13 @@ def test_a_tar_that_ends_at_a_member(tmp_path: Path) -> None:
             unpack(tmp_path / "cut.tar", tmp_path / "out")
 
 
+@pytest.mark.parametrize("suffix", ["tar", "tgz"])
+def test_a_file_of_zeros_is_no_archive(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"zeros.{suffix}").write_bytes(bytes(4096))
+    with pytest.raises(ArchiveError, match="holds no file"):
+        unpack(tmp_path / f"zeros.{suffix}", tmp_path / "out")
+
+
 def test_a_gzip_whose_checksum_does_not_match(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(header("file") + bytes(10240)))
     packed[-8] ^= 1

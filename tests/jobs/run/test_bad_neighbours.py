@@ -1,21 +1,34 @@
-"""One run over a sound capture and others that no Kafka wrote: each costs itself only."""
+"""One run over a sound capture and others, extreme or of no Kafka: each costs itself only."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jobs.runtime.outcome import ExitCode
 from kraft_core.format.batch import write_batch
-from tests.jobs.lakes import run
+from kraft_core.format.codec import write_metadata_value
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.messages.metadata import by_api_key
+from tests.jobs.lakes import content, opened, run
 from tests.kraft_core.batches import NO_OP, raw
+from transforms.ingest.scanning import DISORDERED, MOST_FAULTS
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import CAPTURES, RECORDS
+from transforms.lake.tables import CAPTURES, QUARANTINE, RECORDS
+from transforms.lake.tables import PARTITIONS as PARTITIONS_TABLE
 
 MINI = "v4.4.0-mini/node-1"
-RECORDS_IN_A_BATCH = 40_000
+PACKED_RECORDS, PARTITIONS, CONFIGS = 40_000, 100_000, 100
+TOPIC, PARTITION, CONFIG = 2, 3, 4
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+LONGEST_NAME = "n" * 249
 
 
 def with_meta(golden: Path, target: Path, *lines: str) -> None:
@@ -25,40 +38,105 @@ def with_meta(golden: Path, target: Path, *lines: str) -> None:
         meta.write("\n" + "\n".join(lines) + "\n")
 
 
-def compressed(target: Path) -> None:
-    """A directory whose log is one zstd batch of many records."""
-    log = target / "__cluster_metadata-0"
-    log.mkdir(parents=True)
-    (target / "meta.properties").write_text("version=1\ncluster.id=packed\nnode.id=1\n")
-    batch = write_batch(0, 1, [raw(n, NO_OP) for n in range(RECORDS_IN_A_BATCH)], codec=4)
-    (log / f"{0:020d}.log").write_bytes(batch)
+def captured(captures: Path, cluster: str, log: bytes) -> None:
+    """A directory of a cluster of that name."""
+    log_dir = captures / cluster / LOG_DIR_NAME
+    log_dir.mkdir(parents=True)
+    (captures / cluster / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id=1\n")
+    (log_dir / f"{0:020d}.log").write_bytes(log)
 
 
-@pytest.mark.usefixtures("spark")
-def test_a_sound_cluster_beside_others(
-    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    captures = tmp_path / "captures"
+def metadata(first: int, values: Sequence[tuple[int, int, dict[str, Any]]], at: Sequence[int] = ()) -> bytes:
+    """A batch of metadata records: api key, version and fields; at: their times in ms."""
+    defaults = {(key, version): by_api_key[key].default(version) for key, version, _ in values}
+    records = [
+        raw(first + n, write_metadata_value(by_api_key[key], version, defaults[key, version] | held))
+        for n, (key, version, held) in enumerate(values)
+    ]
+    times = at or [record.timestamp for record in records]
+    return write_batch(first, 1, [replace(r, timestamp=t) for r, t in zip(records, times, strict=True)])
+
+
+def extreme_values() -> bytes:
+    """The longest names and strings of Kafka, megabytes of configs, characters that nothing may interpret."""
+    config = {"resourceType": 2, "resourceName": LONGEST_NAME, "name": "cleanup.policy"}
+    odd = "\x00\u202e\ufeff\x1b[31m\n"
+    return metadata(
+        0,
+        [
+            (TOPIC, 0, {"name": LONGEST_NAME, "topicId": TOPIC_ID}),
+            *((CONFIG, 0, config | {"name": f"c{n}", "value": "x" * 32_767}) for n in range(CONFIGS)),
+            (CONFIG, 0, config | {"name": odd, "value": odd}),
+            (TOPIC, 0, {"name": odd, "topicId": "AAAAAAAAAAAAAAAAAAAAAg"}),
+        ],
+    )
+
+
+def extreme_times() -> bytes:
+    """A clock before the epoch, and beyond every calendar."""
+    topics = [(TOPIC, 0, {"name": f"t{n}", "topicId": TOPIC_ID}) for n in range(1)]
+    ends = (-1, -(1 << 62), (1 << 62), (1 << 63) - 1, 0, 253_402_300_800_000)
+    return b"".join(metadata(n, topics, at=[at]) for n, at in enumerate(ends))
+
+
+def many_partitions() -> bytes:
+    """As large a topic as one batch can make."""
+    held = {"topicId": TOPIC_ID, "replicas": [1], "isr": [1], "leader": 1}
+    partitions = [(PARTITION, 0, held | {"partitionId": n}) for n in range(PARTITIONS)]
+    return metadata(0, [(TOPIC, 0, {"name": "wide", "topicId": TOPIC_ID}), *partitions])
+
+
+def overlapping(batches: int) -> bytes:
+    """Each batch begins within the one before: no checksum covers the offsets."""
+    batch = write_batch(0, 1, [raw(0, NO_OP), raw(1, NO_OP)])
+    return b"".join(n.to_bytes(8, "big") + batch[8:] for n in range(batches))
+
+
+def neighbours(golden: Path, captures: Path, disordered_batches: int) -> None:
+    """The sound capture among the others."""
     shutil.copytree(golden / MINI, captures / "sound")
     with_meta(golden, captures / "pair", "cluster.id=\\ud83d\\udca5")
     with_meta(golden, captures / "half", "cluster.id=\\ud800")
     with_meta(golden, captures / "huge", "cluster.id=huge", f"node.id={1 << 40}")
-    compressed(captures / "packed")
+    captured(captures, "packed", write_batch(0, 1, [raw(n, NO_OP) for n in range(PACKED_RECORDS)], codec=4))
+    captured(captures, "values", extreme_values())
+    captured(captures, "times", extreme_times())
+    captured(captures, "wide", many_partitions())
+    captured(captures, "disordered", overlapping(disordered_batches))
     fields = "ClusterId: deep\nLeaderId: 1\nLeaderEpoch: 1\nHighWatermark: 1\nCurrentObservers: []\n"
     (captures / "1750000000000.txt").write_text(f"{fields}CurrentVoters: {'[' * 100_000}\n")
     os.mkfifo(captures / "1750000000001.txt")
+
+
+@pytest.mark.parametrize(
+    "disordered_batches", [20_000, pytest.param(1_000_000, marks=pytest.mark.long, id="a million")]
+)
+def test_a_sound_cluster_beside_others(
+    spark: Any, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], disordered_batches: int
+) -> None:
+    neighbours(golden, tmp_path / "captures", disordered_batches)
     lake, alone = tmp_path / "lake", tmp_path / "alone"
 
-    assert run(lake, captures) in (0, 1)
+    assert run(lake, tmp_path / "captures") == ExitCode.FOUND  # of "disordered"
     text = capsys.readouterr()
     assert "Traceback" not in text.out + text.err
     for reason in ("half of a surrogate pair", "does not fit in 32 bits", "1750000000000.txt"):
         assert reason in text.err
-    assert run(alone, golden / MINI) == 0
+    assert run(alone, golden / MINI) == ExitCode.FINE
 
     (sound,) = rows_with(alone, CAPTURES, ["cluster_id"])
-    of = {"cluster_id": [sound["cluster_id"]]}
-    count = len(rows_with(alone, RECORDS, ["offset"], **of))
-    assert len(rows_with(lake, RECORDS, ["offset"], **of)) == count > 0
-    assert len(rows_with(lake, RECORDS, ["offset"], cluster_id=["\U0001f4a5"])) == count
-    assert len(rows_with(lake, RECORDS, ["offset"], cluster_id=["packed"])) == RECORDS_IN_A_BATCH
+    cluster = sound["cluster_id"]
+    assert content(opened(spark, lake), cluster) == content(opened(spark, alone), cluster)
+    counts = records_by_cluster(lake)
+    assert counts["\U0001f4a5"] == counts[cluster] > 0
+    assert (counts["packed"], counts["values"], counts["times"]) == (PACKED_RECORDS, CONFIGS + 3, 6)
+    assert counts["wide"] == PARTITIONS + 1 == len(rows_with(lake, PARTITIONS_TABLE, ["partition_id"])) + 1
+    (rest,) = rows_with(lake, QUARANTINE, cluster_id=["disordered"])
+    assert (rest["reason"], rest["lost_to_offset"]) == (DISORDERED, None)
+    # Each range but the first begins out of order.
+    (disordered,) = rows_with(lake, CAPTURES, ["runs"], cluster_id=["disordered"])
+    assert len(disordered["runs"]) == MOST_FAULTS + 1
+
+
+def records_by_cluster(lake: Path) -> Counter[str]:
+    return Counter(row["cluster_id"] for row in rows_with(lake, RECORDS, ["cluster_id"]))
