@@ -41,6 +41,7 @@ from kraft_core.simulation.soundness.execution import (
     can_commit,
     electable,
     holds,
+    log_order,
 )
 
 CLOCK_TOLERANCE_MS = 2_000
@@ -303,7 +304,7 @@ def _voters_in_force(replicas: Mapping[int, Replica]) -> VoterSet | None:
 
     One of an older epoch may still lead by its own set, in vain: its majority fetches from it no more.
     """
-    best = max(replicas.values(), key=lambda one: (one.log.last_epoch, one.log.end_offset))
+    best = max(replicas.values(), key=log_order)
     return voters_of_log(best.log)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from kraft_core.protocol.replica import Leader, Replica
 from kraft_core.raft.batches import Batch, LeaderChange
+from kraft_core.raft.log import BrokenLogError
 from kraft_core.raft.voters import Voter
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.moves import Move
@@ -171,13 +172,26 @@ def electable(replicas: Mapping[int, Replica]) -> list[Replica]:
     return [replica for replica in replicas.values() if replica.is_voter and _wins(replica, replicas)]
 
 
+def log_order(replica: Replica) -> tuple[int, int]:
+    """By what a vote compares logs. Also of a replica whose process ended for want of an epoch, once mended.
+
+    A log that was truncated to the end of its snapshot, with batches below it, has no epoch: Kafka's
+    KafkaRaftLog.lastFetchedEpoch throws.
+    """
+    log = replica.log
+    try:
+        return log.last_epoch, log.end_offset
+    except BrokenLogError:
+        return max((batch.leader_epoch for batch in log.batches), default=0), log.end_offset
+
+
 def _wins(nominee: Replica, replicas: Mapping[int, Replica]) -> bool:
-    own = (nominee.log.last_epoch, nominee.log.end_offset)
+    own = log_order(nominee)
     granting = {
         voter.key
         for voter in nominee.voters
         for replica in replicas.values()
-        if voter.matches(replica.key) and (replica.log.last_epoch, replica.log.end_offset) <= own
+        if voter.matches(replica.key) and log_order(replica) <= own
     }
     return len(granting) >= nominee.voters.majority
 

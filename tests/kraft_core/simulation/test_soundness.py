@@ -23,7 +23,13 @@ from kraft_core.simulation.__main__ import main
 from kraft_core.simulation.directories import write_directory
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy, facts_of
-from kraft_core.simulation.soundness.checker import Checked, check, report_unsound, shrink_unsound
+from kraft_core.simulation.soundness.checker import (
+    Checked,
+    check,
+    counterexamples,
+    report_unsound,
+    shrink_unsound,
+)
 from kraft_core.simulation.soundness.claims import ClaimCheck
 from kraft_core.simulation.soundness.drawing import random_execution
 from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, Script, can_be_lost, run_script
@@ -59,6 +65,13 @@ def test_what_kraft_does_not_allow_is_raised(kind: Unlawful) -> None:
     raised = check_unlawful(kind, UNLAWFUL_RUNS, seed)
     assert raised.shown == UNLAWFUL_RUNS, f"from seed {seed}"
     assert raised.failures == []
+
+
+def test_a_replica_without_a_last_epoch_is_judged_by_its_batches() -> None:
+    """It deleted what a checkpoint covers, restarted, and was truncated to that checkpoint's end."""
+    checked = Checked()
+    assert list(counterexamples(61104508, checked)) == []
+    assert checked.runs == 3
 
 
 def test_the_truth_of_a_plan_goes_by_the_newest_epoch() -> None:
