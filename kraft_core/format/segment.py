@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +21,7 @@ from kraft_core.format.batch import (
     check_crc,
     read_header,
 )
+from kraft_core.format.checksums import RangeChecksums
 from kraft_core.format.varint import Buffer
 
 # Why bytes could not be read: not a batch (up to bad_offset), a record of a good batch (up to malformed_key),
@@ -174,7 +175,10 @@ def _good_batch(buf: Buffer, position: int, stop: int) -> BatchHeader | None:
     return header if _fault(buf, header, stop) is None else None
 
 
-def _fault(buf: Buffer, header: BatchHeader, stop: int) -> Reason | None:
+def _fault(
+    buf: Buffer, header: BatchHeader, stop: int, matches: Callable[[BatchHeader], bool] | None = None
+) -> Reason | None:
+    """What is wrong with a batch. matches: checks its CRC, if not check_crc."""
     if header.magic != MAGIC:
         return "bad_magic"
     if header.size_bytes < HEADER_BYTES or header.end > stop:
@@ -183,7 +187,7 @@ def _fault(buf: Buffer, header: BatchHeader, stop: int) -> Reason | None:
         return "bad_offset"
     if header.next_offset > _MAX_OFFSET:
         return "bad_offset"
-    if not check_crc(buf, header):
+    if not (check_crc(buf, header) if matches is None else matches(header)):
         return "bad_crc"
     return None
 
@@ -193,12 +197,18 @@ def _next_good(buf: Buffer, position: int, stop: int) -> int | None:
     after = _successor(buf, position, stop)
     if after is not None:
         return after
+    checksums = RangeChecksums(buf, position)
     for match in _MAGIC_BYTE.finditer(buf, position + 1 + _MAGIC_AT, stop):
         at = match.start() - _MAGIC_AT
         if buf[at] > 0x7F:  # a negative base offset
             continue
         length = int.from_bytes(buf[at + 8 : at + PREFIX_BYTES], "big")
-        if MIN_LENGTH <= length <= MAX_BATCH_BYTES and _good_batch(buf, at, stop) is not None:
+        if not MIN_LENGTH <= length <= MAX_BATCH_BYTES or stop - at < HEADER_BYTES:
+            continue
+        header = read_header(buf, at)
+        # A batch of this log has a record for each of its offsets: it is never compacted.
+        whole = header.record_count == header.last_offset_delta + 1
+        if whole and _fault(buf, header, stop, checksums.match) is None:
             return at
     return None
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from dashboards.report.formatting import listed
 from jobs.cli import main
 from tests.dashboards.browser import Visit, launched
 from tests.long.live_quorum import LiveQuorum, kafka_tools
@@ -342,8 +343,8 @@ def test_the_page(story: Story, page: Any) -> None:
     seen = story.seen
     third = seen["third leader"].epoch
     changes = cells(page, "Membership changes")
-    listed = [(row["Change"], row["Status"].lstrip("✓✕ ")) for row in reversed(changes)]
-    assert listed[-3:] == [
+    changed = [(row["Change"], row["Status"].lstrip("✓✕ ")) for row in reversed(changes)]
+    assert changed[-3:] == [
         ("added node 4", "committed"),
         (f"removed node {story.removed}", "committed"),
         (f"added node {story.removed}", f"truncated by epoch {third}"),
