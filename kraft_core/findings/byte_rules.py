@@ -7,8 +7,8 @@ copying: an error.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, label
@@ -16,6 +16,9 @@ from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import LogOrderFault, UnreadableBytes
 from kraft_core.findings.finding import Breach, Severity
 from kraft_core.raft.rules import ORDERED, READABLE
+
+# More places than this that are out of order in a capture are one breach, which names the first.
+MOST_APART, MOST_NAMED = 20, 5
 
 
 def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:
@@ -70,12 +73,40 @@ def _unreadable(capture: Capture, file: str, severity: Severity, places: list[Un
 
 
 def batches_follow_each_other(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """By the order of batches in the files, where that was read, and by the ranges of each capture."""
+    """By the order of batches in the files, where that was read, and by the ranges of each capture.
+
+    One breach for each place, or for all of them where they are many.
+    """
     faults = {f for f in view.order_faults.get(capture.capture_id, ()) if f.kind != "epoch_regression"}
     places = {fault.offset for fault in faults}
     faults |= {fault for fault in _of_runs(view, capture) if fault.offset not in places}
+    if len(faults) > MOST_APART:
+        yield _all_disordered(capture, sorted(faults, key=lambda fault: (fault.offset, fault)))
+        return
     for fault in sorted(faults):
         yield _disordered(capture, fault)
+
+
+def _all_disordered(capture: Capture, faults: Sequence[LogOrderFault]) -> Breach:
+    """Many places as one breach; captures keep only so many of them."""
+    first = faults[0]
+    kinds = Counter(fault.kind for fault in faults)
+    counts = ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))
+    offsets = ", ".join(str(fault.offset) for fault in faults[:MOST_NAMED])
+    return Breach(
+        ORDERED,
+        "error",
+        (capture.node_id, capture.directory_id, "disordered", first.offset, first.leader_epoch),
+        f"The log of {label(capture.replica)} is out of order at {len(faults)} places or more, "
+        f"the first at offsets {offsets}.",
+        f"{counts}; first: {first.kind}, expected {first.expected}, found {first.offset} of epoch "
+        f"{first.leader_epoch}",
+        first_offset=min(min(fault.expected, fault.offset) for fault in faults),
+        end_offset=max(max(fault.expected, fault.offset) for fault in faults),
+        leader_epochs=tuple(sorted({fault.leader_epoch for fault in faults})[:MOST_NAMED]),
+        replicas=(capture.replica,),
+        captures=(capture,),
+    )
 
 
 def _disordered(capture: Capture, fault: LogOrderFault) -> Breach:

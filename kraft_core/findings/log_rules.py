@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, label
+from kraft_core.findings.byte_rules import MOST_APART
 from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.finding import Breach, Severity, of_rule
 from kraft_core.raft import invariants
@@ -19,18 +20,27 @@ from kraft_core.raft.rules import Violation
 
 
 def epochs_never_go_back(view: ClusterView, capture: Capture) -> Iterator[Breach]:
-    """Rule 2."""
-    for found in invariants.epochs_never_go_back(view.logs.whole(capture)):
-        yield _fallen(capture, found.offset, found.leader_epoch, found.detail)
-    for fault in view.order_faults.get(capture.capture_id, ()):
-        if fault.kind == "epoch_regression":
-            detail = f"follows a batch of epoch {fault.expected}"
-            yield _fallen(capture, fault.offset, fault.leader_epoch, detail)
+    """Rule 2. One breach for each place, or for all of them where they are many."""
+    places = {
+        (found.offset, found.leader_epoch, found.detail)
+        for found in invariants.epochs_never_go_back(view.logs.whole(capture))
+    }
+    places |= {
+        (fault.offset, fault.leader_epoch, f"follows a batch of epoch {fault.expected}")
+        for fault in view.order_faults.get(capture.capture_id, ())
+        if fault.kind == "epoch_regression"
+    }
+    if len(places) > MOST_APART:
+        yield _fallen(capture, *min(places), f"; so at {len(places)} places or more")
+        return
+    for place in sorted(places):
+        yield _fallen(capture, *place)
 
 
-def _fallen(capture: Capture, offset: int, leader_epoch: int, detail: str) -> Breach:
+def _fallen(capture: Capture, offset: int, leader_epoch: int, detail: str, others: str = "") -> Breach:
     sentence = (
-        f"In the log of {label(capture.replica)} the batch of epoch {leader_epoch} at {offset} {detail}."
+        f"In the log of {label(capture.replica)} the batch of epoch {leader_epoch} at {offset} {detail}"
+        f"{others}."
     )
     return _of_capture(2, "error", capture, offset, leader_epoch, sentence, detail)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.byte_rules import MOST_APART
 from kraft_core.findings.facts import (
     BatchConflict,
     BatchCopy,
@@ -17,6 +18,7 @@ from kraft_core.findings.facts import (
 )
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
+from kraft_core.format.segment import OrderFaultKind
 from tests.kraft_core.evidence.narrated import Story, directory
 
 
@@ -76,6 +78,18 @@ def test_what_the_scan_saw_of_the_order_is_reported_once() -> None:
     ]
     back = replace(gap, kind="epoch_regression", offset=40, leader_epoch=0, expected=1)
     assert (2, "error", 40) in broken(story, RuleFacts(order_faults=(back,)))
+
+
+@pytest.mark.parametrize(("kind", "rule"), [("overlap", 0), ("epoch_regression", 2)])
+def test_many_places_out_of_order_are_one_finding(kind: OrderFaultKind, rule: int) -> None:
+    story = three().capture("1", 1000, "1:0-2000", 1)
+    name = story.captures[0].capture_id
+    faults = [LogOrderFault(name, n, 0, kind, n + 1) for n in range(1500, 500, -1)]
+    several = found(story, RuleFacts(order_faults=tuple(faults[:MOST_APART])))
+    assert len([f for f in several if f.rule == rule]) == MOST_APART
+    (one,) = (f for f in found(story, RuleFacts(order_faults=tuple(faults))) if f.rule == rule)
+    assert one.first_offset == 501
+    assert "at 1000 places or more" in one.sentence
 
 
 # --- one log --------------------------------------------------------------------------------------
