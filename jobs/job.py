@@ -102,9 +102,14 @@ class Job:
     def derive(self, clusters: Sequence[str]) -> None:
         """Replace what is derived for the clusters, from the lake and from what is pending."""
         from jobs.derivation.derive_tables import derive
+        from transforms.quality.derived_counts import failed_derivations
 
         if clusters:
-            self.record.failed = derive(self.lake, clusters, self.pending, self.record)
+            before = failed_derivations(self.lake.path, clusters)
+            failed = derive(self.lake, clusters, self.pending, self.record)
+            self.record.failed |= {c: f"could not be derived: {reason}" for c, reason in failed.items()}
+            for cluster in sorted(before - failed.keys()):
+                self.progress.say(f"cluster {cluster}: derived, which an earlier run could not")
 
     def underived(self, clusters: Collection[str]) -> set[str]:
         """The clusters of which derived rows are lost, or could not be derived the last time."""
@@ -159,7 +164,7 @@ def end(
     record.progress.done()
     print_lines(lines)
     for cluster, reason in sorted(record.failed.items()):
-        warn_line(f"kraftlake {record.verb}: cluster {cluster} could not be derived: {reason}")
+        warn_line(f"kraftlake {record.verb}: cluster {cluster} {reason}")
     report = record.report(code, clusters, touched, lost_rows)
     record.progress.log("ended", **report)
     print_line(json_line(report))

@@ -22,11 +22,13 @@ from kraft_core.findings.snapshot_replays import (
 from transforms.evidence.fact_values import capture
 from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.isolation import described
 from transforms.lake.lake import Lake
 from transforms.lake.tables import CAPTURES, SNAPSHOT_CHECKS, SNAPSHOTS
 from transforms.quality.snapshot_checks import EQUAL, KEY, UNREAD_LOG, checked_snapshots
 
 Row = dict[str, Any]
+NOT_COMPARED = "its checkpoints could not be compared"
 HELD = (
     "cluster_id",
     "capture_id",
@@ -71,9 +73,9 @@ def check_snapshots(lake: Lake, clusters: Sequence[str], fresh: Iterable[Row], p
 
     `fresh`: rows of captures that are not committed yet. Where nothing is to be compared Spark is not used.
     """
-    wanted = wanted_comparisons(lake, clusters, fresh)
-    known = {place(row): row for row in rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=clusters)}
     checks = Checks()
+    wanted = wanted_comparisons(lake, clusters, fresh, checks.failed)
+    known = {place(row): row for row in rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=clusters)}
     todo: list[tuple[str, SnapshotReplay]] = []
     for cluster, some in wanted.items():
         rows = {c: known.get(place(row_of(cluster, c))) for c in some}
@@ -92,9 +94,9 @@ def check_snapshots(lake: Lake, clusters: Sequence[str], fresh: Iterable[Row], p
 
 
 def wanted_comparisons(
-    lake: Lake, clusters: Sequence[str], fresh: Iterable[Row]
+    lake: Lake, clusters: Sequence[str], fresh: Iterable[Row], failed: dict[str, str]
 ) -> dict[str, list[Comparison]]:
-    """The comparisons of each cluster that its captures allow."""
+    """The comparisons of each cluster that its captures allow. Adds clusters to `failed`, with the reason."""
     whole: defaultdict[str, set[CheckpointKey]] = defaultdict(set)
     columns = ["cluster_id", *KEY, "complete"]
     for row in rows_with(lake.path, SNAPSHOTS, columns, cluster_id=clusters, kind=["snapshot"]):
@@ -106,10 +108,13 @@ def wanted_comparisons(
     by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
     for row in captures.values():
         by_cluster[row["cluster_id"]].append(row)
-    return {
-        cluster: cluster_comparisons(cluster, by_cluster[cluster], whole[cluster])
-        for cluster in sorted(whole)
-    }
+    found: dict[str, list[Comparison]] = {}
+    for cluster in sorted(whole):
+        try:
+            found[cluster] = cluster_comparisons(cluster, by_cluster[cluster], whole[cluster])
+        except Exception as error:  # what is wrong with one cluster must not fail the others
+            failed[cluster] = f"{NOT_COMPARED}: {described(error)}"
+    return found
 
 
 def cluster_comparisons(
@@ -131,7 +136,7 @@ def compare(lake: Lake, todo: Sequence[tuple[str, SnapshotReplay]], checks: Chec
     for row in to_rows(checked_snapshots(lake.spark, lake.path, todo)):
         cluster, replay = todo[row["replay"]]
         if row["failure"] is not None:
-            checks.failed[cluster] = f"its checkpoints could not be compared: {row['failure']}"
+            checks.failed[cluster] = f"{NOT_COMPARED}: {row['failure']}"
             continue
         (made,) = (c for c in replay.comparisons if c.checkpoint == key_of(row))
         outcome = {name: row[name] for name in ("outcome", "deviations")}

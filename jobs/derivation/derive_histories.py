@@ -18,6 +18,7 @@ from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_
 from transforms.histories.replay_tasks import others_by_tasks, partitions_by_tasks
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import arrow_schema, moment, to_arrow
+from transforms.lake.isolation import apart
 from transforms.lake.lake import Lake, of_clusters
 from transforms.lake.spark_tasks import in_groups
 from transforms.lake.tables import METADATA_TRANSACTIONS, PARTITIONS, REPLAYS, Table
@@ -27,15 +28,23 @@ Row = dict[str, Any]
 OTHERS_IN_DRIVER, PARTITIONS_IN_DRIVER = 20_000, partition_replay.TOGETHER
 
 
-def derive_histories(lake: Lake, clusters: Sequence[str], progress: Progress, whole: bool = False) -> None:
+def derive_histories(
+    lake: Lake, clusters: Sequence[str], progress: Progress, whole: bool = False
+) -> dict[str, str]:
     """Write the histories of the clusters whose replay path is not what they were last made from.
 
     whole: all of them, from the beginning. The table replays, written last, is the mark that all are whole.
+    Returns the clusters that failed, with the reason: of some the histories are older, of some they are new.
     """
-    with progress.stage("histories", f"{len(clusters)} clusters"):
-        plans = replays(lake.path, clusters, whole)
+
+    def write(some: Sequence[str]) -> None:
+        plans = replays(lake.path, some, whole)
         if plans:
             write_histories(lake, plans)
+
+    with progress.stage("histories", f"{len(clusters)} clusters"):
+        failed = apart(clusters, write)
+    return {cluster: f"its histories could not be made: {reason}" for cluster, reason in failed.items()}
 
 
 def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> None:

@@ -29,7 +29,7 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: PendingCommit, record: Ru
         lake.replace_few(SNAPSHOT_CHECKS, to_arrow(checks.rows, SNAPSHOT_CHECKS.schema), clusters)
     done = [c for c in clusters if c not in failed]
     if done:
-        derive_histories(lake, done, progress, whole=not fresh.captures)
+        failed |= derive_histories(lake, done, progress, whole=not fresh.captures)
     failed = checks.failed | failed
     states = derivation_rows(lake, clusters, failed, record)
     lake.replace_few(DERIVATIONS, to_arrow(states, DERIVATIONS.schema), clusters)

@@ -28,6 +28,7 @@ from transforms.histories.partition_events import (
     in_lives,
     is_loaded,
     numbers,
+    things_of,
     vanished,
 )
 
@@ -44,7 +45,7 @@ def partition_versions(
     known (ENVELOPE).
     """
     events, life = in_lives(events, lives)
-    things = life << 32 | numbers(events, "partition_id")
+    things = things_of(life, numbers(events, "partition_id"))
     more = [*cleared(events, things, lives, clears), *vanished(events, things, lives, loads)]
     if more:
         events = pa.concat_tables([events, *(rows for rows, _ in more)]).combine_chunks()

@@ -29,6 +29,8 @@ NUMBER_LISTS = (
 )
 LISTS = (*NUMBER_LISTS, "directories")
 NEVER = np.iinfo(np.int64).max
+# Of partitions: Kafka writes no negative one, but would replay it.
+LOWEST_ID = np.iinfo(np.int32).min
 # What an event is: a registration, which has all fields; a change; ELRs cleared; absence from a snapshot.
 WHOLE, CHANGED, CLEARED, GONE = "whole", "changed", "cleared", "gone"
 # When and by what an event happened; seq: its place in the log. known_from_offset: set if a snapshot shows
@@ -149,7 +151,7 @@ def event_of_each(things: Any, envelope: dict[str, Any], event: str, lives: Sequ
     events: dict[str, Any] = {
         "event": pa.repeat(pa.scalar(event), count),
         "topic_id": topics.take(pa.array(things >> 32)),
-        "partition_id": pa.array(things & 0xFFFFFFFF).cast(pa.int32()),
+        "partition_id": pa.array((things & 0xFFFFFFFF) + LOWEST_ID).cast(pa.int32()),
     }
     if event == CLEARED:
         nothing = pa.array([[]] * count, pa.list_(pa.int32()))
@@ -178,6 +180,11 @@ class KnownPartitions:
         """Those of one life of a topic that an event below an offset names."""
         first, end = np.searchsorted(self.things, [place << 32, place + 1 << 32])
         return self.things[first:end][self.first[first:end] < seq]
+
+
+def things_of(life: Any, partition_id: Any) -> Any:
+    """A number for each partition, with the place of its topic's life in the upper 32 bits."""
+    return life << 32 | partition_id - LOWEST_ID
 
 
 def is_loaded(events: pa.Table) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -34,6 +33,7 @@ from transforms.evidence.cluster_facts import (
 from transforms.evidence.fact_values import cluster_facts
 from transforms.ingest.quarantine import quarantined, unread_files
 from transforms.lake.arrow_rows import arrow_schema, moment
+from transforms.lake.isolation import described
 from transforms.lake.spark_tasks import in_tasks
 from transforms.lake.tables import (
     EPOCHS,
@@ -144,8 +144,7 @@ def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:
         row[QUARANTINE.name] = lost
         row[FINDINGS.name] = finding_rows(findings, facts["acknowledgements"])
     except Exception as error:  # whatever is wrong with one cluster must not fail a thousand others
-        at = traceback.extract_tb(error.__traceback__)[-1]
-        row["failure"] = f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
+        row["failure"] = described(error)
         row |= {table.name: [] for table in DERIVED}
     return row
 

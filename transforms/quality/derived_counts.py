@@ -54,6 +54,10 @@ def lost_rows(lake: Path, clusters: Collection[str]) -> Iterator[LostRows]:
 
 def underived(lake: Path, clusters: Collection[str]) -> set[str]:
     """The clusters of which derived rows are lost, or could not be derived the last time."""
+    return failed_derivations(lake, clusters) | {lost.cluster_id for lost in lost_rows(lake, clusters)}
+
+
+def failed_derivations(lake: Path, clusters: Collection[str]) -> set[str]:
+    """The clusters that could not be derived the last time."""
     stored = rows_with(lake, DERIVATIONS, ("cluster_id", "failure"), cluster_id=clusters)
-    failed = {row["cluster_id"] for row in stored if row["failure"] is not None}
-    return failed | {lost.cluster_id for lost in lost_rows(lake, clusters)}
+    return {row["cluster_id"] for row in stored if row["failure"] is not None}

@@ -7,7 +7,6 @@ checkpoint that differs in them alone is not found.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +36,7 @@ from transforms.histories.replay_records import (
     opened,
 )
 from transforms.lake.arrow_rows import spark_types
+from transforms.lake.isolation import described
 from transforms.lake.spark_tasks import in_groups, in_tasks
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
 
@@ -123,8 +123,7 @@ def checked(lake: Path, cluster: str, replay: SnapshotReplay, held: Held | None 
     try:
         yield from outcomes(opened(lake, *READ) if held is None else held, cluster, replay)
     except Exception as error:  # what is wrong with one cluster must not fail the others
-        at = traceback.extract_tb(error.__traceback__)[-1]
-        yield {"failure": f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"}
+        yield {"failure": described(error)}
 
 
 def outcomes(held: Held, cluster: str, replay: SnapshotReplay) -> Iterator[Row]:

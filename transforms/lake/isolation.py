@@ -1,0 +1,64 @@
+"""Work on many clusters of which one fails: it fails alone, and errors of the run stop all of it."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import traceback
+from collections.abc import Callable, Sequence
+
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+# A frame of the traceback that Spark passes on from a task, and the exception below the last one.
+_FRAME = re.compile(r'^  File ".*", line (\d+), in (\S+)$', re.MULTILINE)
+_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*)(?:: .*)?$", re.MULTILINE)
+
+
+def apart(clusters: Sequence[str], work: Callable[[Sequence[str]], None]) -> dict[str, str]:
+    """Do the work for all clusters, or, where it fails, for each half apart, down to those that fail alone.
+
+    Returns these, with the reason. Work that was done in part is done again, which must make no difference.
+    Raises errors of the run: of Spark, of files and of tables.
+    """
+    try:
+        work(clusters)
+    except Exception as error:
+        if is_of_run(error):
+            raise
+        if len(clusters) == 1:
+            return {clusters[0]: described(error)}
+    else:
+        return {}
+    middle = len(clusters) // 2
+    return apart(clusters[:middle], work) | apart(clusters[middle:], work)
+
+
+def described(error: Exception) -> str:
+    """Type and message of an exception, and where it was raised, in a task of Spark too."""
+    of_task = _of_task(error)
+    if of_task is not None:
+        what, name, line = of_task
+        return f"{what} ({name}, line {line})"
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
+
+
+def is_of_run(error: Exception) -> bool:
+    """Whether an exception is no fault of the data: Spark, a file or a Delta table failed."""
+    of_task = _of_task(error)
+    if of_task is None:
+        return isinstance(error, (PySparkException, Py4JError, DeltaError, OSError))
+    raised = getattr(builtins, of_task[0].split(":")[0], Exception)
+    return issubclass(raised, OSError)
+
+
+def _of_task(error: Exception) -> tuple[str, str, str] | None:
+    """What Python raised in a task of Spark, the function and the line; None if it did not."""
+    if not isinstance(error, (PySparkException, Py4JError)):
+        return None
+    text = str(error)
+    frames = list(_FRAME.finditer(text))
+    raised = _EXCEPTION.search(text, frames[-1].end()) if frames else None
+    return None if raised is None else (raised[0], frames[-1][2], frames[-1][1])
