@@ -19,7 +19,7 @@ from jobs.runtime.run_record import RunRecord
 from transforms.ingest.capture_rows import (
     better_row,
     capture_rows,
-    captured_at_columns,
+    copy_columns,
     fullest_segments,
     segment_rows,
 )
@@ -130,7 +130,7 @@ def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
     for copy in plan.captures:
         row = new.known.get(copy.capture_id)
         if row is not None:
-            pending.add(row | captured_at_columns(copy), row)
+            pending.add(row | copy_columns(copy, row), row)
     return pending
 
 

@@ -22,7 +22,10 @@ MOST_APART, MOST_NAMED = 20, 5
 
 
 def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:
-    """One breach per capture and file, however many places are damaged."""
+    """One breach per capture and file, however many places are damaged.
+
+    It is over once other captures supply what was lost at each place.
+    """
     by_file: defaultdict[tuple[str, str, Severity], list[UnreadableBytes]] = defaultdict(list)
     for lost in view.facts.unreadable:
         capture = view.captures.get(lost.capture_id)
@@ -30,7 +33,17 @@ def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:
             severity = "warning" if _is_torn_tail(lost, capture) or _is_invalid(lost) else "error"
             by_file[lost.capture_id, lost.file, severity].append(lost)
     for (capture_id, file, severity), places in sorted(by_file.items()):
-        yield _unreadable(view.captures[capture_id], file, severity, places)
+        capture = view.captures[capture_id]
+        lost = [place for place in places if not place.supplied_by]
+        suppliers = () if lost else _suppliers(view, capture, places)
+        yield _unreadable(capture, file, severity, lost or places, suppliers)
+
+
+def _suppliers(view: ClusterView, capture: Capture, places: list[UnreadableBytes]) -> tuple[Capture, ...]:
+    """The captures that supply what was lost, each as it was first copied."""
+    named = {name for place in places for name in place.supplied_by}
+    first = {c.capture_id: c for c in reversed(view.known.holdings.captures[capture.replica])}
+    return tuple(first[name] for name in sorted(named & first.keys()))
 
 
 def _is_torn_tail(lost: UnreadableBytes, capture: Capture) -> bool:
@@ -45,7 +58,13 @@ def _is_invalid(lost: UnreadableBytes) -> bool:
     return lost.reason.startswith("invalid: ")
 
 
-def _unreadable(capture: Capture, file: str, severity: Severity, places: list[UnreadableBytes]) -> Breach:
+def _unreadable(
+    capture: Capture,
+    file: str,
+    severity: Severity,
+    places: list[UnreadableBytes],
+    suppliers: tuple[Capture, ...],
+) -> Breach:
     places = sorted(places, key=lambda place: place.position)
     size = sum(place.size_bytes for place in places)
     reasons = ", ".join(sorted({place.reason for place in places}))
@@ -69,6 +88,7 @@ def _unreadable(capture: Capture, file: str, severity: Severity, places: list[Un
         end_offset=end,
         replicas=(capture.replica,),
         captures=(capture,),
+        supplied_by=suppliers,
     )
 
 
@@ -143,6 +163,7 @@ def _of_runs(view: ClusterView, capture: Capture) -> Iterator[LogOrderFault]:
 def _is_explained(view: ClusterView, capture: Capture, first: int, end: int) -> bool:
     unreadable = any(
         lost.capture_id == capture.capture_id
+        and not lost.supplied_by
         and lost.lost_from_offset is not None
         and lost.lost_from_offset < end
         and (lost.lost_to_offset is None or lost.lost_to_offset > first)

@@ -52,10 +52,11 @@ class LogOrderFault:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableBytes:
-    """A row of table quarantine: bytes of a captured file that no copy supplied.
+    """Bytes of a captured file that could not be read, or were not used.
 
     lost_from_offset: the first offset that may have been there. lost_to_offset: of the next batch read, None
     at the end of the file. Both None for files that are no segment.
+    supplied_by: ids of the captures of the same replica that hold what was lost, () where none does.
     """
 
     capture_id: str
@@ -65,6 +66,7 @@ class UnreadableBytes:
     reason: str
     lost_from_offset: int | None
     lost_to_offset: int | None
+    supplied_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

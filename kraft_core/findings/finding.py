@@ -31,8 +31,9 @@ class Breach:
 
     identity: what names the fault among those of its rule: offsets, epochs, replicas. first_offset inclusive,
     end_offset exclusive. replicas: those whose files show it. captures: that show it. observed_at (ms): when
-    describe outputs showed it. sentence, evidence: text; if breaches of one identity differ, the
-    alphabetically first of the most severe is used.
+    describe outputs showed it. supplied_by: the captures that hold what those that show it lost; () while
+    any of it is lost. sentence, evidence: text; if breaches of one identity differ, the alphabetically first
+    of the most severe is used.
     """
 
     rule: Rule
@@ -46,6 +47,7 @@ class Breach:
     replicas: tuple[ReplicaKey, ...] = ()
     captures: tuple[Capture, ...] = ()
     observed_at: tuple[int, ...] = ()
+    supplied_by: tuple[Capture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Finding:
     rule, name, source: by raft.rules.RULES; rule 0 is about bytes. severity: error only where KRaft forbids
     it. replicas: "id@directory id". first_seen_at, last_seen_at: ms, of the captures and describe outputs
     that show it. resolution: why the fault is over, None while it is not: each of the replicas has a newer
-    capture, read as a whole, that does not show it.
+    capture, read as a whole, that does not show it, or captures supply all that was lost.
     """
 
     finding_id: str
@@ -90,7 +92,9 @@ def findings_of(known: Conclusions, breaches: Iterable[Breach]) -> list[Finding]
     grouped: defaultdict[tuple[int, str, tuple[Part, ...]], list[Breach]] = defaultdict(list)
     for breach in breaches:
         grouped[breach.rule.number, breach.rule.name, breach.identity].append(breach)
-    findings = [_finding(known, same) for same in grouped.values()]
+    # What was supplied is over; of the rest alone the finding speaks while there is any.
+    last = [[b for b in same if not b.supplied_by] or same for same in grouped.values()]
+    findings = [_finding(known, breaches) for breaches in last]
     return sorted(findings, key=_place)
 
 
@@ -118,13 +122,22 @@ def _finding(known: Conclusions, breaches: list[Breach]) -> Finding:
         source=rule.source,
         first_seen_at=min(seen, default=0),
         last_seen_at=max(seen, default=0),
-        resolution=_resolution(known, replicas, captures),
+        resolution=_supplied(breaches) or _resolution(known, replicas, captures),
     )
 
 
 def _finding_id(cluster_id: str, rule: Rule, identity: tuple[Part, ...]) -> str:
     named = json.dumps([cluster_id, rule.number, rule.name, *identity])
     return hashlib.sha256(named.encode()).hexdigest()[:16]
+
+
+def _supplied(breaches: list[Breach]) -> str | None:
+    """Which captures supply what was lost, None while any of it is lost."""
+    if not all(b.supplied_by for b in breaches):
+        return None
+    named = {c.capture_id: c for b in breaches for c in b.supplied_by}
+    ordered = sorted(named.values(), key=lambda c: (c.captured_at, c.capture_id))
+    return f"supplied by the capture of {', '.join(map(_capture_words, ordered))}"
 
 
 def _resolution(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, Capture]) -> str | None:
@@ -135,7 +148,7 @@ def _resolution(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, 
     newest = [_newest_without(captures, shown) for captures in of_each]
     if not shown or not newest or None in newest:
         return None
-    words = ", ".join(f"{label(c.replica)} of {_time(c.captured_at)}" for c in newest if c is not None)
+    words = ", ".join(_capture_words(c) for c in newest if c is not None)
     return f"not in the newer capture of {words}"
 
 
@@ -150,9 +163,12 @@ def _newest_without(captures: Sequence[Capture], shown: dict[str, Capture]) -> C
     return next(later, None)
 
 
-def _time(ms: int) -> str:
-    """A time in UTC, to the second."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+def _capture_words(capture: Capture) -> str:
+    """Replica and time in UTC, to the second; the id where no time is stated: file times prove nothing."""
+    who = label(capture.replica)
+    if capture.captured_until is None:
+        return f"{who} without a stated time ({capture.capture_id[:12]})"
+    return f"{who} of {datetime.fromtimestamp(capture.captured_at // 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _place(finding: Finding) -> tuple[int, int, str]:

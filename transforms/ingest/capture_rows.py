@@ -77,6 +77,7 @@ def _capture_row(
         "damage": sorted(damage, key=lambda d: (d["file"], d["position"])),
         "order_faults": list(islice(order_faults(start, ranges, damage), MOST_KEPT)),
         "file_faults": fault_rows(copy.directory),
+        "superseded_faults": None,
         "batches": sum(r.batches for r in joined),
         "size_bytes": sum(f.size_bytes for f in copy.files),
     }
@@ -103,6 +104,19 @@ def fault_rows(directory: ControllerDir) -> list[Row]:
         {"file": f.file, "reason": f"{'unreadable' if f in directory.unreadable else 'invalid'}: {f.reason}"}
         for f in directory.faults
     ]
+
+
+def copy_columns(copy: CaptureCopy, row: Row) -> Row:
+    """What a copy adds to the row of its capture, whose bytes are known: its time, and its faults."""
+    faults = [fault for fault in fault_rows(copy.directory) if fault not in row["file_faults"]]
+    superseded = _sorted_faults(row["superseded_faults"], faults)
+    return captured_at_columns(copy) | {"superseded_faults": superseded or None}
+
+
+def _sorted_faults(*faults: Iterable[Row] | None) -> list[Row]:
+    """The faults of all lists, each once."""
+    distinct = {(fault["file"], fault["reason"]) for each in faults for fault in each or ()}
+    return [{"file": file, "reason": reason} for file, reason in sorted(distinct)]
 
 
 def is_unreadable(lost: Mapping[str, Any]) -> bool:
@@ -225,10 +239,13 @@ def better_row(one: Row, other: Row) -> Row:
     dated = min(one, other, key=lambda row: captured_at_rank(row["captured_at_source"], row["captured_at"]))
     recorded = [row for row in (one, other) if row["captured_at_source"] != "file_time"]
     last = max(map(last_captured_at, recorded or (one, other)))
+    lists = (row[name] for row in (one, other) for name in ("file_faults", "superseded_faults"))
+    superseded = [fault for fault in _sorted_faults(*lists) if fault not in fuller["file_faults"]]
     return fuller | {
         "captured_at": dated["captured_at"],
         "captured_at_source": dated["captured_at_source"],
         "last_captured_at": last,
+        "superseded_faults": superseded or None,
     }
 
 

@@ -2,11 +2,13 @@
 
 Damage of one capture is no loss where other captures of the same replica hold its offsets, or one of them
 holds a complete copy of the damaged checkpoint. Values that no decoder understood are lost in every copy.
-What a file held that could not be opened is not known: a later capture that has it takes its place.
+What a file held that could not be opened is not known: a later capture that has it takes its place. What
+was supplied is no row of quarantine; its finding stays, and names the captures that supply it.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,60 +32,125 @@ FILE_REASONS = (
 )
 
 
-def quarantined(captures: Iterable[Mapping[str, Any]], snapshots: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Rows of table quarantine (but cluster_id), from rows of captures and snapshots of one cluster."""
-    captures = list(captures)
-    whole = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for s in snapshots if s["complete"]}
-    rows = [
-        row
-        for capture in captures
-        for row in faults_of(capture)
-        if not _is_supplied(row, capture, [c for c in captures if _replica(c) == _replica(capture)], whole)
-    ]
-    return list({(r["capture_id"], r["file"], r["position"]): r for r in rows}.values())
-
-
-def unread_files(captures: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Such rows of what each capture could not read or use of its files, whether or not a copy supplied it:
-    damaged bytes are lost or not, but a file that may not be read is a fault of the newest capture.
+def faults(captures: Iterable[Mapping[str, Any]], snapshots: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Everything that captures of one cluster lost: rows of table quarantine (but cluster_id) with
+    supplied_by, the ids of the captures that hold it.
     """
-    return [row for capture in captures for row in faults_of(capture) if _is_of_file(row)]
+    copies: defaultdict[tuple[int, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for capture in sorted(captures, key=lambda c: (c["captured_at"], c["capture_id"])):
+        copies[capture["node_id"], capture["directory_id"]].append(capture)
+    whole = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for s in snapshots if s["complete"]}
+    return [
+        row | {"supplied_by": _suppliers(row, capture, of_replica, whole)}
+        for of_replica in copies.values()
+        for capture in of_replica
+        for row in faults_of(capture)
+    ]
 
 
-def _is_of_file(row: Mapping[str, Any]) -> bool:
+def quarantined(faults: Iterable[Row]) -> list[Row]:
+    """Of `faults` what no copy supplied, as rows of table quarantine."""
+    rows = {(r["capture_id"], r["file"], r["position"]): r for r in faults if not r["supplied_by"]}
+    return [{name: row[name] for name in row if name != "supplied_by"} for row in rows.values()]
+
+
+def is_of_file(row: Mapping[str, Any]) -> bool:
+    """Whether a file could not be read at all, or was not used; else bytes of it are damaged."""
     return row["reason"].startswith(("unreadable: ", "invalid: "))
 
 
-def _replica(capture: Mapping[str, Any]) -> tuple[int, str]:
-    return capture["node_id"], capture["directory_id"]
+def _is_superseded(lost: Mapping[str, Any], capture: Mapping[str, Any]) -> bool:
+    """Whether another copy of the same bytes has the file without that fault."""
+    fault = {"file": lost["file"], "reason": lost["reason"]}
+    return fault not in capture["file_faults"] and fault in (capture["superseded_faults"] or ())
 
 
-def _is_supplied(
+def _suppliers(
     lost: Mapping[str, Any],
     capture: Mapping[str, Any],
     copies: list[Mapping[str, Any]],
     whole: set[tuple[Any, ...]],
-) -> bool:
-    """Whether the captures of the same replica hold what one of them lost."""
-    if _is_of_file(lost) and (lost["lost_from_offset"] is None or lost["lost_to_offset"] is None):
-        return _is_superseded(lost, capture, copies)
+) -> list[str]:
+    """The captures of the same replica (copies, by time) that hold what one of them lost."""
+    if _is_superseded(lost, capture):
+        return [capture["capture_id"]]
+    if is_of_file(lost) and (lost["lost_from_offset"] is None or lost["lost_to_offset"] is None):
+        return _superseded_by(lost, capture, copies)
     if lost["reason"] not in FILE_REASONS and not is_unreadable(lost):
-        return False
+        return []
     if lost["lost_from_offset"] is not None:
-        return _are_held(lost["lost_from_offset"], lost["lost_to_offset"], copies)
+        return _holders(lost, capture, copies)
     damaged = parse_name(lost["file"].rsplit("/", 1)[-1])
-    held = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for c in copies for s in c["snapshots"]}
-    return damaged is not None and any(damaged[:2] == (end, epoch) for end, epoch, _ in held & whole)
+    for copy in copies:
+        held = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for s in copy["snapshots"]} & whole
+        if damaged is not None and any(damaged[:2] == key[:2] for key in held):
+            return [copy["capture_id"]]
+    return []
 
 
-def _are_held(first: int, end: int | None, copies: list[Mapping[str, Any]]) -> bool:
-    """Whether runs of the captures cover the offsets; an unknown end stands for one batch."""
-    runs = sorted((r["first_offset"], r["end_offset"]) for c in copies for r in c["runs"])
+def _holders(
+    lost: Mapping[str, Any], capture: Mapping[str, Any], copies: list[Mapping[str, Any]]
+) -> list[str]:
+    """The captures whose logs together hold the lost offsets, [] if they do not.
+
+    Where the capture's log goes on says how many were lost. If it does not, nobody knows: a torn tail stands
+    for one batch; other damage is supplied by captures that are not older.
+    """
+    first, end = lost["lost_from_offset"], lost["lost_to_offset"]
+    if end is None:
+        following = (max(r["first_offset"], first) for r in capture["runs"] if r["end_offset"] > first)
+        end = min(following, default=None)
+    is_open = end is None and lost["reason"] != "torn_tail"
+    pieces = [
+        (run["first_offset"], run["end_offset"], copy["capture_id"])
+        for copy in copies
+        if not (is_open and _is_older(copy, capture))
+        for run in copy["runs"]
+        if copy is capture or _is_same_log(run, copy, capture, first, end)
+    ]
+    return _cover(first, first + 1 if end is None else end, pieces)
+
+
+def _is_same_log(
+    run: Mapping[str, Any], copy: Mapping[str, Any], capture: Mapping[str, Any], first: int, end: int | None
+) -> bool:
+    """Whether a run of a copy holds what the capture had between two offsets, as far as is known.
+
+    By log matching (KIP-595) logs with one epoch at one offset are the same below; epochs never fall.
+    """
+    before = max((r["leader_epoch"] for r in capture["runs"] if r["first_offset"] < first), default=-1)
+    after = None if end is None else _epoch_at(capture, end)
+    if end is None or after is None:
+        return run["leader_epoch"] >= before
+    return after == run["leader_epoch"] or (run["leader_epoch"] >= before and after == _epoch_at(copy, end))
+
+
+def _epoch_at(capture: Mapping[str, Any], offset: int) -> int | None:
+    """The epoch of a captured log at an offset, None where it has none."""
+    of = (r["leader_epoch"] for r in capture["runs"] if r["first_offset"] <= offset < r["end_offset"])
+    return next(of, None)
+
+
+def _is_older(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether one capture was made before another one, by stated times."""
+    stated = all(capture["captured_at_source"] != "file_time" for capture in (one, other))
+    return stated and last_captured_at(one) < other["captured_at"]
+
+
+def _cover(first: int, end: int, pieces: list[tuple[int, int, str]]) -> list[str]:
+    """Whose pieces (first and end offset, capture id) cover the offsets; [] if they leave a gap.
+
+    Of pieces that reach as far, the first one of the list.
+    """
+    found: list[str] = []
     reached = first
-    for run_first, run_end in runs:
-        if run_first <= reached < run_end:
-            reached = run_end
-    return reached >= (first + 1 if end is None else end)
+    while reached < end or not found:
+        held = [(min(e, end), name) for f, e, name in pieces if f <= reached < e]
+        if not held:
+            return []
+        reached, name = max(held, key=lambda piece: piece[0])
+        found.append(name)
+    return list(dict.fromkeys(found))
 
 
 def faults_of(capture: Mapping[str, Any]) -> list[Row]:
@@ -99,25 +166,27 @@ def faults_of(capture: Mapping[str, Any]) -> list[Row]:
             "lost_from_offset": None,
             "lost_to_offset": None,
         }
-        for fault in capture["file_faults"]
+        for fault in [*capture["file_faults"], *(capture["superseded_faults"] or ())]
         if fault["file"] not in of_segments
     ]
     return [{"capture_id": capture["capture_id"], **lost} for lost in [*capture["damage"], *of_files]]
 
 
-def _is_superseded(
+def _superseded_by(
     lost: Mapping[str, Any], capture: Mapping[str, Any], copies: list[Mapping[str, Any]]
-) -> bool:
-    """Whether a capture of the same replica, made at the same time or later, has the file without a fault.
+) -> list[str]:
+    """A capture of the same replica, made at the same time or later, that has the file without a fault.
 
     Of a segment, whose offsets nobody knows but the first, it must hold what is above that, too.
     """
     first = lost["lost_from_offset"]
+    pieces = [(r["first_offset"], r["end_offset"], c["capture_id"]) for c in copies for r in c["runs"]]
     for other in copies:
-        faults = {fault["file"] for fault in other["file_faults"]}
+        faulty = {fault["file"] for fault in other["file_faults"]}
         is_later = last_captured_at(other) >= capture["captured_at"] and other is not capture
-        if not is_later or lost["file"] in faults or other["log_readable"] is False:
+        if not is_later or lost["file"] in faulty or other["log_readable"] is False:
             continue
-        if first is None or _are_held(first, max(first, other["log_start_offset"] or 0), copies):
-            return True
-    return False
+        end = None if first is None else max(first, other["log_start_offset"] or 0)
+        if first is None or end in (None, first) or _cover(first, end, pieces):
+            return [other["capture_id"]]
+    return []

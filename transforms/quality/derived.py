@@ -31,7 +31,7 @@ from transforms.evidence.cluster_facts import (
     group_facts,
 )
 from transforms.evidence.fact_values import cluster_facts
-from transforms.ingest.quarantine import quarantined, unread_files
+from transforms.ingest.quarantine import faults, quarantined
 from transforms.lake.arrow_rows import arrow_schema, moment
 from transforms.lake.isolation import described
 from transforms.lake.spark_tasks import in_tasks
@@ -136,12 +136,12 @@ def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:
     try:
         facts = read()
         conclusions = conclude(cluster_facts(facts))
-        lost = quarantined(facts["captures"], facts["snapshots"])
-        of_rules = rule_facts(facts, [*lost, *unread_files(facts["captures"])])
+        lost = faults(facts["captures"], facts["snapshots"])
+        of_rules = rule_facts(facts, lost)
         findings = judge(conclusions, of_rules)
         values = derived_values(conclusions, of_rules, findings)
         row |= {name: [column(item, types[name]) for item in items] for name, items in values.items()}
-        row[QUARANTINE.name] = lost
+        row[QUARANTINE.name] = quarantined(lost)
         row[FINDINGS.name] = finding_rows(findings, facts["acknowledgements"])
     except Exception as error:  # whatever is wrong with one cluster must not fail a thousand others
         row["failure"] = described(error)

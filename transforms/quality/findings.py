@@ -17,16 +17,21 @@ from kraft_core.findings.facts import (
 )
 from kraft_core.findings.finding import Finding
 from transforms.evidence.fact_values import known_ms
+from transforms.ingest.quarantine import is_of_file
 from transforms.lake.arrow_rows import milliseconds, moment
 from transforms.lake.tables import FINDINGS
 
 Row = dict[str, Any]
 LISTS = ("leader_epochs", "replicas", "capture_ids")
+LOST = tuple(name for name in UnreadableBytes.__slots__ if name != "supplied_by")
 OBSERVED_TIMES = ("observed_from", "observed_to", "last_fetch_at", "last_caught_up_at")
 
 
-def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
-    """What the rules need besides the evidence, from a cluster_row of transforms.evidence.cluster_facts."""
+def rule_facts(row: Mapping[str, Any], faults: Iterable[Row]) -> RuleFacts:
+    """What the rules need besides the evidence, from a cluster_row of transforms.evidence.cluster_facts.
+
+    faults: of its captures, by transforms.ingest.quarantine.
+    """
     return RuleFacts(
         batch_conflicts=tuple(batch_conflicts(row["batch_conflicts"])),
         order_faults=tuple(
@@ -34,7 +39,7 @@ def rule_facts(row: Mapping[str, Any], quarantined: Iterable[Row]) -> RuleFacts:
             for capture in row["captures"]
             for fault in capture["order_faults"] or ()
         ),
-        unreadable=tuple(dict.fromkeys(map(unreadable, quarantined))),
+        unreadable=tuple(dict.fromkeys(map(unreadable, faults))),
         snapshot_deviations=tuple(SnapshotDeviation(**deviation) for deviation in row["snapshot_deviations"]),
         observations=tuple(observation(row["cluster_id"], observed) for observed in row["observations"]),
     )
@@ -51,8 +56,12 @@ def batch_conflicts(rows: Iterable[Mapping[str, Any]]) -> list[BatchConflict]:
 
 
 def unreadable(lost: Mapping[str, Any]) -> UnreadableBytes:
-    """A row of quarantine."""
-    return UnreadableBytes(**{name: lost[name] for name in UnreadableBytes.__slots__})
+    """A row of faults. What could not be read or used as a file is a fault of the newest capture, whoever
+    holds its content: a newer capture without it ends that, or another copy of this one.
+    """
+    is_own = lost["supplied_by"] == [lost["capture_id"]]
+    supplied_by = tuple(lost["supplied_by"]) if is_own or not is_of_file(lost) else ()
+    return UnreadableBytes(**{name: lost[name] for name in LOST}, supplied_by=supplied_by)
 
 
 def observation(cluster_id: str, row: Mapping[str, Any]) -> Observation:

@@ -60,6 +60,21 @@ def test_damage_of_a_capture_that_is_not_known_is_nobodys() -> None:
     assert broken(story, unknown) == []
 
 
+def test_what_another_capture_supplies_is_resolved_and_says_by_which() -> None:
+    story = three().capture("1", 1000, "1:0-20 1:30-50", 1).capture("1", 900, "1:0-35", 1)
+    (damage,) = lost(story, "bad_crc", 20, 30).unreadable
+    supplied = replace(damage, supplied_by=(story.captures[1].capture_id,))
+    assert [f.resolution for f in found(story, RuleFacts(unreadable=(damage,)))] == [None]
+    (over,) = found(story, RuleFacts(unreadable=(supplied,)))
+    assert (over.severity, over.first_offset, over.end_offset) == ("error", 20, 30)
+    assert over.resolution == f"supplied by the capture of 1@{'1':D>22} of 1970-01-01 00:00:00Z"
+    further = replace(damage, position=300, lost_from_offset=40, lost_to_offset=None)
+    (still,) = found(story, RuleFacts(unreadable=(supplied, further)))
+    assert (still.resolution, still.first_offset, still.finding_id) == (None, 40, over.finding_id)
+    unknown = replace(damage, supplied_by=("gone",))
+    assert [f.resolution for f in found(story, RuleFacts(unreadable=(unknown,)))] == [None]
+
+
 def test_a_hole_is_an_error_unless_damage_or_another_copy_explains_it() -> None:
     story = three().capture("1", 1000, "1:0-20 1:30-50", 1)
     assert broken(story) == [(0, "error", 20)]

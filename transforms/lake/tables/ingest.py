@@ -137,6 +137,11 @@ CAPTURES = Table(
             "ARRAY<STRUCT<file: STRING, reason: STRING>>",
             "Files and folders that could not be read (unreadable: ...), and invalid ones (invalid: ...)",
         ),
+        Column(
+            "superseded_faults",
+            "ARRAY<STRUCT<file: STRING, reason: STRING>>",
+            "Such faults of other copies of the same bytes, which one copy does not have; null without any",
+        ),
         Column("batches", "BIGINT", "Batches read from the segments"),
         Column("size_bytes", "BIGINT", "Bytes of segments and checkpoints"),
         *LOADED,
