@@ -78,8 +78,8 @@ capture shows; the bound allows for that.
 Of the batches of an uncontested line, in this order:
 - committed: a proof reaches them. No capture still to come can change that.
 - truncated: a committed batch of a higher epoch lies at or below them, or one of a lower epoch at their
-  offsets; then they are gone for good. Or one replica held them in one capture and a higher epoch there in
-  another; then a log that still has them may yet bring them back.
+  offsets; then they are gone for good. That one replica held them in one capture and another epoch there in
+  another is no proof: a log that still has them may bring them back, also to that replica.
 - uncommitted, as of a time: so many voters, captured after the append, lacked them that the others are no
   majority, neither of the set in force nor of a next one. They may still commit.
 - undecided: everything else.

@@ -33,16 +33,15 @@ Status = Literal["committed", "truncated", "uncommitted", "undecided"]
 class CommitVerdict:
     """A status, what proves it, and when (ms).
 
-    as_of: committed and truncated hold from then on, from the time of reading where it is None; uncommitted
-    held then; undecided is what captures up to then leave open (None where none of a known time holds it).
-    for_good: no later capture can change it.
+    as_of: committed and truncated hold for good from then on, from the time of reading where it is None;
+    uncommitted held then; undecided is what captures up to then leave open (None where none of a known time
+    holds it).
     """
 
     status: Status
     evidence: str
     as_of: int | None
     truncated_by_epoch: int | None = None
-    for_good: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,8 @@ class CommitStatus:
         self.lineage = lineage
         self.in_force = in_force
         self.prefixes = prefixes
-        self.truncations: dict[int, tuple[Truncation, ...]] = (
-            {} if lineage.contested_epochs else truncations(lineage, holdings, prefixes)
+        self.truncations: dict[int, Truncation] = (
+            {} if lineage.contested_epochs else truncations(lineage, prefixes)
         )
         self._holdings = holdings
         self._next_sets = NextSets(lineage, in_force)
@@ -110,9 +109,9 @@ class CommitStatus:
         proof = prefix.proof_of(end_offset) if prefix else None
         if proof is not None:
             return _committed(leader_epoch, proof)
-        for truncation in reversed(self.truncations.get(leader_epoch, ())):
-            if truncation.offset <= base_offset:
-                return _truncated(truncation)
+        truncation = self.truncations.get(leader_epoch)
+        if truncation is not None and truncation.offset <= base_offset:
+            return _truncated(truncation)
         if line is None or not line.covers(base_offset):
             return CommitVerdict("undecided", "no captured log holds it", None)
         return self._open_verdict(line, base_offset, end_offset)
@@ -135,13 +134,12 @@ class CommitStatus:
             if proof is not None:
                 yield first, committed_end, _committed(line.leader_epoch, proof)
         open_first = max(first, committed_end)
-        gone = self.truncations.get(line.leader_epoch, ())
-        bounds = [min(end, max(open_first, truncation.offset)) for truncation in gone] + [end]
-        for cut, next_cut in pairwise(self._cuts(line, open_first, bounds[0])):
+        truncation = self.truncations.get(line.leader_epoch)
+        open_end = end if truncation is None else min(end, max(open_first, truncation.offset))
+        for cut, next_cut in pairwise(self._cuts(line, open_first, open_end)):
             yield cut, next_cut, self._open_verdict(line, cut, next_cut)
-        for truncation, (gone_first, gone_end) in zip(gone, pairwise(bounds), strict=True):
-            if gone_first < gone_end:
-                yield gone_first, gone_end, _truncated(truncation)
+        if truncation is not None and open_end < end:
+            yield open_end, end, _truncated(truncation)
 
     def _cuts(self, line: EpochLine, first: int, end: int) -> list[int]:
         """Where the verdict on batches that are neither committed nor truncated may change."""
@@ -261,12 +259,11 @@ def _committed(leader_epoch: int, proof: Proof) -> CommitVerdict:
         if proof.leader_epoch > leader_epoch
         else ""
     )
-    return CommitVerdict("committed", later + proof.words, proof.as_of, None, for_good=True)
+    return CommitVerdict("committed", later + proof.words, proof.as_of)
 
 
 def _truncated(truncation: Truncation) -> CommitVerdict:
-    by_epoch = truncation.by_epoch
-    return CommitVerdict("truncated", truncation.words, truncation.as_of, by_epoch, truncation.for_good)
+    return CommitVerdict("truncated", truncation.words, truncation.as_of, truncation.by_epoch)
 
 
 def _contested(line: EpochLine) -> CommitVerdict:

@@ -55,7 +55,7 @@ class SetNode:
     def may_count_at(self, moment: int) -> bool:
         """Whether a leader may have counted by this set at a moment (ms), by what is known of its times."""
         verdict = self.verdict
-        gone = verdict is not None and verdict.status == "truncated" and verdict.for_good
+        gone = verdict is not None and verdict.status == "truncated"
         gone_at = verdict.as_of if verdict is not None and gone else None
         begun = self.source == "snapshot" or self.since is None or self.since <= moment
         return begun and (gone_at is None or moment < gone_at)

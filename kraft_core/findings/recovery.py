@@ -145,9 +145,7 @@ def _counting(nodes: list[SetNode]) -> list[SetInForce]:
     later = [
         node.voters
         for node in nodes
-        if node.verdict is not None
-        and node.voters.offset > lowest
-        and not (node.verdict.status == "truncated" and node.verdict.for_good)
+        if node.verdict is not None and node.voters.offset > lowest and node.verdict.status != "truncated"
     ]
     return ([first.voters] if first is not None else []) + later
 

@@ -131,11 +131,11 @@ class ClaimCheck:
             "committed": self._not_committed,
             "truncated": self._not_truncated,
             "uncommitted": self._not_uncommitted,
-        }[verdict.status](batch, place, as_of, verdict.for_good)
+        }[verdict.status](batch, place, as_of)
         if found:
             yield Unsound("evidence", verdict.status, f"{said}; in truth {found}")
 
-    def _not_committed(self, batch: Batch, place: Place, as_of: int, _: bool) -> str | None:
+    def _not_committed(self, batch: Batch, place: Place, as_of: int) -> str | None:
         if _by(self.execution.committed_at, place, as_of):
             return None
         moment = self.execution.moment_at(as_of)
@@ -143,14 +143,14 @@ class ClaimCheck:
             return None
         return f"it was {self._since(self.execution.committed_at, place, 'committed')} and could be lost then"
 
-    def _not_truncated(self, batch: Batch, place: Place, as_of: int, for_good: bool) -> str | None:
+    def _not_truncated(self, batch: Batch, place: Place, as_of: int) -> str | None:
         if _by(self.execution.committed_at, place, self.execution.at[self.last]):
             return f"it was {self._since(self.execution.committed_at, place, 'committed')}"
-        if for_good and can_commit(self.execution, self.execution.moment_at(as_of), batch):
+        if can_commit(self.execution, self.execution.moment_at(as_of), batch):
             return "a replica that holds it could still be elected"
         return None
 
-    def _not_uncommitted(self, _: Batch, place: Place, as_of: int, __: bool) -> str | None:
+    def _not_uncommitted(self, _: Batch, place: Place, as_of: int) -> str | None:
         for name, times in (
             ("committed", self.execution.committed_at),
             ("stored by a majority in its epoch", self.execution.stored_at),

@@ -95,9 +95,7 @@ def _weigh(weighed: Weighed, known: Conclusions, group: _SameFiles, place: Place
             weighed.undecided += 1
             weighed.weak.append((group.execution, group.copies, words))
         return
-    # What one replica overwrote is truncated; for good is only what nobody can bring back.
-    weaker = verdict.status == "truncated" and not verdict.for_good and "committed" not in true.provable
-    if verdict.status not in true.sound and not weaker:
+    if verdict.status not in true.sound:
         weighed.unsound.append((group.execution, group.copies, words))
 
 
