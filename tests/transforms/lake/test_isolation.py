@@ -13,7 +13,11 @@ from transforms.lake.isolation import apart
 CLUSTERS = [f"c{n}" for n in range(9)]
 
 
-@pytest.mark.parametrize("failing", [set[str](), {"c0"}, {"c4"}, {"c1", "c8"}, set(CLUSTERS)], ids=str)
+@pytest.mark.parametrize(
+    "failing",
+    [set[str](), {"c0"}, {"c4"}, {"c1", "c8"}, set(CLUSTERS)],
+    ids=lambda c: ",".join(sorted(c)) or "none",
+)
 def test_those_that_fail_are_left_out_and_the_others_done(failing: set[str]) -> None:
     done: set[str] = set()
 
