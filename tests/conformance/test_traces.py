@@ -88,7 +88,7 @@ def test_a_field_that_the_comparison_does_not_know_is_a_mismatch(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "content", [b"not gzip", gzip.compress(b"{not json", mtime=0), gzip.compress(b'{"op": "hwm"}')]
+    "content", [b"not gzip", gzip.compress(b"{not json", mtime=0), gzip.compress(b'{"op": "hwm"}', mtime=0)]
 )
 def test_an_unreadable_trace_is_told_apart_from_a_mismatch(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
