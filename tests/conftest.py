@@ -21,18 +21,6 @@ SCENARIOS = (
     "v4.4.0-mini",
 )
 
-# Folders whose tests start Spark: in parallel runs, each is run by one process, which has one session.
-SPARK_FOLDERS = ("jobs", "transforms", "dashboards")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups for `pytest --dist loadgroup`: the tests that share a Spark session, and each other test."""
-    here = Path(__file__).parent
-    for item in items:
-        folder = item.path.relative_to(here).parts[0]
-        if folder in SPARK_FOLDERS or folder.endswith(".py"):
-            item.add_marker(pytest.mark.xdist_group("jobs" if folder == "jobs" else "tables"))
-
 
 @pytest.fixture(scope="session")
 def golden() -> Path:
