@@ -47,18 +47,14 @@ class EpochHolding:
 
     ranges: (first, end offset) of each captured range, with captured_at of its first and last capture. held:
     everything of its log below an end; held_in_epoch counts only captures whose quorum-state was still in the
-    epoch. held_by: when the earliest capture of a known time was taken. in_epoch_from: until when a capture
-    shows it in the epoch. Both None if unknown.
+    epoch. in_epoch_from: until when a capture shows it in the epoch, None if unknown.
     """
 
-    first_offset: int
-    end_offset: int
     ranges: dict[tuple[int, int], tuple[int, int]] = field(
         default_factory=dict[tuple[int, int], tuple[int, int]]
     )
     held: StoredEnds = field(default_factory=StoredEnds)
     held_in_epoch: StoredEnds = field(default_factory=StoredEnds)
-    held_by: int | None = None
     in_epoch_from: int | None = None
 
 
@@ -89,7 +85,7 @@ def holdings_of(captures: tuple[Capture, ...]) -> Holdings:
             of_epoch = by_epoch[run.leader_epoch]
             holding = of_epoch.get(capture.replica)
             if holding is None:
-                holding = of_epoch[capture.replica] = EpochHolding(run.first_offset, run.end_offset)
+                holding = of_epoch[capture.replica] = EpochHolding()
             _add(holding, run, capture)
     of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
     went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
@@ -98,12 +94,8 @@ def holdings_of(captures: tuple[Capture, ...]) -> Holdings:
 
 def _add(holding: EpochHolding, run: EpochRange, capture: Capture) -> None:
     at, until, bounds = capture.captured_at, capture.captured_until, (run.first_offset, run.end_offset)
-    holding.first_offset = min(holding.first_offset, run.first_offset)
-    holding.end_offset = max(holding.end_offset, run.end_offset)
     holding.ranges[bounds] = (holding.ranges.get(bounds, (at, at))[0], at)
     holding.held.add(until, run.end_offset)
-    if until is not None:
-        holding.held_by = until if holding.held_by is None else min(until, holding.held_by)
     if capture.in_epoch == run.leader_epoch:
         holding.held_in_epoch.add(until, run.end_offset)
         if capture.captured_from is not None:

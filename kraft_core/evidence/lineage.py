@@ -71,15 +71,14 @@ class EpochLine:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The epochs of captured logs, rising, and for each the epochs that begin on its line."""
+    """The epochs of captured logs, rising, and for each the epochs that begin on its line.
+
+    contested_epochs: rising; () where the captures can be of one history.
+    """
 
     lines: dict[int, EpochLine]
     children: dict[int, tuple[tuple[int, Link], ...]]
-
-    @property
-    def contested_epochs(self) -> tuple[int, ...]:
-        """Rising; () where the captures can be of one history."""
-        return tuple(epoch for epoch, line in self.lines.items() if line.contested)
+    contested_epochs: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -128,7 +127,8 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
     for epoch, line in finished.items():
         for link in line.links:
             children[link.parent].append((epoch, link))
-    return Lineage(finished, {parent: tuple(entries) for parent, entries in children.items()})
+    contested = tuple(epoch for epoch, line in finished.items() if line.contested)
+    return Lineage(finished, {parent: tuple(entries) for parent, entries in children.items()}, contested)
 
 
 def _add_runs(lines: defaultdict[int, _Line], capture: Capture) -> None:
@@ -189,7 +189,7 @@ def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[Captu
 
 
 def _finished(epoch: int, line: _Line) -> EpochLine:
-    covered = _union(line.ranges)
+    covered = union(line.ranges)
     start = min(line.starts, default=None)
     parents = {link.parent for link in line.links if link.adjacent}
     before_start = start is not None and covered[0][0] < start
@@ -214,7 +214,8 @@ def _link_order(link: Link) -> tuple[int, int, bool, bool, int]:
     return (link.parent, link.end_offset, not link.adjacent, unknown, link.last_appended_at or 0)
 
 
-def _union(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def union(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Ranges (first inclusive, end exclusive) as disjoint ones, rising; those that touch become one."""
     merged: list[tuple[int, int]] = []
     for first, end in sorted(ranges):
         if merged and first <= merged[-1][1]:

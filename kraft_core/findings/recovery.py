@@ -14,6 +14,7 @@ from operator import itemgetter
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, TimeSource
+from kraft_core.evidence.lineage import union
 from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
@@ -184,16 +185,12 @@ def _candidate(
     )
 
 
-def _by_epoch(capture: Capture) -> Mapping[int, list[_Offsets]]:
+def _by_epoch(capture: Capture) -> Mapping[int, Sequence[_Offsets]]:
     """The offsets that a capture holds of each epoch: disjoint ranges, rising."""
     of_epoch: defaultdict[int, list[_Offsets]] = defaultdict(list)
-    for run in sorted(capture.runs, key=lambda run: run.first_offset):
-        held = of_epoch[run.leader_epoch]
-        if held and run.first_offset <= held[-1][1]:
-            held[-1] = (held[-1][0], max(held[-1][1], run.end_offset))
-        else:
-            held.append((run.first_offset, run.end_offset))
-    return of_epoch
+    for run in capture.runs:
+        of_epoch[run.leader_epoch].append((run.first_offset, run.end_offset))
+    return {epoch: union(ranges) for epoch, ranges in of_epoch.items()}
 
 
 def _shared(held: Sequence[_Offsets], first: int, end: int) -> Iterator[_Offsets]:
@@ -236,7 +233,7 @@ def _log(candidate: RecoveryCandidate) -> tuple[int, int]:
 
 
 def _missing(
-    of_epoch: Mapping[int, list[_Offsets]], log_start: int, ranges: list[LogRange]
+    of_epoch: Mapping[int, Sequence[_Offsets]], log_start: int, ranges: list[LogRange]
 ) -> list[tuple[str, int, int, int]]:
     """(status, epoch, first, end) of what some capture holds and this one lacks, in log and checkpoint.
 
@@ -256,7 +253,7 @@ def _missing(
 
 
 def _unproven(
-    of_epoch: Mapping[int, list[_Offsets]], ranges: list[LogRange]
+    of_epoch: Mapping[int, Sequence[_Offsets]], ranges: list[LogRange]
 ) -> list[tuple[str, int, int, int]]:
     """(status, epoch, first, end) of what the capture holds and is not known to be committed."""
     return [

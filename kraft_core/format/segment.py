@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -175,10 +175,12 @@ def _good_batch(buf: Buffer, position: int, stop: int) -> BatchHeader | None:
     return header if _fault(buf, header, stop) is None else None
 
 
-def _fault(
-    buf: Buffer, header: BatchHeader, stop: int, matches: Callable[[BatchHeader], bool] | None = None
-) -> Reason | None:
-    """What is wrong with a batch. matches: checks its CRC, if not check_crc."""
+def _fault(buf: Buffer, header: BatchHeader, stop: int) -> Reason | None:
+    return _header_fault(header, stop) or (None if check_crc(buf, header) else "bad_crc")
+
+
+def _header_fault(header: BatchHeader, stop: int) -> Reason | None:
+    """What is wrong with a batch by its header alone."""
     if header.magic != MAGIC:
         return "bad_magic"
     if header.size_bytes < HEADER_BYTES or header.end > stop:
@@ -187,8 +189,6 @@ def _fault(
         return "bad_offset"
     if header.next_offset > _MAX_OFFSET:
         return "bad_offset"
-    if not (check_crc(buf, header) if matches is None else matches(header)):
-        return "bad_crc"
     return None
 
 
@@ -208,7 +208,7 @@ def _next_good(buf: Buffer, position: int, stop: int) -> int | None:
         header = read_header(buf, at)
         # A batch of this log has a record for each of its offsets: it is never compacted.
         whole = header.record_count == header.last_offset_delta + 1
-        if whole and _fault(buf, header, stop, checksums.match) is None:
+        if whole and _header_fault(header, stop) is None and checksums.match(header):
             return at
     return None
 

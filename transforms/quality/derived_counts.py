@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -38,7 +39,11 @@ def derived_counts(lake: Path, clusters: Collection[str]) -> dict[str, Counts]:
 
 def lost_rows(lake: Path, clusters: Collection[str]) -> Iterator[LostRows]:
     """The derived rows of the clusters that are gone or too many. Nothing is known of earlier versions'."""
-    stored = rows_with(lake, DERIVATIONS, ("cluster_id", "derived_rows"), cluster_id=clusters)
+    yield from _lost(lake, rows_with(lake, DERIVATIONS, ("cluster_id", "derived_rows"), cluster_id=clusters))
+
+
+def _lost(lake: Path, stored: Sequence[Mapping[str, Any]]) -> Iterator[LostRows]:
+    """lost_rows of the clusters with these rows of DERIVATIONS."""
     expected = {
         row["cluster_id"]: {held["table_name"]: held["rows"] for held in row["derived_rows"]}
         for row in stored
@@ -54,10 +59,15 @@ def lost_rows(lake: Path, clusters: Collection[str]) -> Iterator[LostRows]:
 
 def underived(lake: Path, clusters: Collection[str]) -> set[str]:
     """The clusters of which derived rows are lost, or could not be derived the last time."""
-    return failed_derivations(lake, clusters) | {lost.cluster_id for lost in lost_rows(lake, clusters)}
+    columns = ("cluster_id", "failure", "derived_rows")
+    stored = rows_with(lake, DERIVATIONS, columns, cluster_id=clusters)
+    return _failed(stored) | {lost.cluster_id for lost in _lost(lake, stored)}
 
 
 def failed_derivations(lake: Path, clusters: Collection[str]) -> set[str]:
     """The clusters that could not be derived the last time."""
-    stored = rows_with(lake, DERIVATIONS, ("cluster_id", "failure"), cluster_id=clusters)
+    return _failed(rows_with(lake, DERIVATIONS, ("cluster_id", "failure"), cluster_id=clusters))
+
+
+def _failed(stored: Iterable[Mapping[str, Any]]) -> set[str]:
     return {row["cluster_id"] for row in stored if row["failure"] is not None}

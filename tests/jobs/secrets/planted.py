@@ -21,25 +21,14 @@ from kraft_core.messages.configs import CONFIG_TYPES
 from kraft_core.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from kraft_core.messages.metadata import METADATA_RECORDS, by_api_key
 from kraft_core.messages.schema import Message
+from tests.leaked_configs import LEAKED
 
 CLUSTER = "roWi3HLRRCuDirielH5nnw"
 FIRST_OFFSET, EPOCH, TIME = 383, 2, 1_795_254_702_000
 CONFIG = by_api_key[4]
 RESOURCES = {"topic": 2, "broker": 4, "client-metrics": 16, "group": 32}
 
-# Names that Kafka does not define; PLUGIN and PLUGIN_URL are those that the settings allow.
-LEAKED = (
-    "basic.auth.user.info",
-    "db.pwd",
-    "pass",
-    "my.connection.string",
-    "auth.header",
-    "authorization",
-    "bearer",
-    "cookie",
-    "private",
-    "secret.ssl.keystore.type",
-)
+# Names that Kafka does not define, beside LEAKED; the settings allow PLUGIN and PLUGIN_URL.
 PLUGIN, PLUGIN_URL, HARMLESS = "my.plugin.interval", "my.plugin.url", "log.dir"
 SETTINGS = f'shown_configs = ["{PLUGIN}", "{PLUGIN_URL}"]\n'
 # Values of a config that Kafka defines and does not type as a password.

@@ -9,6 +9,7 @@ from kraft_core.format.record import read_log
 from kraft_core.format.secrets import is_secret_config, redact
 from kraft_core.messages.configs import CONFIG_TYPES
 from kraft_core.messages.metadata import by_api_key
+from tests.leaked_configs import LEAKED
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CONFIG, TOKEN, SCRAM = by_api_key[4], by_api_key[10], by_api_key[11]
@@ -16,16 +17,7 @@ CONFIG, TOKEN, SCRAM = by_api_key[4], by_api_key[10], by_api_key[11]
 
 PASSWORDS = [name for name, type_ in CONFIG_TYPES.items() if type_ == "password"]
 UNKNOWN = [
-    "basic.auth.user.info",
-    "db.pwd",
-    "pass",
-    "my.connection.string",
-    "auth.header",
-    "authorization",
-    "bearer",
-    "cookie",
-    "private",
-    "secret.ssl.keystore.type",
+    *LEAKED,
     "my.retention.ms",
     "rsm.config.s3.secret.access.key",
     "rsm.config.gcs.credentials.json",
