@@ -96,9 +96,11 @@ class ClusterView:
         found = self._directories.get(node_id, set())
         return next(iter(found)) if len(found) == 1 else ReplicaKey(node_id)
 
-    def is_voter(self, replica: ReplicaKey) -> bool:
-        """Whether any known voter set has the replica."""
-        return any(voter.matches(replica) for node in self.sets for voter in node.voters.voters)
+    def is_voter(self, capture: Capture) -> bool:
+        """Whether any known voter set has the replica, or the static voters in its own quorum-state."""
+        if capture.consistent and capture.node_id in (capture.current_voters or ()):
+            return True
+        return any(voter.matches(capture.replica) for node in self.sets for voter in node.voters.voters)
 
     @cached_property
     def _directories(self) -> dict[int, set[ReplicaKey]]:

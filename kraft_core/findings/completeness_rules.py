@@ -78,7 +78,7 @@ def _first_lacked(after: Capture, epoch: int, first: int, end: int) -> int | Non
 def _lost(
     view: ClusterView, before: Capture, after: Capture, epoch: int, first: int, end: int, proof: Proof
 ) -> Breach:
-    severity: Severity = "error" if view.is_voter(before.replica) else "warning"
+    severity: Severity = "error" if view.is_voter(before) else "warning"
     now = epoch_at(after, first)
     what = (
         f"it then had epoch {now} there"

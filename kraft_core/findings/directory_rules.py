@@ -26,7 +26,7 @@ def stored_stays(view: ClusterView) -> Iterator[Breach]:
         if replica.directory_id is None:  # each capture may be of another disk
             continue
         for before, after in successive(captures):
-            if view.is_voter(replica):
+            if view.is_voter(before):
                 yield from _lost_within_epoch(view, before, after)
             yield from _fallen_epoch(view, before, after)
 

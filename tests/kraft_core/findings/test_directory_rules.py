@@ -64,6 +64,26 @@ def test_without_any_part_of_the_evidence_it_is_no_error(later: dict[str, object
     assert 44 not in errors(shrunk(**later))
 
 
+def unnamed(**earlier: object) -> Story:
+    """Node 2 held 10 to 29 and then ended at 10; no log or checkpoint names the voters."""
+    story = Story().capture("2", 1000, "1:5-30", 1).capture("2", 2000, "1:5-10", 1)
+    story.captures[0] = replace(story.captures[0], **earlier)
+    return story
+
+
+def test_its_own_quorum_state_shows_that_a_replica_was_a_voter() -> None:
+    assert 44 in errors(unnamed(current_voters=(1, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [{"current_voters": None}, {"current_voters": (1, 3)}, {"current_voters": (2,), "consistent": False}],
+    ids=["no voters", "other voters", "an older quorum-state"],
+)
+def test_an_observer_may_lose_what_it_fetched(earlier: dict[str, object]) -> None:
+    assert 44 not in errors(unnamed(**earlier))
+
+
 @pytest.mark.parametrize(
     "later",
     [{"quorum_state_epoch": None}, {"consistent": False}, {"leader_epoch_checkpoint": ((1, 0), (2, 20))}],
