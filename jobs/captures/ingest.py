@@ -23,11 +23,14 @@ from transforms.ingest.capture_rows import (
     fullest_segments,
     segment_rows,
 )
+from transforms.ingest.failing_files import Load, failing_files, without_files
 from transforms.ingest.known_files import IngestFiles, select_files
 from transforms.ingest.new_batches import has_lost_values, kraft_versions, lost_values
 from transforms.ingest.unchanged import CapturesChangedError, check_fetched, check_files
 from transforms.lake.arrow_rows import Row, to_rows
+from transforms.lake.isolation import is_of_task
 from transforms.lake.lake import Lake
+from transforms.lake.storage import shown_configs
 from transforms.lake.tables import CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
 from transforms.quality.findings import observation_rows
 
@@ -90,7 +93,7 @@ def ingest(
     if new.unread:
         files = select_files(lake.path, new.unread, plan.selection.verify)
         check_fetched(files, fetch(files.paths))
-        captures, segments, counts = read_files(lake, files, record)
+        captures, segments, counts = read_apart(lake, files, record, plan.selection.verify)
         pending.counts |= counts
         for row in captures:
             pending.add(row, new.known.get(row["capture_id"]))
@@ -132,6 +135,27 @@ def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
         if row is not None:
             pending.add(row | copy_columns(copy, row), row)
     return pending
+
+
+def read_apart(
+    lake: Lake, files: IngestFiles, record: RunRecord, verify: bool
+) -> tuple[list[Row], list[Row], dict[str, int]]:
+    """`read_files`, where files that fail a task are left unreadable, and their clusters noted as failed."""
+    try:
+        return read_files(lake, files, record)
+    except Exception as error:
+        if not is_of_task(error):
+            raise
+        with record.progress.stage("find the file that fails"), _checked(files):
+            faults = failing_files(lake.spark, files, Load(shown_configs(lake.path), record.columns))
+        if not faults:
+            raise
+    for number, found in faults.items():
+        copy = files.copies[number]
+        for fault in found:
+            record.progress.say(f"unreadable: {copy.directory.path}/{fault.file}: {fault.reason}")
+            record.failed[copy.who.cluster_id] = f"could not be read: {fault.file}: {fault.reason}"
+    return read_files(lake, select_files(lake.path, without_files(files.copies, faults), verify), record)
 
 
 def read_files(

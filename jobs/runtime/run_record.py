@@ -17,7 +17,7 @@ class RunRecord:
     """One run: its id, its start, and its counters.
 
     fail_on: which findings make it fail. counts: what it read, wrote and found. failed: clusters that could
-    not be derived, and why, as the end of a sentence. reported: (cluster, finding) ids that it
+    not be read or derived, and why, as the end of a sentence. reported: (cluster, finding) ids that it
     reports for the first time. unmet: number of failed expectations that make the run fail.
     """
 

@@ -26,7 +26,7 @@ from kraft_core.format.snapshot import read_snapshot
 from tests.kraft_core.batches import no_op_batch, raw, resealed
 from tests.kraft_core.columnar.comparing import differing
 from tests.mutations import damage
-from transforms.ingest.checkpoints import _read_checkpoint
+from transforms.ingest.checkpoints import read_checkpoint
 from transforms.ingest.scanning import scan_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -179,7 +179,7 @@ def check_checkpoint(rng: Random, folder: Path) -> int:
     _check_bytes(data, items)
     found = read_snapshot(data)
     file = {"file_number": 0, "path": str(path), "size_bytes": len(data)}
-    (row,) = (batch.to_pylist()[0] for batch in _read_checkpoint(file))
+    (row,) = (batch.to_pylist()[0] for batch in read_checkpoint(file))
     assert row["complete"] == found.complete
     if found.complete:
         assert all(isinstance(item, BatchHeader) for item in items)

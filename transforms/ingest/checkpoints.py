@@ -78,10 +78,10 @@ DECODED = pa.schema(
 
 def read_checkpoints(files: DataFrame) -> DataFrame:
     """Checkpoint files (rows of FILES) to one row each (rows of CHECKPOINTS)."""
-    return files.mapInArrow(per_file(_read_checkpoint, CHECKPOINTS), from_arrow_schema(CHECKPOINTS))
+    return files.mapInArrow(per_file(read_checkpoint, CHECKPOINTS), from_arrow_schema(CHECKPOINTS))
 
 
-def _read_checkpoint(file: Row) -> Iterator[pa.RecordBatch]:
+def read_checkpoint(file: Row) -> Iterator[pa.RecordBatch]:
     """The row of one checkpoint file; a file that cannot be opened is damage."""
     row = {"file_number": file["file_number"]} | snapshot_id(file["path"])
     try:
@@ -152,11 +152,11 @@ def decode_checkpoints(
 
     `write` makes rows of table_files.FILES from rows of DECODED. allowed: as in secrets.is_secret_config.
     """
-    decode = write(per_file(partial(_decode_checkpoint, allowed=allowed), DECODED))
+    decode = write(per_file(partial(decode_checkpoint, allowed=allowed), DECODED))
     return checkpoints.mapInArrow(decode, from_arrow_schema(table_files.FILES))
 
 
-def _decode_checkpoint(checkpoint: Row, allowed: Set[str]) -> Iterator[pa.RecordBatch]:
+def decode_checkpoint(checkpoint: Row, allowed: Set[str]) -> Iterator[pa.RecordBatch]:
     """The records of one checkpoint."""
     # Loads the compiled kernel, which the planning process does not need.
     from kraft_core.columnar.fast import decode

@@ -45,6 +45,17 @@ def described(error: Exception) -> str:
     return f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
 
 
+def place_of(error: Exception) -> str:
+    """The same without the message, which may quote a value of a record."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} ({at.name}, line {at.lineno})"
+
+
+def is_of_task(error: Exception) -> bool:
+    """Whether Python raised it in a task of Spark."""
+    return _of_task(error) is not None
+
+
 def is_of_run(error: Exception) -> bool:
     """Whether an exception is no fault of the data: Spark, a file or a Delta table failed."""
     of_task = _of_task(error)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from jobs.captures import ingest, load
+from jobs.derivation import derive_histories
 from jobs.runtime.outcome import ExitCode
+from jobs.runtime.progress import Progress
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from tests.jobs.captured_logs import captured, metadata
 from tests.jobs.lakes import content, opened, report, run
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import DERIVATIONS, RECORDS, REPLAYS, RUNS
+from transforms.lake.tables import CAPTURES, DERIVATIONS, FINDINGS, QUARANTINE, RECORDS, REPLAYS, RUNS, TABLES
 
 MINI = "v4.4.0-mini/node-1"
 FAILING = "failing"
+FILE = f"{LOG_DIR_NAME}/{0:020d}.log"
 
 
 @pytest.fixture
@@ -42,6 +49,7 @@ def test_histories_that_cannot_be_made(
     captures: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The lake has a time of a topic that no calendar knows; both clusters are replayed anew."""
     lake = tmp_path / "lake"
@@ -67,8 +75,77 @@ def test_histories_that_cannot_be_made(
     assert [cluster for cluster, _ in noted["failed_clusters"]] == [FAILING]
     assert content(opened(spark, lake), sound) == before[sound]
 
+    # Spark's tasks name the same fault.
+    with monkeypatch.context() as patch:
+        patch.setattr(derive_histories, "OTHERS_IN_DRIVER", 0)
+        patch.setattr(derive_histories, "PARTITIONS_IN_DRIVER", 0)
+        by_tasks = derive_histories.derive_histories(
+            opened(spark, lake), [sound, FAILING], Progress(None), whole=True
+        )
+    assert by_tasks == {FAILING: failure[1]}
+    assert content(opened(spark, lake), sound) == before[sound]
+
     DeltaTable(lake / RECORDS.name).restore(version)
     assert run(lake, captures) == ExitCode.FINE
     assert f"cluster {FAILING}: derived, which an earlier run could not" in capsys.readouterr().err
     assert failures(lake) == {}
     assert {cluster: content(opened(spark, lake), cluster) for cluster in before} == before
+
+
+TOPIC, CONFIG = 2, 4
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+BROKEN = "broken.setting"
+
+
+def test_a_file_that_fails_its_reader(
+    spark: Any,
+    golden: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No bytes are known to fail it: the names that settings allow raise when asked for one of them."""
+
+    class Raising(Set[str]):
+        def __contains__(self, name: object) -> bool:
+            if name == BROKEN:
+                raise ValueError(f"the value of {name} is hunter2")
+            return False
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(())
+
+        def __len__(self) -> int:
+            return 0
+
+    lake, alone, captures = tmp_path / "lake", tmp_path / "alone", tmp_path / "captures"
+    shutil.copytree(golden / MINI, captures / "sound")
+    config = {"resourceType": 2, "resourceName": "t", "name": BROKEN, "value": "hunter2"}
+    log = metadata(0, [(TOPIC, 0, {"name": "t", "topicId": TOPIC_ID}), (CONFIG, 0, config)])
+    captured(captures, FAILING, log)
+    for module in (load, ingest):
+        monkeypatch.setattr(module, "shown_configs", lambda _: Raising())
+    reason = "ValueError (__contains__, line "
+    for _ in range(2):
+        assert run(lake, captures) == ExitCode.FOUND
+        said = capsys.readouterr()
+        assert f"kraftlake run: cluster {FAILING} could not be read: {FILE}: {reason}" in said.err
+        assert "Traceback" not in said.out + said.err
+        (noted,) = rows_with(lake, RUNS, ["failed_clusters"], run_id=[report(said.out)["run_id"]])
+        assert [cluster for cluster, _ in noted["failed_clusters"]] == [FAILING]
+        (lost,) = rows_with(lake, QUARANTINE)
+        assert (lost["cluster_id"], lost["file"]) == (FAILING, FILE)
+        assert lost["reason"].startswith(f"unreadable: {reason}")
+        (capture,) = rows_with(lake, CAPTURES, ["log_readable"], cluster_id=[FAILING])
+        assert capture["log_readable"] is False
+        assert rows_with(lake, RECORDS, ["offset"], cluster_id=[FAILING]) == []
+        stored = [rows_with(lake, table) for table in TABLES]
+        assert "hunter2" not in f"{said.err}{said.out}{stored}"
+
+    monkeypatch.undo()
+    assert run(lake, captures) == ExitCode.FINE
+    assert run(alone, captures) == ExitCode.FINE
+    assert rows_with(lake, QUARANTINE) == []
+    assert [r["state"] for r in rows_with(lake, FINDINGS, cluster_id=[FAILING], severity=["error"])] == []
+    for cluster in clusters_of(alone):
+        assert content(opened(spark, lake), cluster) == content(opened(spark, alone), cluster)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from deltalake.exceptions import DeltaError
 
-from transforms.lake.isolation import apart
+from transforms.lake.isolation import apart, described, place_of
 
 CLUSTERS = [f"c{n}" for n in range(9)]
 
@@ -46,3 +46,11 @@ def test_errors_of_the_run_stop_it(error: BaseException) -> None:
     with pytest.raises(type(error)):
         apart(CLUSTERS, work)
     assert calls == [CLUSTERS]
+
+
+def test_a_reason_without_values() -> None:
+    with pytest.raises(ValueError, match="hunter2") as raised:
+        int("hunter2")
+    assert "hunter2" in described(raised.value)
+    assert place_of(raised.value).startswith("ValueError (test_a_reason_without_values, line ")
+    assert "hunter2" not in place_of(raised.value)
