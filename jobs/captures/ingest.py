@@ -23,7 +23,7 @@ from transforms.ingest.capture_rows import (
     fullest_segments,
     segment_rows,
 )
-from transforms.ingest.failing_files import Load, failing_files, without_files
+from transforms.ingest.failing_files import FilesRefusedError, Load, failing_files, without_files
 from transforms.ingest.known_files import IngestFiles, select_files
 from transforms.ingest.new_batches import has_lost_values, kraft_versions, lost_values
 from transforms.ingest.unchanged import CapturesChangedError, check_fetched, check_files
@@ -140,9 +140,11 @@ def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
 def read_apart(
     lake: Lake, files: IngestFiles, record: RunRecord, verify: bool
 ) -> tuple[list[Row], list[Row], dict[str, int]]:
-    """`read_files`, where files that fail a task are left unreadable, and their clusters noted as failed."""
+    """`read_files`, without files that fail a task or are refused; their clusters are noted as failed."""
     try:
         return read_files(lake, files, record)
+    except FilesRefusedError as error:
+        faults = error.faults
     except Exception as error:
         if not is_of_task(error):
             raise
@@ -155,7 +157,9 @@ def read_apart(
         for fault in found:
             record.progress.say(f"unreadable: {copy.directory.path}/{fault.file}: {fault.reason}")
             record.failed[copy.who.cluster_id] = f"could not be read: {fault.file}: {fault.reason}"
-    return read_files(lake, select_files(lake.path, without_files(files.copies, faults), verify), record)
+    return read_apart(
+        lake, select_files(lake.path, without_files(files.copies, faults), verify), record, verify
+    )
 
 
 def read_files(

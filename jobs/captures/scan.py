@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from transforms.ingest import checkpoints, scanning
 from transforms.ingest.captured_files import files_frame
 from transforms.ingest.epoch_ranges import file_ranges
+from transforms.ingest.failing_files import check_range_counts
 from transforms.ingest.known_files import IngestFiles
 from transforms.ingest.unchanged import check_scan
 from transforms.lake.arrow_rows import Row, to_rows
@@ -41,11 +42,22 @@ class Scan:
 
 
 def scan_files(spark: SparkSession, files: IngestFiles) -> Scan:
-    """Scan the segments and, at the same time, read the checkpoints. Raises CapturesChangedError."""
+    """Scan the segments and, at the same time, read the checkpoints.
+
+    Raises CapturesChangedError, and FilesRefusedError for a log of too many epoch ranges.
+    """
     scanned = scanning.scan_segments(files_frame(spark, files.opened)).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        return _scan(spark, files, scanned)
+    except BaseException:
+        scanned.unpersist()
+        raise
+
+
+def _scan(spark: SparkSession, files: IngestFiles, scanned: DataFrame) -> Scan:
     with ThreadPoolExecutor(1) as thread:
         reading = thread.submit(_read_checkpoints, spark, files)
-        found = to_rows(file_ranges(scanned)) if files.opened else []
+        found = _ranges(files, scanned) if files.opened else []
         checkpoint_rows = reading.result()
     ranges = [row for row in found if row["leader_epoch"] is not None]
     damage: list[Row] = []
@@ -53,6 +65,13 @@ def scan_files(spark: SparkSession, files: IngestFiles) -> Scan:
         damage = to_rows(scanning.damages(scanned).select(*DAMAGE))
     check_scan(files, ranges, damage, checkpoint_rows)
     return Scan(scanned, ranges, files.located(damage), checkpoint_rows)
+
+
+def _ranges(files: IngestFiles, scanned: DataFrame) -> list[Row]:
+    found = file_ranges(scanned).toArrow()
+    counts = found["file_number"].value_counts().to_pylist()
+    check_range_counts(files, {count["values"]: count["counts"] for count in counts})
+    return found.to_pylist()
 
 
 def _read_checkpoints(spark: SparkSession, files: IngestFiles) -> list[Row]:

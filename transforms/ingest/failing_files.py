@@ -1,12 +1,14 @@
-"""Files whose bytes fail the reader itself: a fault that nobody expected costs the file's capture only.
+"""Files that an ingest must go on without: they cost their own capture only.
 
 Tasks read many files, so that an exception in one fails the load. Then each file is read alone, as a load
-would, to find those at fault; the load is repeated without them.
+would, to find those at fault; the load is repeated without them. So it is without files of a log with more
+epoch ranges than the driver holds of one.
 """
 
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -21,7 +23,7 @@ from transforms.ingest import checkpoints
 from transforms.ingest.captured_files import CaptureCopy, CapturedFile, sources_of
 from transforms.ingest.decoding import SourceFile, decoder
 from transforms.ingest.known_files import IngestFiles
-from transforms.ingest.scanning import SCANNED, per_file, scan_file
+from transforms.ingest.scanning import DISORDERED, MOST_RANGES, SCANNED, per_file, scan_file
 from transforms.lake.arrow_rows import Row, arrow_schema, spark_types, to_rows
 from transforms.lake.isolation import place_of
 from transforms.lake.spark_tasks import in_tasks
@@ -30,6 +32,14 @@ from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
 
 FAULTS = pa.schema([("number", pa.int32()), ("reason", pa.string())])
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+class FilesRefusedError(Exception):
+    """Files that an ingest must go on without. faults: by number of the copy."""
+
+    def __init__(self, faults: Mapping[int, Sequence[FileFault]]) -> None:
+        self.faults = faults
+        super().__init__(", ".join(fault.file for found in faults.values() for fault in found))
 
 
 class ReadAlone(NamedTuple):
@@ -69,6 +79,23 @@ def failing_files(spark: SparkSession, files: IngestFiles, how: Load) -> dict[in
         file = both[fault["number"]]
         found.setdefault(file.copy, []).append(FileFault(file.name, fault["reason"]))
     return found
+
+
+def check_range_counts(files: IngestFiles, counts: Mapping[int, int]) -> None:
+    """Raises FilesRefusedError for the files after the first MOST_RANGES epoch ranges of a captured log.
+
+    counts: of the ranges in each file that was opened, by its number. Every range is a row in the driver.
+    """
+    numbers = {id(segment): number for number, segment in enumerate(files.opened)}
+    held: Counter[int] = Counter()
+    refused: dict[int, list[FileFault]] = {}
+    reason = f"{DISORDERED}: more than {MOST_RANGES:,} epoch ranges in one log"
+    for segment in files.segments:
+        held[segment.copy] += len(segment.known.ranges) + counts.get(numbers.get(id(segment), -1), 0)
+        if held[segment.copy] > MOST_RANGES:
+            refused.setdefault(segment.copy, []).append(FileFault(segment.name, reason))
+    if refused:
+        raise FilesRefusedError(refused)
 
 
 def without_files(

@@ -15,8 +15,11 @@ from jobs.derivation import derive_histories
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.progress import Progress
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.messages.control import LEADER_CHANGE
 from tests.jobs.captured_logs import captured, metadata
 from tests.jobs.lakes import content, opened, report, run
+from tests.kraft_core.batches import control_batch, no_op_batch
+from transforms.ingest import failing_files
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, DERIVATIONS, FINDINGS, QUARANTINE, RECORDS, REPLAYS, RUNS, TABLES
 
@@ -94,6 +97,7 @@ def test_histories_that_cannot_be_made(
 
 TOPIC, CONFIG = 2, 4
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+LEADER = {"version": 0, "leaderId": 1, "voters": [{"voterId": 1}], "grantingVoters": [{"voterId": 1}]}
 BROKEN = "broken.setting"
 
 
@@ -121,8 +125,8 @@ def test_a_file_that_fails_its_reader(
     lake, alone, captures = tmp_path / "lake", tmp_path / "alone", tmp_path / "captures"
     shutil.copytree(golden / MINI, captures / "sound")
     config = {"resourceType": 2, "resourceName": "t", "name": BROKEN, "value": "hunter2"}
-    log = metadata(0, [(TOPIC, 0, {"name": "t", "topicId": TOPIC_ID}), (CONFIG, 0, config)])
-    captured(captures, FAILING, log)
+    log = metadata(1, [(TOPIC, 0, {"name": "t", "topicId": TOPIC_ID}), (CONFIG, 0, config)])
+    captured(captures, FAILING, control_batch(0, 1, LEADER_CHANGE, LEADER) + log)
     for module in (load, ingest):
         monkeypatch.setattr(module, "shown_configs", lambda _: Raising())
     reason = "ValueError (__contains__, line "
@@ -146,6 +150,42 @@ def test_a_file_that_fails_its_reader(
     assert run(lake, captures) == ExitCode.FINE
     assert run(alone, captures) == ExitCode.FINE
     assert rows_with(lake, QUARANTINE) == []
-    assert [r["state"] for r in rows_with(lake, FINDINGS, cluster_id=[FAILING], severity=["error"])] == []
+    errors = rows_with(lake, FINDINGS, ["state"], cluster_id=[FAILING], severity=["error"])
+    assert [row["state"] for row in errors] == ["resolved"]
     for cluster in clusters_of(alone):
-        assert content(opened(spark, lake), cluster) == content(opened(spark, alone), cluster)
+        mended, never_failed = content(opened(spark, lake), cluster), content(opened(spark, alone), cluster)
+        for table in mended.keys() - {
+            CAPTURES.name,
+            FINDINGS.name,
+            DERIVATIONS.name,
+        }:  # of the resolved fault
+            assert mended[table] == never_failed[table]
+
+
+def test_a_log_of_too_many_epochs(
+    spark: Any,
+    golden: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its first files are read, up to the limit; the sound cluster beside it is as if alone."""
+    lake, alone, captures = tmp_path / "lake", tmp_path / "alone", tmp_path / "captures"
+    shutil.copytree(golden / MINI, captures / "sound")
+    epochs = [no_op_batch(offset, epoch=offset + 1) for offset in range(9)]
+    captured(captures, FAILING, b"".join(epochs[:3]))
+    for start in (3, 6):
+        file = captures / FAILING / LOG_DIR_NAME / f"{start:020d}.log"
+        file.write_bytes(b"".join(epochs[start : start + 3]))
+    monkeypatch.setattr(failing_files, "MOST_RANGES", 6)
+    assert run(lake, captures) == ExitCode.FOUND
+    assert "more than 6 epoch ranges in one log" in capsys.readouterr().err
+    (refused,) = rows_with(lake, QUARANTINE, cluster_id=[FAILING])
+    assert (refused["file"], refused["lost_from_offset"]) == (f"{LOG_DIR_NAME}/{6:020d}.log", 6)
+    assert refused["reason"].startswith("unreadable: disordered: more than 6")
+    (capture,) = rows_with(lake, CAPTURES, cluster_id=[FAILING])
+    assert len(capture["runs"]) == 6
+    assert len(rows_with(lake, RECORDS, ["offset"], cluster_id=[FAILING])) == 6
+    run(alone, captures / "sound")
+    (sound,) = clusters_of(alone)
+    assert content(opened(spark, lake), sound) == content(opened(spark, alone), sound)
