@@ -28,8 +28,9 @@ run: setup
 
 # In random order; pytest prints the seed: repeat with PYTEST_FLAGS=--randomly-seed=N.
 PYTEST_FLAGS ?=
+# By two processes; what needs Spark shares one session in each.
 test: setup
-	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_FLAGS)
 
 test-long: setup kafka
 	$(BIN)/python -m pytest -m long $(PYTEST_FLAGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,24 @@ SCENARIOS = (
     "uncommitted-truncation",
     "v4.4.0-mini",
 )
+
+# pyspark.sql.connect, which great-expectations imports, takes a process without a main file for a doctest and
+# ends it: pytest-xdist's processes have none.
+main = sys.modules["__main__"]
+if main.__spec__ is None and not hasattr(main, "__file__"):
+    main.__file__ = pytest.__file__
+
+# Folders whose tests start Spark: in parallel runs, each is run by one process, which has one session.
+SPARK_FOLDERS = ("jobs", "transforms", "dashboards")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups for `pytest --dist loadgroup`: the tests that share a Spark session, and each other test."""
+    here = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(here).parts[0]
+        if folder in SPARK_FOLDERS or folder.endswith(".py"):
+            item.add_marker(pytest.mark.xdist_group("jobs" if folder == "jobs" else "tables"))
 
 
 @pytest.fixture(scope="session")
