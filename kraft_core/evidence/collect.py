@@ -132,7 +132,7 @@ def _capture(
         node_id=who.node_id,
         directory_id=who.directory_id,
         captured_at=at[0],
-        log_start_offset=directory.segments[0].base_offset if directory.segments else max(ends, default=None),
+        log_start_offset=directory.segments[0].base_offset if directory.segments else None,
         log_end_offset=max(ends, default=None),
         runs=tuple(log.runs),
         quorum_state_epoch=state.leader_epoch if state else None,

@@ -50,8 +50,8 @@ class Capture:
     captured_at: when it was copied by the best source there is: for lists, it proves nothing.
     captured_from, captured_until: when it was copied at the earliest and at the latest (inclusive), None
     where nothing bounds it; time_source says by what. See copied_between.
-    log_start_offset: where the first segment begins. log_end_offset: the log's end or, where that is larger,
-    the end of the newest complete checkpoint. Both are None where the directory has neither.
+    log_start_offset: where the first segment begins, None without any. log_end_offset: the log's end or,
+    where that is larger, the end of the newest complete checkpoint; None where the directory has neither.
     runs: rising by offset.
     quorum_state_*, voted_*, current_voters: the file quorum-state, None if unreadable.
     leader_epoch_checkpoint: (epoch, start offset) entries of that file, None if unreadable.
@@ -98,14 +98,24 @@ class Capture:
         return self.log_end_offset
 
     @property
+    def segments_end(self) -> int:
+        """Up to where its segments hold the log."""
+        return self.runs[-1].end_offset if self.runs else self.log_start_offset or 0
+
+    @property
     def older_log(self) -> str | None:
         """What says, in words, that the copied log is older than the files beside it; None for nothing.
 
-        An entry of leader-epoch-checkpoint is written at the log's end or below, and removed when the log is
-        truncated to or below it. A new leader writes LEADER_CHANGE as soon as its quorum-state says so; a
-        checkpoint may have taken its place. A follower's quorum-state may be in an epoch of which the log has
-        no batch yet.
+        A log always has a segment, and no checkpoint above its end: one fetched from the leader replaces the
+        log, which then begins there (KIP-630). An entry of leader-epoch-checkpoint is written at the end of
+        the log or below, and removed when the log is truncated to or below it. A new leader writes
+        LEADER_CHANGE as soon as its quorum-state says so; a checkpoint may have taken its place. A follower's
+        quorum-state may be in an epoch of which the log has no batch yet.
         """
+        if self.log_start_offset is None and self.log_end_offset is not None:
+            return f"no segment of it was captured, and a checkpoint ends at {self.log_end_offset}"
+        if self.segments_end < (self.log_end_offset or 0):
+            return f"a checkpoint or a later segment reaches {self.log_end_offset}"
         newest = max(self.leader_epoch_checkpoint or (), default=None, key=lambda entry: (entry[1], entry[0]))
         if newest is not None and newest[1] > (self.log_end_offset or 0):
             return f"leader-epoch-checkpoint has epoch {newest[0]} from {newest[1]}"

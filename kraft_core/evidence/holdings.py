@@ -105,16 +105,22 @@ def _add(holding: EpochHolding, run: EpochRange, capture: Capture) -> None:
 def _went_back(captures: tuple[Capture, ...]) -> Iterator[Capture]:
     """Of one replica: from the first capture on that lacks what an earlier one held, in no higher epoch.
 
-    Only a higher epoch truncates, and quorum-state keeps it from then on.
+    Only a higher epoch truncates, and quorum-state keeps it from then on. Where the directory id is not known
+    (before Kafka 3.7), it may be a new disk of the node, which forgot as much.
     """
     gone = False
     highest = (-1, 0)
-    stated = (c for c in captures if c.replica.directory_id is not None and c.captured_until is not None)
+    stated = (c for c in captures if c.captured_until is not None and _has_log(c))
     for _, same_time in groupby(stated, key=lambda capture: capture.captured_at):
         found = list(same_time)
         gone = gone or any(_reached(capture) < highest for capture in found)
         yield from (found if gone else ())
         highest = max([highest, *map(_held, found)])
+
+
+def _has_log(capture: Capture) -> bool:
+    """Whether what the capture lacks can be seen: it was read as a whole, and has a segment."""
+    return capture.readable and capture.log_start_offset is not None
 
 
 def _reached(capture: Capture) -> tuple[int, int]:

@@ -19,16 +19,17 @@ def stored_stays(view: ClusterView) -> Iterator[Breach]:
     """Rule 44, between two captures of one directory in known order.
 
     A follower truncates only in a higher epoch, and keeps that epoch in its quorum-state. A warning where the
-    later capture's files do not fit its log. An observer does not flush what it fetches and may lose it; its
-    epoch it keeps.
+    later capture's files do not fit its log, and of a directory without an id (before Kafka 3.7): it may be a
+    new disk, and of a node that is no voter by id alone a lawful one. An observer does not flush what it
+    fetches and may lose it; its epoch it keeps.
     """
     for replica, captures in view.known.holdings.captures.items():
-        if replica.directory_id is None:  # each capture may be of another disk
-            continue
         for before, after in successive(captures):
-            if view.is_voter(before):
+            is_voter = view.is_voter(before)
+            if is_voter:
                 yield from _lost_within_epoch(view, before, after)
-            yield from _fallen_epoch(view, before, after)
+            if is_voter or replica.directory_id is not None:
+                yield from _fallen_epoch(view, before, after)
 
 
 def _lost_within_epoch(view: ClusterView, before: Capture, after: Capture) -> Iterator[Breach]:
@@ -43,10 +44,10 @@ def _lost_within_epoch(view: ClusterView, before: Capture, after: Capture) -> It
                 else "the files beside it do not fit it: a higher epoch may have truncated it"
             )
             yield _went_back(
-                "error" if fits else "warning",
+                "error" if fits and before.replica.directory_id is not None else "warning",
                 (before.node_id, before.directory_id, epoch, first),
                 f"{label(before.replica)} had stored offsets {first} to {end - 1} of epoch {epoch} and lost "
-                "them, and no higher epoch took their place, as after a restored backup or an old disk.",
+                f"them, and no higher epoch took their place, as after {_causes(before.replica)}.",
                 f"its later log ends at {after.log_end_offset}; {state}",
                 before.replica,
                 tuple(c for c in _from(view, after) if _has_lost(c, epoch, first)),
@@ -70,7 +71,9 @@ def _has_lost(after: Capture, epoch: int, offset: int) -> bool:
 
     It ends at or below the offset, or a lower epoch's batch stands there.
     """
-    if after.log_end_offset is None or after.tail_damaged or not after.readable:
+    if after.log_start_offset is None or after.log_end_offset is None:
+        return False
+    if after.tail_damaged or not after.readable:
         return False
     there, state = epoch_at(after, offset), after.quorum_state_epoch
     is_lacking = offset >= after.log_end_offset if there is None else there < epoch
@@ -90,15 +93,19 @@ def _fallen_epoch(view: ClusterView, before: Capture, after: Capture) -> Iterato
     if was is None or now is None or now >= was:
         return
     yield _went_back(
-        "error",
+        "error" if before.replica.directory_id is not None else "warning",
         (before.node_id, before.directory_id, "quorum-state", was),
-        f"{label(before.replica)} was in epoch {was} and later in epoch {now}, as after a restored backup "
-        "or an old disk.",
+        f"{label(before.replica)} was in epoch {was} and later in epoch {now}, as after "
+        f"{_causes(before.replica)}.",
         f"quorum-state: epoch {was}, later {now}",
         before.replica,
         tuple(c for c in _from(view, after) if c.in_epoch is not None and c.in_epoch < was),
         (None, None, was),
     )
+
+
+def _causes(replica: ReplicaKey) -> str:
+    return "a restored backup or an old disk" if replica.directory_id else "a restored backup or a new disk"
 
 
 def _went_back(
@@ -188,10 +195,10 @@ def log_is_not_behind_its_files(_: ClusterView, capture: Capture) -> Iterator[Br
             "warning",
             (capture.node_id, capture.directory_id),
             f"The captured log of {label(capture.replica)} is older than the files beside it: it ends at "
-            f"{capture.log_end_offset or 0}, and {capture.older_log}. Copy it again; if it still ends there, "
+            f"{capture.segments_end}, and {capture.older_log}. Copy it again; if it still ends there, "
             "it lost records.",
             capture.older_log,
-            first_offset=capture.log_end_offset or 0,
+            first_offset=capture.segments_end,
             replicas=(capture.replica,),
             captures=(capture,),
         )

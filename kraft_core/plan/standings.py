@@ -171,6 +171,8 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
     others = (other for other in captures if other.capture_id != capture.capture_id)
     if not all(is_later(capture, other) for other in others):
         return "another capture of it may be newer: its time is not stated, or is the same"
+    if capture.capture_id in log.known.holdings.went_back:
+        return "an earlier capture of it held more: it lost what it had stored"
     apart = capture.captured_at - log.as_of
     if abs(apart) > SAME_MOMENT_MS:
         when = "before" if apart < 0 else "after"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -264,7 +265,19 @@ def test_a_file_time_bounds_nothing_but_by_the_newest_timestamp_inside(replica: 
     assert f"{replica}@DDDDDDDDDDDDDDDDDDDDD{replica} 20 (by newest timestamp in the log)" in row.source
 
 
-def test_a_log_that_shrank_bounds_nothing() -> None:
-    story = Story().leader(1, 0, 1, THREE, sets=THREE)
-    story.capture("2", 400, "1:0-30", 1).capture("2", 800, "1:0-10", 1).capture("3", 800, "1:0-10", 1)
+def test_a_log_that_ends_below_its_checkpoint_bounds_nothing() -> None:
+    """Its last segments were not copied: nobody knows what they held."""
+    story = Story().leader(1, 0, 1, THREE, sets=THREE).capture("1", 1000, "1:0-100", 1)
+    story.capture("2", 1000, "1:0-50", 1).capture("3", 1000, "1:0-50", 1)
+    assert upper(story) == [(1000, 50)]
+    assert story.ranges() == ["1: 0-50 committed", "1: 50-100 uncommitted"]
+    story.captures[1:] = [replace(capture, log_end_offset=60) for capture in story.captures[1:]]
+    assert upper(story) == []
+    assert story.ranges() == ["1: 0-50 committed", "1: 50-100 undecided"]
+
+
+@pytest.mark.parametrize("name", ["2", "2?"], ids=["directory id", "no directory id, as before Kafka 3.7"])
+def test_a_log_that_shrank_bounds_nothing(name: str) -> None:
+    story = Story().leader(1, 0, 1, THREE)
+    story.capture(name, 400, "1:0-30", 1).capture(name, 800, "1:0-10", 1).capture("3", 800, "1:0-10", 1)
     assert upper(story) == [(400, 30)]

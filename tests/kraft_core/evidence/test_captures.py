@@ -97,6 +97,7 @@ OLDER: list[tuple[dict[str, Any], str | None]] = [
     ({"in_epoch": 9, "quorum_state_leader_id": 2}, None),
     ({"in_epoch": 1, "quorum_state_leader_id": 1}, None),
     ({"in_epoch": 9, "quorum_state_leader_id": 1}, "quorum-state says that it led epoch 9"),
+    ({"end": 31}, "a checkpoint or a later segment reaches 31"),
 ]
 
 

@@ -114,11 +114,24 @@ def test_a_torn_tail_ends_the_log_a_damaged_one_does_not(tmp_path: Path) -> None
 
 def test_a_log_without_batches_ends_at_its_snapshot(tmp_path: Path) -> None:
     copied = copy_of("static-upgrade/node-4", tmp_path)
+    end = max(s.end_offset for s in facts_of(copied).snapshots)
+    for segment in (copied / LOG).glob("*.log"):
+        segment.unlink()
+    (copied / LOG / f"{end:020}.log").touch()
+    capture = the_capture(facts_of(copied))
+    assert capture.runs == ()
+    assert (capture.log_start_offset, capture.log_end_offset, capture.known_end) == (end, end, end)
+
+
+def test_checkpoints_without_a_segment_show_no_log_end(tmp_path: Path) -> None:
+    """A partial copy: a log always has a segment, so its end was not captured."""
+    copied = copy_of("static-upgrade/node-4", tmp_path)
     for segment in (copied / LOG).glob("*.log"):
         segment.unlink()
     capture = the_capture(facts_of(copied))
-    assert capture.runs == ()
+    assert (capture.runs, capture.log_start_offset, capture.known_end) == ((), None, None)
     assert capture.log_end_offset == max(s.end_offset for s in facts_of(copied).snapshots)
+    assert capture.older_log is not None
 
 
 def test_directories_of_no_known_cluster_are_left_out(tmp_path: Path) -> None:

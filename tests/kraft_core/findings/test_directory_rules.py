@@ -100,6 +100,39 @@ def test_a_capture_in_between_that_does_not_show_it_hides_no_loss(between: dict[
     assert 44 in errors(shrunk().capture("2", 1500, "1:0-10", 1, **between))
 
 
+def unidentified() -> Story:
+    """Before Kafka 3.7 no directory has an id. Leader 2 held 10 to 19 of epoch 1, and then ends at 10."""
+    story = Story().leader(1, 0, 2, "1 2 3").capture("2?", 1000, "1:0-20", 1)
+    return story.capture("2?", 2000, "1:0-10", 1).capture("3?", 2000, "1:0-10", 1)
+
+
+def test_a_directory_without_an_id_that_lost_records_is_a_warning_and_not_safe() -> None:
+    """It may be another disk; what the first one had acknowledged may be committed, with node 1."""
+    (finding,) = found(unidentified(), 44)
+    assert (finding.severity, finding.first_offset, finding.end_offset) == ("warning", 10, 20)
+    assert "as after a restored backup or a new disk" in finding.sentence
+    assert unidentified().ranges() == ["1: 0-10 committed", "1: 10-20 undecided"]
+    assert not advised(unidentified()).is_safe
+
+
+def test_a_directory_without_an_id_may_truncate_in_a_higher_epoch() -> None:
+    story = Story().leader(1, 0, 2, "1 2 3").leader(2, 10, 3, "1 2 3").capture("2?", 1000, "1:0-20", 1)
+    story.capture("2?", 2000, "1:0-10 2:10-30", 2).capture("3?", 2000, "1:0-10 2:10-30", 2)
+    assert not found(story, 44)
+    assert advised(story).is_safe
+
+
+@pytest.mark.parametrize("partial", [{"readable": False, "log_end_offset": None}, {"log_start_offset": None}])
+def test_a_copy_without_the_segments_lost_nothing(partial: dict[str, object]) -> None:
+    """The captures before and after it show a log that grew."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").capture("1", 3000, "1:0-40", 1)
+    story.capture("2", 1000, "1:0-20", 1).capture("2", 2000, "", 1, end=10)
+    story.captures[-1] = replace(story.captures[-1], **partial)
+    story.capture("2", 3000, "1:0-30", 1).capture("3", 3000, "1:0-30", 1)
+    assert not found(story, 44)
+    assert story.ranges() == ["1: 0-30 committed", "1: 30-40 uncommitted"]
+
+
 def test_an_observer_may_lose_what_it_did_not_flush() -> None:
     story = Story().leader(1, 0, 1, "1", sets="1").capture("1", 2000, "1:0-30", 1)
     story.capture("2", 1000, "1:0-30", 1).capture("2", 2000, "1:0-10", 1)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from shutil import copytree
 
 import pytest
 
+from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.facts import LogOrderFault, RuleFacts
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
+from kraft_core.format.controller_dir import find_controller_dirs
 from tests.kraft_core.evidence.narrated import Story
+from tests.kraft_core.plan.captured import GOLDEN
 
 
 def advised(story: Story, facts: RuleFacts | None = None, without: tuple[int, ...] = ()) -> RecoveryAdvice:
@@ -251,3 +256,24 @@ def test_without_all_nodes_there_is_no_choice() -> None:
     advice = advised(whole(), without=(1, 2, 3))
     assert (advice.is_safe, advice.best, advice.others) == (False, (), ())
     assert "No captured log of a voter could be read" in advice.why
+
+
+# --- partial copies -------------------------------------------------------------------------------
+
+
+def test_checkpoints_alone_show_nobodys_log_end(tmp_path: Path) -> None:
+    """Of nodes 1 and 2 only the checkpoints were copied; node 3 is lost, with what all three held above."""
+    copied = copytree(GOLDEN / "dynamic-membership", tmp_path / "copied")
+    nodes = [copied / "node-1", copied / "node-2"]
+    assert _of(nodes).is_safe
+    for segment in (file for node in nodes for file in node.rglob("*.log")):
+        segment.unlink()
+    advice = _of(nodes)
+    assert not advice.is_safe
+    assert "no segment of it was captured" in advice.why
+
+
+def _of(nodes: list[Path]) -> RecoveryAdvice:
+    (facts,) = collect(find_controller_dirs(nodes).directories)
+    known = conclude(facts)
+    return recovery_advice(known, judge(known))

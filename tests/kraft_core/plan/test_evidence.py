@@ -22,6 +22,7 @@ from kraft_core.simulation.soundness.captures import Copy
 from kraft_core.simulation.soundness.captures import facts_of as facts_of_copies
 from kraft_core.simulation.soundness.execution import Script, run_script
 from kraft_core.simulation.soundness.moves import Append, ChangeVoters, Elect, LawfulMove, Pull
+from tests.kraft_core.evidence.narrated import Story
 from tests.kraft_core.plan.captured import captured, facts_of
 
 HEALTHY = "disk-failure/before-wipe"  # voters 1, 2 and the leader 3
@@ -194,3 +195,20 @@ def test_survivors_that_lack_the_latest_set_may_elect_nobody() -> None:
     assert (lost.name, "had fetched the VotersRecord at 4" in lost.reason) == ("not_known", True)
     again = scripted(10, *removal, *addition, Pull(1, 3))
     assert judge(again, Lose((3,))).verdict.name == "safe"
+
+
+def unidentified(earlier: str) -> CapturedQuorum:
+    """Before Kafka 3.7 no directory has an id: leader 1 held `earlier` before."""
+    story = Story().leader(1, 0, 1, "1 2 3").capture("1?", 500, earlier, 1)
+    for name in ("1?", "2?", "3?"):
+        story.capture(name, 1000, "1:0-100", 1, leader_epoch_checkpoint=((1, 0),))
+    quorum = quorum_of(conclude(story.facts()), Registered(()))
+    assert quorum is not None
+    return quorum
+
+
+def test_a_log_that_was_longer_before_supports_nothing() -> None:
+    assert judge(unidentified("1:0-50"), Lose((2,))).verdict.name == "safe"
+    judged = judge(unidentified("1:0-120"), Lose((2,)))
+    assert judged.verdict.name == "not_known"
+    assert "an earlier capture of it held more" in judged.missing[0]
