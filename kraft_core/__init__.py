@@ -55,7 +55,8 @@ By consequence. Some things are done only after a commit, and so bound the high 
 - a leader writes metadata once its LEADER_CHANGE has committed (before Kafka 3.6: once all below it has);
 - a leader changes the voters once its epoch's first batch and the previous change have committed.
 Each bound holds from the time of its record on. A leader that was elected unlawfully did these things by a
-set that its log does not have in force: they show what that leader believed, and prove nothing.
+set that its log does not have in force: they show what that leader believed, and prove nothing. The same
+holds of a snapshot whose replica may have learnt from such a leader what is committed.
 
 Either proof covers all that lies below it, on its own line and on the lines beneath.
 

@@ -4,8 +4,9 @@ A snapshot is taken of committed records only (KIP-630). A new leader's controll
 data, once the leader's own LEADER_CHANGE batch is committed; before 3.6 it did so once everything below it
 was. A leader changes the voters only after a batch of its epoch and the change before are committed
 (KIP-853, Voter changes). Each is what the leader did by the set it believed in: where its LEADER_CHANGE
-disagrees with the log's set, the bound is only believed. Replicas hold whole batches, so a bound inside a
-batch is rounded up to its end.
+disagrees with the log's set, the bound is only believed; so is that of a snapshot whose holder may have
+learnt from such a leader what is committed. Replicas hold whole batches, so a bound inside a batch is rounded
+up to its end.
 """
 
 from __future__ import annotations
@@ -73,13 +74,17 @@ class LowerBounds:
         words: str,
         commits: tuple[tuple[int, int], ...],
         committed_in: int | None,
+        *,
+        believed: bool | None = None,
     ) -> LowerBound:
-        believed = self.in_force.is_unlawful(leader_epoch)
+        """believed: None: whether the leader of that epoch was elected unlawfully."""
+        believed = self.in_force.is_unlawful(leader_epoch) if believed is None else believed
         proven = () if believed else commits
         return LowerBound(kind, leader_epoch, offset, bound, as_of, words, believed, proven, committed_in)
 
     def _snapshots(self) -> Iterator[LowerBound]:
         held = _SnapshotHolders.of(self.facts.captures)
+        unlawful = [epoch for epoch in self.in_force.elections if self.in_force.is_unlawful(epoch)]
         for (end, epoch), same in _by_name(self.facts.snapshots).items():
             dated = [s.header_timestamp for s in same if s.header_timestamp is not None]
             if not dated or self._contested(epoch):
@@ -89,8 +94,12 @@ class LowerBounds:
             words = f"snapshot {end}/e{epoch} of {labels(holders)}"
             known_in = [e for e in map(held.epoch_of, same) if e is not None]
             committed_in = min(known_in, default=None)
-            at = min(dated)
-            yield self._bound("snapshot", epoch, end, bound, at, words, ((epoch, bound),), committed_in)
+            at, commits = min(dated), ((epoch, bound),)
+            # Its writer learnt from a leader of its epoch or of a later one what was committed.
+            believed = any(e >= epoch and (committed_in is None or e <= committed_in) for e in unlawful)
+            yield self._bound(
+                "snapshot", epoch, end, bound, at, words, commits, committed_in, believed=believed
+            )
 
     def _first_data_batches(self) -> Iterator[LowerBound]:
         for epoch, line in self.lineage.lines.items():

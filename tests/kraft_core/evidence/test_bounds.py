@@ -175,6 +175,19 @@ def test_wrong_voters_or_too_few_grants_are_unlawful(ids: str, granted: str) -> 
     assert [row.believed_bound for row in rows(story, "first_data_batch")] == [21]
 
 
+@pytest.mark.parametrize(("in_epoch", "believed"), [(1, False), (2, True), (3, True), (None, True)], ids=repr)
+def test_a_snapshot_of_an_unlawful_leaders_follower_is_only_believed(
+    in_epoch: int | None, believed: bool
+) -> None:
+    """Leader 2 counts by three of five voters, and found the batches of epoch 1 committed by these."""
+    story = Story().leader(1, 0, 1, "1 2 3 4 5", sets="1 2 3 4 5").leader(2, 30, 2, THREE, granted="2 3")
+    story.snapshot(30, 1, "1", at=500, sets="1 2 3 4 5")
+    story.capture("1", 2000, "1:0-30", in_epoch).capture("2", 2000, "1:0-30 2:30-40", 2)
+    (row,) = rows(story, "snapshot")
+    assert (row.lower_bound, row.believed_bound) == ((None, 30) if believed else (30, None))
+    assert ("1: 0-30 committed" in story.ranges()) is not believed
+
+
 def test_the_majority_rule_holds_regardless() -> None:
     story = Story().leader(1, 0, 1, THREE, sets=THREE).leader(2, 20, 1, "1 2", granted="1 2").data(2, 21)
     story.capture("1", 1000, "1:0-20 2:20-30", 2).capture("3", 1000, "1:0-20 2:20-28", 2)
