@@ -10,7 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from math import inf
+from operator import itemgetter
 from typing import Any, cast
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -64,14 +68,28 @@ def parse_describe(
 def observed_watermarks(known: Conclusions, observations: Iterable[Observation]) -> list[HighWatermarkRow]:
     """The reported high watermarks as bounds: reached by the end of the command, not exceeded at its start.
 
+    A leader that does not know yet that another was elected may answer, too, and bounds nothing from above.
     What an unlawfully elected leader reported is only what it believed. observations: those of the captured
     quorum (reports_of).
     """
-    rows = [row for output in set(observations) for row in _bounds(known, output)]
+    outputs = set(observations)
+    leading = [(election.leader_epoch, election.elected_at) for election in known.elections.values()]
+    leading += [(o.leader_epoch, o.observed_from) for o in outputs if o.leader_epoch is not None]
+    leading.sort()
+    # From when on that epoch or a later one is known to have had a leader.
+    since = list(accumulate((at for _, at in reversed(leading)), min))[::-1]
+
+    def overruled_at(epoch: int) -> float:
+        nth = bisect_right(leading, epoch, key=itemgetter(0))
+        return since[nth] if nth < len(since) else inf
+
+    rows = [row for output in outputs for row in _bounds(known, output, overruled_at)]
     return sorted(rows, key=lambda row: (row.source, row.as_of))
 
 
-def _bounds(known: Conclusions, output: Observation) -> Iterator[HighWatermarkRow]:
+def _bounds(
+    known: Conclusions, output: Observation, overruled_at: Callable[[int], float]
+) -> Iterator[HighWatermarkRow]:
     reported, epoch = output.high_watermark, output.leader_epoch
     if reported is None or epoch is None:
         return
@@ -85,7 +103,8 @@ def _bounds(known: Conclusions, output: Observation) -> Iterator[HighWatermarkRo
         yield row(text, end, None, None, reported)
         return
     yield row(f"{text}, reached by then", end, reported, None, None)
-    yield row(f"{text}, not exceeded before", start, None, reported, None)
+    if start < overruled_at(epoch):
+        yield row(f"{text}, not exceeded before", start, None, reported, None)
 
 
 def _status(name: str, start: int, until: int, cluster_id: str | None, fields: dict[str, str]) -> Observation:

@@ -6,8 +6,10 @@ import pytest
 
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.describe import LONGEST_COMMAND_MS, observed_watermarks, parse_describe
+from kraft_core.findings.facts import Observation
 from kraft_core.messages.uuid_text import ZERO_UUID
 from tests.kraft_core.evidence.golden import GOLDEN, MOMENTS
+from tests.kraft_core.evidence.narrated import Story
 from tests.kraft_core.findings.golden import SCENARIOS, known, observations
 
 NODE = {1: "dlQnpRFNQLyzxMXecUSy_g", 2: "JJnBYSCjLKkJ5gRPQ1FZ7g", 4: "SOrsTZWA5cqGYWsEVOGWQA"}
@@ -128,3 +130,31 @@ def test_voters_that_no_kafka_prints(voters: str) -> None:
         parse_describe("1750000000000.txt", f"{fields}CurrentVoters: {voters}\n")
     assert len(str(raised.value)) < 200
     str(raised.value).encode()
+
+
+def _reported(at: int, leader: int, epoch: int, high_watermark: int) -> Observation:
+    name = f"{at}-status"
+    return Observation(
+        "story", name, at, at, "status", leader, ZERO_UUID, "Leader", epoch, high_watermark=high_watermark
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "others", "bounded"),
+    [
+        (199, [], True),  # before leader 2 was elected
+        (500, [], False),
+        (199, [_reported(150, 3, 3, 20)], False),
+        (199, [_reported(1500, 3, 3, 20)], True),
+    ],
+)
+def test_a_leader_that_was_replaced_bounds_nothing_from_above(
+    at: int, others: list[Observation], bounded: bool
+) -> None:
+    """It answers until it learns of the next epoch; before Kafka 3.7, an isolated one did so for ever."""
+    story = Story().leader(1, 0, 1, "1 2 3").leader(2, 20, 2, "1 2 3", granted="2 3").data(2, 21)
+    story.capture("2", 2000, "1:0-20 2:20-60", 2)
+    output = _reported(at, 1, 1, 20)
+    rows = observed_watermarks(conclude(story.facts()), [output, *others])
+    of_output = [(row.lower_bound, row.upper_bound) for row in rows if output.source in row.source]
+    assert sorted(of_output, key=str) == sorted([(20, None)] + [(None, 20)] * bounded, key=str)
