@@ -132,6 +132,11 @@ def _lag_ms(capture: Capture, end: int, source: Capture) -> int:
     return max(0, until - since)
 
 
+def _newest_record_at(capture: Capture) -> int:
+    """When its newest record was appended, ms; 0 for none."""
+    return max((run.last_appended_at for run in capture.runs), default=0)
+
+
 def _standing(
     log: LeaderLog, capture: Capture, lag: int | None, lag_ms: int, gap: str | None
 ) -> tuple[Standing, str]:
@@ -173,6 +178,9 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
         return "another capture of it may be newer: its time is not stated, or is the same"
     if capture.capture_id in log.known.holdings.went_back:
         return "an earlier capture of it held more: it lost what it had stored"
+    early = _newest_record_at(capture) - capture.captured_at
+    if early > SAME_MOMENT_MS:
+        return f"the stated time of its capture is {early // 1000} s before its newest record"
     apart = capture.captured_at - log.as_of
     if abs(apart) > SAME_MOMENT_MS:
         when = "before" if apart < 0 else "after"

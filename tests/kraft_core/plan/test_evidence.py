@@ -199,9 +199,9 @@ def test_survivors_that_lack_the_latest_set_may_elect_nobody() -> None:
 
 def unidentified(earlier: str) -> CapturedQuorum:
     """Before Kafka 3.7 no directory has an id: leader 1 held `earlier` before."""
-    story = Story().leader(1, 0, 1, "1 2 3").capture("1?", 500, earlier, 1)
+    story = Story().leader(1, 0, 1, "1 2 3").capture("1?", 1200, earlier, 1)
     for name in ("1?", "2?", "3?"):
-        story.capture(name, 1000, "1:0-100", 1, leader_epoch_checkpoint=((1, 0),))
+        story.capture(name, 2000, "1:0-100", 1, leader_epoch_checkpoint=((1, 0),))
     quorum = quorum_of(conclude(story.facts()), Registered(()))
     assert quorum is not None
     return quorum
@@ -212,3 +212,22 @@ def test_a_log_that_was_longer_before_supports_nothing() -> None:
     judged = judge(unidentified("1:0-120"), Lose((2,)))
     assert judged.verdict.name == "not_known"
     assert "an earlier capture of it held more" in judged.missing[0]
+
+
+def lagging(stated: int) -> CapturedQuorum:
+    """Voters 2 and 3 lack 99 s of the leader's log; the captures' times are stated as so many ms."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+    for name, log in (("1", "1:0-10000"), ("2", "1:0-100"), ("3", "1:0-100")):
+        story.capture(name, stated, log, 1, leader_epoch_checkpoint=((1, 0),))
+    quorum = quorum_of(conclude(story.facts()), Registered(()))
+    assert quorum is not None
+    return quorum
+
+
+@pytest.mark.parametrize(("stated", "verdict"), [(100_000, "unsafe"), (60_000, "unsafe"), (500, "not_known")])
+def test_a_stated_time_before_the_newest_record_hides_no_lag(stated: int, verdict: str) -> None:
+    """As of a clock that is slow, or of local time stated as UTC."""
+    judged = judge(lagging(stated), Remove(3))
+    assert judged.verdict.name == verdict
+    if verdict == "not_known":
+        assert "is 99 s before its newest record" in judged.missing[0]
