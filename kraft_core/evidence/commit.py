@@ -205,18 +205,27 @@ class CommitStatus:
         return len(voters.voters) - count < voters.voters.majority
 
     def _leader_stayed(self, voters: SetInForce, line: EpochLine, moment: int) -> bool:
-        """Whether the epoch's leader was captured in its epoch at or after a moment.
+        """Whether the epoch's leader was captured in its epoch at or after a moment, with a whole log.
 
         Then every voter set that it had appended is known. Half of an even set is a majority of that set
         without one of the others.
         """
         leader = self.in_force.leader_among(voters.voters, line.leader_epoch)
-        stayed = [
-            holding.in_epoch_from
-            for replica, holding in self._holdings.by_epoch[line.leader_epoch].items()
-            if leader is not None and leader.matches(replica) and holding.in_epoch_from is not None
-        ]
-        return max(stayed, default=-1) >= moment
+        return leader is not None and any(
+            capture.captured_from is not None
+            and capture.captured_from >= moment
+            and capture.in_epoch == line.leader_epoch
+            and self._shows_sets(capture)
+            for replica in self._holdings.replicas_of(leader)
+            for capture in reversed(self._holdings.captures[replica])
+        )
+
+    def _shows_sets(self, capture: Capture) -> bool:
+        """Whether every set in its log is known: bytes that no copy supplies may hold one."""
+        if capture.known_end is None or not capture.runs:
+            return False
+        last = capture.runs[-1]
+        return self.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is not None
 
     def _lacking(
         self, voters: VoterSet, leader_epoch: int, first: int, appended_by: int

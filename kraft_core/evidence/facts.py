@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from kraft_core.raft.voters import ReplicaKey
@@ -96,6 +97,16 @@ class Capture:
         if self.tail_damaged or not self.readable or self.older_log is not None:
             return None
         return self.log_end_offset
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether its batches follow each other, from the offset that the first segment is named after."""
+        begins = (
+            self.log_start_offset is None
+            or self.runs[:1] == ()
+            or (self.runs[0].first_offset <= self.log_start_offset)
+        )
+        return begins and all(one.end_offset == other.first_offset for one, other in pairwise(self.runs))
 
     @property
     def segments_end(self) -> int:

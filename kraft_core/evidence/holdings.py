@@ -47,7 +47,7 @@ class EpochHolding:
 
     ranges: (first, end offset) of each captured range, with captured_at of its first and last capture. held:
     everything of its log below an end; held_in_epoch counts only captures whose quorum-state was still in the
-    epoch. in_epoch_from: until when a capture shows it in the epoch, None if unknown.
+    epoch.
     """
 
     ranges: dict[tuple[int, int], tuple[int, int]] = field(
@@ -55,7 +55,6 @@ class EpochHolding:
     )
     held: StoredEnds = field(default_factory=StoredEnds)
     held_in_epoch: StoredEnds = field(default_factory=StoredEnds)
-    in_epoch_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +97,6 @@ def _add(holding: EpochHolding, run: EpochRange, capture: Capture) -> None:
     holding.held.add(until, run.end_offset)
     if capture.in_epoch == run.leader_epoch:
         holding.held_in_epoch.add(until, run.end_offset)
-        if capture.captured_from is not None:
-            holding.in_epoch_from = max(capture.captured_from, holding.in_epoch_from or 0)
 
 
 def _went_back(captures: tuple[Capture, ...]) -> Iterator[Capture]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, label
 from kraft_core.findings.cluster_view import ClusterView
@@ -151,13 +150,18 @@ def _disordered(capture: Capture, fault: LogOrderFault) -> Breach:
 
 
 def _of_runs(view: ClusterView, capture: Capture) -> Iterator[LogOrderFault]:
-    """Faults between ranges. Bytes that could not be read, or that another copy supplied, are no hole."""
-    for before, after in pairwise(capture.runs):
-        expected, found = before.end_offset, after.first_offset
-        if found < expected:
-            yield LogOrderFault(capture.capture_id, found, after.leader_epoch, "overlap", expected)
-        elif found > expected and not _is_explained(view, capture, expected, found):
-            yield LogOrderFault(capture.capture_id, found, after.leader_epoch, "gap", expected)
+    """Faults between ranges, and below the first one, for the first segment is named after its first batch.
+
+    Bytes that could not be read, or that another copy supplied, are no hole.
+    """
+    expected = capture.log_start_offset
+    for run in capture.runs:
+        found = run.first_offset
+        if expected is not None and found < expected:
+            yield LogOrderFault(capture.capture_id, found, run.leader_epoch, "overlap", expected)
+        elif expected is not None and found > expected and not _is_explained(view, capture, expected, found):
+            yield LogOrderFault(capture.capture_id, found, run.leader_epoch, "gap", expected)
+        expected = run.end_offset
 
 
 def _is_explained(view: ClusterView, capture: Capture, first: int, end: int) -> bool:

@@ -20,7 +20,7 @@ from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.finding import Finding
-from kraft_core.findings.recovery_safety import RecoveryCase, decided, newest_of
+from kraft_core.findings.recovery_safety import RecoveryCase, decided, is_usable, newest_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
 
@@ -100,7 +100,10 @@ def recovery_advice(
     candidates.sort(key=_claim)
     voters = [c for c in candidates if not c.is_observer]
     best = [c for c in candidates if voters and _log(c) == _log(voters[0])]
-    safety = decided(_case(known, counting, best, ranges, findings, gone, newest))
+    case = _case(known, counting, best, ranges, findings, gone, newest)
+    captured = {capture.capture_id: capture for capture in known.facts.captures}
+    best = [c for c in best if not c.is_observer or is_usable(case, captured[c.capture_id])]
+    safety = decided(case)
     epochs = [c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None]
     epochs += [run.leader_epoch for c in known.facts.captures for run in c.runs[-1:]]
     return RecoveryAdvice(

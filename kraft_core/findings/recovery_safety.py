@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, TimeSource, label
@@ -95,6 +94,13 @@ def reasons_against(case: RecoveryCase) -> Iterator[str]:
     yield from _voted_for_less(case)
     yield from _contested_epochs(case)
     yield from _open_errors(case)
+
+
+def is_usable(case: RecoveryCase, capture: Capture) -> bool:
+    """Whether nothing stands against one captured log: that of an observer may then be advised, too."""
+    name = label(capture.replica)
+    has_errors = any(f.severity == "error" and not f.resolved and name in f.replicas for f in case.findings)
+    return not has_errors and _why_not_known(case, capture.replica) is None
 
 
 def _without_choice(case: RecoveryCase) -> Iterator[str]:
@@ -251,7 +257,7 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
             "(capture.json or --captured-at)."
         )
     capture = newest[-1]
-    if any(one.end_offset != other.first_offset for one, other in pairwise(capture.runs)):
+    if not capture.is_contiguous:
         return f"{name} has a gap in its captured log: capture it again."
     if capture.older_log is not None:
         return (

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import STATED_SOURCES, Capture, TimeSource
@@ -187,7 +186,7 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
         return f"captured {abs(apart) // 1000} s {when} the leader"
     if capture.known_end is None:
         return "its log end cannot be read"
-    if any(one.end_offset != other.first_offset for one, other in pairwise(capture.runs)):
+    if not capture.is_contiguous:
         return "its log was not read whole"
     return None
 

@@ -26,6 +26,7 @@ from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot
 from kraft_core.raft.voters import VoterSet
 from kraft_core.simulation.soundness.execution import Execution, Place
+from kraft_core.simulation.soundness.missing import NOTHING, Held, Missing, held
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Copy:
 
     log_at: when its segments and checkpoints were copied. files_at: when quorum-state and
     leader-epoch-checkpoint were. stated: the time (ms) that capture.json names; None: it has none, and the
-    newest file time is `file_time`. life: of a cloned quorum, which of the two.
+    newest file time is `file_time`. life: of a cloned quorum, which of the two. missing: what it lacks.
     """
 
     slot: int
@@ -43,6 +44,12 @@ class Copy:
     stated: int | None
     file_time: int
     life: int = 0
+    missing: Missing = NOTHING
+
+
+def held_by(execution: Execution, copy: Copy) -> Held:
+    """The log that a copy holds."""
+    return held(execution.moments[copy.log_at][copy.slot], copy.missing)
 
 
 def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterFacts:
@@ -52,16 +59,15 @@ def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterF
     snapshots: list[SnapshotFacts] = []
     for copy in copies:
         execution = lives[copy.life]
-        replica = execution.moments[copy.log_at][copy.slot]
-        beside = execution.moments[copy.files_at][copy.slot]
-        capture = _capture(execution, replica, beside, copy)
+        log = held_by(execution, copy)
+        capture = _capture(execution, log, copy)
         captures.append(capture)
-        records += _control_records(execution, replica)
-        snapshots += [_snapshot(execution, replica, held, capture) for held in replica.log.snapshots]
+        records += _control_records(execution, log)
+        snapshots += [_snapshot(execution, one, capture) for one in log.snapshots]
     ends = {
         (batch.leader_epoch, batch.end_offset)
         for copy in copies
-        for batch in lives[copy.life].moments[copy.log_at][copy.slot].log.batches
+        for batch in held_by(lives[copy.life], copy).batches
     }
     return ClusterFacts(
         lives[0].script.setup.cluster_id,
@@ -74,37 +80,61 @@ def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterF
     )
 
 
-def _capture(execution: Execution, replica: Replica, beside: Replica, copy: Copy) -> Capture:
-    log = replica.log
+def _capture(execution: Execution, log: Held, copy: Copy) -> Capture:
+    key = execution.moments[copy.log_at][copy.slot].key
+    beside, missing = execution.moments[copy.files_at][copy.slot], copy.missing
     at, source = (copy.file_time, "file_time") if copy.stated is None else (copy.stated, "capture.json")
-    runs = _runs(execution, tuple(log.batches))
-    proving = [snapshot.end_offset for snapshot in log.snapshots if snapshot.end_offset > 0]
-    leader_id, voted = beside.leader.leader_id, beside.voted
-    leader = -1 if leader_id is None else leader_id
-    with_version = beside.kraft_version > 0
-    entries = beside.log.epochs.entries
-    voted_directory = (voted.directory_id or ZERO_UUID if voted else ZERO_UUID) if with_version else None
-    content = (replica.key, runs, log.snapshots, beside.epoch, leader, voted, entries, log.segments)
+    runs = _runs(execution, log.batches)
+    ends = [snapshot.end_offset for snapshot in log.snapshots if snapshot.end_offset > 0]
+    ends += [] if log.named_end is None else [log.named_end, *(run.end_offset for run in runs[-1:])]
+    entries = None if missing.leader_epoch_checkpoint else beside.log.epochs.entries
+    state = _NO_STATE if missing.quorum_state else _quorum_state(beside)
+    directory_id = ZERO_UUID if missing.directory_id else key.directory_id or ZERO_UUID
+    content = (
+        key.id,
+        directory_id,
+        runs,
+        log.snapshots,
+        log.named_end,
+        log.readable,
+        *state.values(),
+        entries,
+    )
     headers = [execution.snapshotted_at[s.end_offset, s.leader_epoch] for s in log.snapshots if s.end_offset]
     captured_from, captured_until, time_source = copied_between(at, source, runs, headers)
     return Capture(
         capture_id=f"{hash(content):x}",
-        node_id=replica.key.id,
-        directory_id=replica.key.directory_id or ZERO_UUID,
+        node_id=key.id,
+        directory_id=directory_id,
         captured_at=at,
-        log_start_offset=log.segments[0].base_offset,
-        log_end_offset=max([*proving, log.segments[-1].base_offset, *(run.end_offset for run in runs[-1:])]),
+        log_start_offset=log.start_offset,
+        log_end_offset=max(ends, default=None),
         runs=runs,
-        quorum_state_epoch=beside.epoch,
-        quorum_state_leader_id=leader,
-        voted_id=voted.id if voted else -1,
-        voted_directory_id=voted_directory,
-        current_voters=None if with_version else tuple(beside.voters.ids),
         leader_epoch_checkpoint=entries,
+        tail_damaged=log.tail_damaged,
+        readable=log.readable,
         captured_from=captured_from,
         captured_until=captured_until,
         time_source=time_source,
+        **state,
     )
+
+
+_NO_STATE: dict[str, Any] = {}
+
+
+def _quorum_state(replica: Replica) -> dict[str, Any]:
+    """The fields of a capture that quorum-state gives."""
+    leader_id, voted = replica.leader.leader_id, replica.voted
+    with_version = replica.kraft_version > 0
+    voted_directory = (voted.directory_id or ZERO_UUID if voted else ZERO_UUID) if with_version else None
+    return {
+        "quorum_state_epoch": replica.epoch,
+        "quorum_state_leader_id": -1 if leader_id is None else leader_id,
+        "voted_id": voted.id if voted else -1,
+        "voted_directory_id": voted_directory,
+        "current_voters": None if with_version else tuple(replica.voters.ids),
+    }
 
 
 def _runs(execution: Execution, batches: tuple[Batch, ...]) -> tuple[EpochRange, ...]:
@@ -148,14 +178,14 @@ def _crc(execution: Execution, batch: Batch) -> int:
 
 def rule_facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> RuleFacts:
     """The batches that differ where offset and epoch are the same, as the lake's queries find them."""
-    held: defaultdict[Place, dict[tuple[int, int, int], set[tuple[int, str]]]] = defaultdict(dict)
+    found: defaultdict[Place, dict[tuple[int, int, int], set[tuple[int, str]]]] = defaultdict(dict)
     for copy in copies:
         execution = lives[copy.life]
-        replica = execution.moments[copy.log_at][copy.slot]
-        holder = (replica.key.id, replica.key.directory_id or ZERO_UUID)
-        for batch in replica.log.batches:
+        key = execution.moments[copy.log_at][copy.slot].key
+        holder = (key.id, ZERO_UUID if copy.missing.directory_id else key.directory_id or ZERO_UUID)
+        for batch in held_by(execution, copy).batches:
             content = (batch.end_offset, _crc(execution, batch), batch.size_bytes)
-            held[batch.base_offset, batch.leader_epoch].setdefault(content, set()).add(holder)
+            found[batch.base_offset, batch.leader_epoch].setdefault(content, set()).add(holder)
     return RuleFacts(
         tuple(
             BatchConflict(
@@ -163,15 +193,15 @@ def rule_facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> Rul
                 base,
                 tuple(BatchCopy(*content, tuple(sorted(holders))) for content, holders in contents.items()),
             )
-            for (base, epoch), contents in held.items()
+            for (base, epoch), contents in found.items()
             if len(contents) > 1
         )
     )
 
 
-def _control_records(execution: Execution, replica: Replica) -> list[CapturedControlRecord]:
+def _control_records(execution: Execution, log: Held) -> list[CapturedControlRecord]:
     found: list[CapturedControlRecord] = []
-    for batch in replica.log.batches:
+    for batch in log.batches:
         for record in batch.control_records:
             kind, value = _control_value(record.value)
             found.append(
@@ -204,26 +234,26 @@ def _control_value(value: LeaderChange | KRaftVersion | VoterSet) -> tuple[Any, 
             return "KRaftVoters", value.to_record()
 
 
-def _snapshot(execution: Execution, replica: Replica, held: Snapshot, capture: Capture) -> SnapshotFacts:
+def _snapshot(execution: Execution, one: Snapshot, capture: Capture) -> SnapshotFacts:
     contained = [
         at
         for (base, epoch), at in execution.appended_at.items()
-        if base < held.end_offset and epoch <= held.leader_epoch
+        if base < one.end_offset and epoch <= one.leader_epoch
     ]
-    written_at = execution.snapshotted_at[held.end_offset, held.leader_epoch]
+    written_at = execution.snapshotted_at[one.end_offset, one.leader_epoch]
     return SnapshotFacts(
-        end_offset=held.end_offset,
-        leader_epoch=held.leader_epoch,
-        content_digest=f"{held.end_offset} {held.leader_epoch} {held.voters}",
+        end_offset=one.end_offset,
+        leader_epoch=one.leader_epoch,
+        content_digest=f"{one.end_offset} {one.leader_epoch} {one.voters}",
         complete=True,
         unfinished=False,
         header_timestamp=written_at,
-        last_contained_log_timestamp=max(contained, default=0) if held.end_offset else 0,
-        kraft_version=held.kraft_version,
-        voters=None if held.voters is None else held.voters.to_record()["voters"],
+        last_contained_log_timestamp=max(contained, default=0) if one.end_offset else 0,
+        kraft_version=one.kraft_version,
+        voters=None if one.voters is None else one.voters.to_record()["voters"],
         metadata_version=None,
         batch_end=None,
-        held_by=((replica.key.id, replica.key.directory_id or ZERO_UUID),),
+        held_by=((capture.node_id, capture.directory_id),),
         first_captured_at=capture.captured_at,
         held_in=(capture.capture_id,),
     )

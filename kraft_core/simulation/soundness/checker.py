@@ -155,4 +155,4 @@ def _copied(execution: Execution, copy: Copy) -> str:
         time = f"file time {(copy.file_time - begin) / 1000:g} s"
     else:
         time = f"stated {(copy.stated - begin) / 1000:g} s"
-    return f"of {copy.slot} at moment {copy.log_at}{beside}, {time}"
+    return f"of {copy.slot} at moment {copy.log_at}{beside}, {time}, without {copy.missing}"

@@ -8,7 +8,11 @@ uncommitted   by as_of a leader had committed it, or a majority of the leader's 
 bounds        the high watermark at as_of is below a lower bound or above an upper one
 safe          the best claim lacks a batch that was committed by as_of
 plan safe     afterwards no majority of the voters is left that holds what was committed by then
-findings      an error, in a lawful execution
+findings      an error, in a lawful execution, that no missing file explains
+
+Rule 0 reports segments that are missing between others or damaged; rule 19 first segments that are missing
+without a checkpoint at their end, and a missing checkpoint. Both are right: the copies show a log that no
+replica can have, and only other copies could tell that the directory was whole.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from dataclasses import dataclass
 from kraft_core.evidence.commit import CommitVerdict
 from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.derive import tables
-from kraft_core.evidence.facts import ClusterFacts
+from kraft_core.evidence.facts import ClusterFacts, label
 from kraft_core.evidence.rows import ClusterEvidence, VoterSetRow
 from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.finding import Finding
@@ -33,7 +37,7 @@ from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.log import voters_of_log
 from kraft_core.raft.voters import VoterSet
-from kraft_core.simulation.soundness.captures import Copy, facts_of
+from kraft_core.simulation.soundness.captures import Copy, facts_of, held_by
 from kraft_core.simulation.soundness.execution import (
     Execution,
     Place,
@@ -102,7 +106,17 @@ class ClaimCheck:
         yield from self.unsound_recovery(nodes if nodes is not None else self._node_ids())
         yield from self.unsound_plans(nodes)
         for finding in self.answers.errors:
-            yield Unsound("findings", f"error of rule {finding.rule}", finding.sentence)
+            if not self._is_of_missing_files(finding):
+                yield Unsound("findings", f"error of rule {finding.rule}", finding.sentence)
+
+    def _is_of_missing_files(self, finding: Finding) -> bool:
+        """Rule 0 or 19, of replicas whose copies lack segments, or the checkpoint below them."""
+        lacking = {
+            label(capture.replica)
+            for copy, capture in zip(self.copies, self.facts.captures, strict=True)
+            if copy.missing.segments[1] or (finding.rule == 19 and copy.missing.checkpoints)
+        }
+        return finding.rule in (0, 19) and set(finding.replicas) <= lacking
 
     # --- commit status
 
@@ -239,9 +253,9 @@ class ClaimCheck:
         return min((self.execution.at[copy.log_at] for copy in copies), default=self.execution.at[0])
 
     def _lacked_by(self, copy: Copy, as_of: int) -> list[Batch]:
-        replica = self.execution.moments[copy.log_at][copy.slot]
+        log = held_by(self.execution, copy)
         committed = self.execution.committed_by(as_of)
-        return [batch for batch in committed if not holds(replica, batch, self.execution.committed_at)]
+        return [batch for batch in committed if not log.covers(batch, self.execution.committed_at)]
 
     def unsound_plans(self, nodes: Collection[int] | None) -> Iterator[Unsound]:
         """Losing and removing voters."""

@@ -1,4 +1,7 @@
-"""Random lawful executions and random captures of them: small, and often at the edge of an election."""
+"""Random lawful executions and random captures of them: small, and often at the edge of an election.
+
+Half of the sets of captures are incomplete: soundness.missing says what their copies lack.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from kraft_core.protocol.replica import Leader
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy
 from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, begin, go_on
+from kraft_core.simulation.soundness.missing import random_missing
 from kraft_core.simulation.soundness.moves import (
     Append,
     ChangeVoters,
@@ -104,7 +108,18 @@ def random_copies(source: random.Random, execution: Execution) -> tuple[Copy, ..
         file_time = BEGAN_AT + source.randrange(0, 2 * (execution.at[last] - BEGAN_AT) + 1)
         copy = Copy(slot, log_at, files_at, execution.at[log_at] if is_stated else None, file_time)
         copies[copy] = None
-    return tuple(copies)
+    return _incomplete(source, execution, tuple(copies)) if source.random() < 0.5 else tuple(copies)
+
+
+def _incomplete(source: random.Random, execution: Execution, copies: tuple[Copy, ...]) -> tuple[Copy, ...]:
+    """The copies without some of their files. Before Kafka 3.7 no directory has an id."""
+    has_id = not (execution.script.setup.static and source.random() < 0.4)
+    return tuple(
+        replace(
+            copy, missing=random_missing(source, execution.moments[copy.log_at][copy.slot], has_id=has_id)
+        )
+        for copy in copies
+    )
 
 
 def _late(source: random.Random, last: int) -> int:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import Capture
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy, facts_of, rule_facts_of
 from kraft_core.simulation.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
@@ -256,12 +257,17 @@ def _shrunk(sample: FaultyCopies) -> Iterator[Capture]:
         for one in sample.captures
         for other in sample.captures
         if one.replica == other.replica
+        and one.directory_id != ZERO_UUID
         and one.captured_at < other.captured_at
         and bool(one.runs)
+        and other.log_start_offset is not None
+        and other.readable
+        and not other.tail_damaged
+        and other.quorum_state_epoch is not None
         and (other.log_end_offset or 0) < one.runs[-1].end_offset
-        and (other.quorum_state_epoch or 0) <= one.runs[-1].leader_epoch
+        and other.quorum_state_epoch <= one.runs[-1].leader_epoch
         and other.older_log is None
-        and (_was_voter(sample, one) or (one.quorum_state_epoch or 0) > (other.quorum_state_epoch or 0))
+        and (_was_voter(sample, one) or (one.quorum_state_epoch or 0) > other.quorum_state_epoch)
     )
 
 
@@ -291,7 +297,8 @@ def _goes_beyond(capture: Capture) -> bool:
 def _log_beyond_state(sample: FaultyCopies) -> bool:
     """The quorum-state is in an epoch below the last one of the log beside it."""
     return any(
-        capture.runs and (capture.quorum_state_epoch or 0) < capture.runs[-1].leader_epoch
+        capture.runs
+        and (capture.quorum_state_epoch or capture.runs[-1].leader_epoch) < capture.runs[-1].leader_epoch
         for capture in _copied_in_parts(sample)
     )
 

@@ -19,6 +19,7 @@ from kraft_core.evidence.facts import Capture, ClusterFacts
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Lose
 from kraft_core.plan.verdicts import judge
+from kraft_core.raft.log import BrokenLogError
 from kraft_core.simulation.__main__ import main
 from kraft_core.simulation.directories import write_directory
 from kraft_core.simulation.setup import Setup
@@ -26,7 +27,6 @@ from kraft_core.simulation.soundness.captures import Copy, facts_of
 from kraft_core.simulation.soundness.checker import (
     Checked,
     check,
-    counterexamples,
     report_unsound,
     shrink_unsound,
 )
@@ -34,7 +34,14 @@ from kraft_core.simulation.soundness.claims import ClaimCheck
 from kraft_core.simulation.soundness.drawing import random_execution
 from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, Script, can_be_lost, run_script
 from kraft_core.simulation.soundness.exhaustive import weigh
-from kraft_core.simulation.soundness.moves import Append, ChangeVoters, Elect, Pull
+from kraft_core.simulation.soundness.moves import (
+    Append,
+    ChangeVoters,
+    Elect,
+    Pull,
+    Reboot,
+    WriteCheckpoint,
+)
 from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
 
 RUNS = 240
@@ -69,9 +76,15 @@ def test_what_kraft_does_not_allow_is_raised(kind: Unlawful) -> None:
 
 def test_a_replica_without_a_last_epoch_is_judged_by_its_batches() -> None:
     """It deleted what a checkpoint covers, restarted, and was truncated to that checkpoint's end."""
-    checked = Checked()
-    assert list(counterexamples(61104508, checked)) == []
-    assert checked.runs == 3
+    begun = Elect(3, (1, 2)), Pull(1, 3, 1, one=True), WriteCheckpoint(3, True), Append(3, 2)
+    elected = Reboot(3), Elect(1, (2, 3)), Pull(3, 1, 0), Pull(2, 1, 3)
+    execution = run_script(Script(Setup(1, 3, 0), tuple((10, move) for move in (*begun, *elected))))
+    assert len(execution.moments) == 9
+    with pytest.raises(BrokenLogError):
+        _ = execution.moments[-1][3].log.last_epoch
+    for last in (7, 8):
+        copies = tuple(Copy(slot, last, last, execution.at[last], 0) for slot in (1, 2, 3))
+        assert list(ClaimCheck(execution, copies).unsound()) == []
 
 
 def test_the_truth_of_a_plan_goes_by_the_newest_epoch() -> None:
