@@ -41,12 +41,25 @@ class Summary:
 
 def summary(lake: Path, clusters: Sequence[str]) -> Summary:
     """The summary of the clusters as the lake's tables have them now."""
-    listed = list(clusters)[:MOST_CLUSTERS]
+    listed = _worst_first(lake, clusters)[:MOST_CLUSTERS]
     found = Found(lake, clusters, listed)
     lines = [line for cluster in listed for line in found.cluster_lines(cluster)]
     if len(clusters) > len(listed):
         lines.append(f"and {len(clusters) - len(listed)} more clusters: see kraftlake clusters")
     return Summary(lines, found.lost_rows)
+
+
+def _worst_first(lake: Path, clusters: Sequence[str]) -> list[str]:
+    """The clusters in their order; of more than are listed, those with the most open errors first."""
+    if len(clusters) <= MOST_CLUSTERS:
+        return list(clusters)
+    errors = Counter(
+        row["cluster_id"]
+        for row in rows_with(
+            lake, FINDINGS, ["cluster_id"], cluster_id=clusters, state=["open"], severity=["error"]
+        )
+    )
+    return sorted(clusters, key=lambda cluster: -errors[cluster])
 
 
 # The columns that the summary of a cluster needs.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from jobs import arguments
-from jobs.job import Job, opened_job
+from jobs.job import opened_job
 from jobs.maintenance.publishing import add_catalog
 from jobs.runtime.fail_on import add_fail_on
-from jobs.runtime.outcome import Failure
+from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.progress import Progress
 
 EXAMPLES = """examples:
@@ -27,18 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
-        chosen = chosen_clusters(job, args)
+        chosen = lake_clusters(job.lake.path, args.cluster)
         job.derive(chosen)
         job.publish()
         return job.finish(chosen)
-
-
-def chosen_clusters(job: Job, args: argparse.Namespace) -> list[str]:
-    """The clusters of --cluster, else all of the lake. Raises Failure for one that it does not have."""
-    from transforms.lake.delta_rs import cluster_ids
-
-    clusters = cluster_ids(job.lake.path)
-    missing = sorted(set(args.cluster) - set(clusters))
-    if missing:
-        raise Failure(f"the lake {args.lake} has no capture of cluster {', '.join(missing)}")
-    return sorted(args.cluster or clusters)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from jobs.arguments import add_evidence_age, add_format, add_lake_path, now_of
-from jobs.quorum.quorum_facts import clusters_of, facts_of
+from jobs.quorum.quorum_facts import facts_of
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
+from jobs.runtime.lake_clusters import one_cluster
+from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
 from kraft_core.evidence.conclusions import conclude
@@ -63,22 +65,9 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     if args.without and not args.recovery:
         raise Failure("--without N answers a question of --recovery")
-    cluster = _chosen_cluster(args)
+    must_be_lake(args.lake)
+    cluster = one_cluster(args.lake, args.cluster)
     return _explain_recovery(args, cluster) if args.recovery else _explain_offset(args, cluster)
-
-
-def _chosen_cluster(args: argparse.Namespace) -> str:
-    """The requested cluster, or the lake's only one. Raises Failure."""
-    clusters = clusters_of(args.lake)
-    if args.cluster is None and len(clusters) == 1:
-        return clusters[0]
-    if args.cluster is None:
-        raise Failure(
-            f"{args.lake} has {len(clusters)} clusters: choose one with --cluster: {' '.join(clusters)}"
-        )
-    if args.cluster not in clusters:
-        raise Failure(f"the lake {args.lake} has no capture of cluster {args.cluster}")
-    return args.cluster
 
 
 def _explain_offset(args: argparse.Namespace, cluster: str) -> int:

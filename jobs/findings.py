@@ -12,6 +12,7 @@ from pathlib import Path
 
 from jobs.arguments import add_clusters, add_format, add_lake_path, add_wait
 from jobs.runtime.finding_text import as_json, finding_lines
+from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.lease import process_name, take_lease
 from jobs.runtime.outcome import ExitCode, Failure
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _list_findings(args: argparse.Namespace) -> int:
     states = STATES if args.state == "all" else (args.state,)
-    clusters = {"cluster_id": args.cluster} if args.cluster else {}
+    clusters = {"cluster_id": lake_clusters(args.lake, args.cluster)} if args.cluster else {}
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
     print_lines(formatted(rows, args.format))
     return ExitCode.FINE

@@ -159,7 +159,7 @@ def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     if not facts:
         for line in chain.from_iterable(map(fault_lines, found.directories)):
             warn_line(f"kraftlake plan: {line}")
-    cluster = only_cluster([each.cluster_id for each in facts], args.cluster)
+    cluster = captured_cluster([each.cluster_id for each in facts], args.cluster)
     directories = [d for d in found.directories if d.meta is not None and d.meta.cluster_id == cluster]
     of_cluster = next(each for each in facts if each.cluster_id == cluster)
     quorum = known(quorum_of(conclude(of_cluster), registered(directories)), cluster)
@@ -172,10 +172,13 @@ def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
 def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     """The quorum by a lake's newest captures, and what of these could not be read. Raises Failure."""
     # Imported here: the tables' declarations import PySpark, a second that --captures need not wait.
-    from jobs.quorum.quorum_facts import clusters_of, errors_of, facts_of, faults_of, registered_in
+    from jobs.quorum.quorum_facts import errors_of, facts_of, faults_of, registered_in
+    from jobs.runtime.lake_clusters import one_cluster
+    from jobs.runtime.lakes import must_be_lake
 
     lake = args.lake.resolve()
-    cluster = only_cluster(clusters_of(lake), args.cluster)
+    must_be_lake(lake)
+    cluster = one_cluster(lake, args.cluster)
     conclusions = conclude(facts_of(lake, cluster))
     errors = errors_of(lake, cluster)
     quorum = known(quorum_of(conclusions, registered_in(lake, cluster), errors), cluster)
@@ -183,7 +186,7 @@ def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     return quorum, faults_of(lake, cluster, newest)
 
 
-def only_cluster(found: list[str], wanted: str | None) -> str:
+def captured_cluster(found: list[str], wanted: str | None) -> str:
     """The wanted cluster, or the only one. Raises Failure."""
     if not found:
         raise Failure("no controller directory with a cluster id and a node id", ExitCode.NOTHING_READABLE)

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs import arguments
-from jobs.derive import chosen_clusters
 from jobs.findings import by_urgency, formatted
 from jobs.job import QUICK_BYTES, opened_job
 from jobs.run_expectations import evaluate_expectations, print_failing_rows
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.finding_text import counted, recovery_headline
+from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.progress import Progress
 from transforms.lake.delta_rs import rows_with, size_bytes
 from transforms.lake.tables import FINDINGS, RECOVERIES, TABLES
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     quick = sum(size_bytes(args.lake, table) for table in TABLES) < QUICK_BYTES
     with opened_job(args, Progress(args.log), make_lake=False, quick=quick) as job:
-        chosen = chosen_clusters(job, args)
+        chosen = lake_clusters(job.lake.path, args.cluster)
         now, overrides = arguments.now_of(args), args.settings.expectations
         if args.failing:
             print_failing_rows(job, args.failing, chosen if args.cluster else None, now, overrides)

@@ -24,20 +24,13 @@ class Written:
     detailed: tuple[str, ...]
 
 
-class UnknownClusterError(Exception):
-    """Clusters of which the lake has no capture; the message names them."""
-
-
 def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ()) -> Written:
     """Write the page over all clusters, or over those named. `now` in ms since the epoch.
 
-    Raises UnknownClusterError, and OSError where the file cannot be written.
+    Raises OSError where the file cannot be written.
     """
     spans = under_min_isr(lake, clusters)
     states = fleet(ask_fleet(lake, clusters) | under_min_isr_now(spans), now)
-    missing = sorted(set(clusters) - {s.cluster_id for s in states})
-    if missing:
-        raise UnknownClusterError(", ".join(missing))
     detailed = [s.cluster_id for s in states[:MOST_DETAILED]]
     histories = ask_histories(lake, detailed, spans)
     rows = {cluster: found | histories[cluster] for cluster, found in ask_detail(lake, detailed).items()}

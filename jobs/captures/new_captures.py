@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pyarrow.dataset as ds
 
 from jobs.captures.describe_files import DescribeFile
 from jobs.captures.planning import ReadPlan
-from transforms.ingest.capture_rows import fault_rows
+from kraft_core.format.capture import EDGE_BYTES
+from kraft_core.format.controller_dir import SegmentFile, parse_segment_name
+from transforms.ingest.capture_rows import fault_rows, is_unreadable
 from transforms.ingest.captured_files import CaptureCopy
+from transforms.ingest.quarantine import FILE_REASONS
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import among, arrow_with, exists, rows_with
-from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, OBSERVATIONS, SEGMENTS
+from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, OBSERVATIONS, PARSER_VERSION, SEGMENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,40 +38,68 @@ def new_captures(lake: Path, plan: ReadPlan) -> NewCaptures:
     planned = among({"cluster_id": plan.clusters, "capture_id": {c.capture_id for c in plan.captures}})
     known = {row["capture_id"]: row for row in rows_with(lake, CAPTURES, where=planned)}
     expired = {row["capture_id"] for row in rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], planned)}
-    whole = _whole_segments(lake, planned)
+    read = _read_segments(lake, planned)
     unread = tuple(
         copy
         for copy in plan.captures
         if copy.capture_id not in expired
-        and (
-            plan.selection.verify
-            or whole[copy.capture_id] < len(copy.directory.segments)
-            or _is_unread(copy, known.get(copy.capture_id))
-        )
+        and (plan.selection.verify or _is_unread(copy, known.get(copy.capture_id), read))
     )
     again = {copy.capture_id for copy in unread} & known.keys()
     segments = rows_with(lake, SEGMENTS, capture_id=again) if again else []
     return NewCaptures(known, unread, _new_outputs(lake, plan), tuple(segments))
 
 
-def _whole_segments(lake: Path, planned: ds.Expression) -> Counter[str]:
-    """Of how many segments of each planned capture all bytes were read, and good."""
+def _read_segments(lake: Path, planned: ds.Expression) -> dict[tuple[str, int], Row]:
+    """The rows of segments of the planned captures, without ranges, by capture_id and base offset.
+
+    Of those that lost something only what this version read: it may read more than an earlier one.
+    """
     if not exists(lake, SEGMENTS):
-        return Counter()
+        return {}
     is_whole = (ds.field("bytes_read") == ds.field("size_bytes")) & ds.field("runs").is_valid()
-    read = arrow_with(lake, SEGMENTS, ["capture_id"], where=planned & is_whole)
-    return Counter(read["capture_id"].to_pylist())
+    is_current = ds.field("parser_version") == PARSER_VERSION
+    columns = ["capture_id", "base_offset", "size_bytes", "bytes_read"]
+    rows = arrow_with(lake, SEGMENTS, columns, where=planned & (is_whole | is_current)).to_pylist()
+    return {(row["capture_id"], row["base_offset"]): row for row in rows}
 
 
-def _is_unread(copy: CaptureCopy, known: Row | None) -> bool:
-    """Whether a capture is new, or the known one lacks something that this copy may supply."""
+def _is_unread(copy: CaptureCopy, known: Row | None, read: Mapping[tuple[str, int], Row]) -> bool:
+    """Whether a capture is new, or this copy may supply what the known one lost.
+
+    It may not where its files are known to their ends, and the damage lies in the edges that identify them.
+    """
     if known is None:
         return True
-    faults = fault_rows(copy.directory)
     unreadable = {fault.file for fault in copy.directory.unreadable}
-    return any(fault not in faults for fault in known["file_faults"]) or any(
-        lost["file"] not in unreadable for lost in known["damage"]
+    damage = [lost for lost in known["damage"] if lost["file"] not in unreadable]
+    faults = fault_rows(copy.directory)
+    return (
+        any(fault not in faults for fault in known["file_faults"])
+        or not all(_is_read(copy, segment, read, damage) for segment in copy.directory.segments)
+        or any(_may_be_supplied(copy, lost) for lost in damage)
     )
+
+
+def _is_read(
+    copy: CaptureCopy, segment: SegmentFile, read: Mapping[tuple[str, int], Row], damage: Sequence[Row]
+) -> bool:
+    """Whether each byte of a segment is known, as part of a good batch or as damage."""
+    row = read.get((copy.capture_id, segment.base_offset))
+    name = copy.directory.relative(segment.path)
+    lost = sum(d["size_bytes"] for d in damage if d["file"] == name and d["reason"] in FILE_REASONS)
+    return row is not None and row["bytes_read"] + lost == row["size_bytes"]
+
+
+def _may_be_supplied(copy: CaptureCopy, lost: Row) -> bool:
+    """Whether another copy with the same edges may hold what one file lost."""
+    name = PurePosixPath(lost["file"]).name
+    size = next((file.size_bytes for file in copy.files if file.name == name), None)
+    if size is None or is_unreadable(lost):
+        return True
+    if lost["reason"] not in FILE_REASONS:  # values of good batches, which no copy has otherwise
+        return parse_segment_name(name) is None
+    return lost["position"] + lost["size_bytes"] > EDGE_BYTES and lost["position"] < size - EDGE_BYTES
 
 
 def _new_outputs(lake: Path, plan: ReadPlan) -> tuple[DescribeFile, ...]:

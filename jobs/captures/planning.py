@@ -164,13 +164,20 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
     if who is None:
         faults = (f" ({fault.reason})" for fault in directory.faults if fault.file == "meta.properties")
         return (
-            f"{directory.path}: no cluster id or node id in meta.properties{next(faults, '')}; "
+            f"{directory.path}: no {_missing_ids(directory)} in meta.properties{next(faults, '')}; "
             "name them with --cluster-id and --node-id"
         )
     directory, files = identified_files(directory)
     moment, source = captured_at(directory, selection.captured_at)
     id_ = capture_id(who, directory, files)
     return CaptureCopy(who, id_, moment, source, directory, tuple(files))
+
+
+def _missing_ids(directory: ControllerDir) -> str:
+    """Which of the ids a capture needs its meta.properties lacks; an empty one is none."""
+    meta = directory.meta
+    ids = {"cluster id": meta and meta.cluster_id, "node id": None if meta is None else meta.node_id}
+    return " and no ".join(name for name, value in ids.items() if value is None)
 
 
 def _is_nothing_readable(directory: ControllerDir) -> bool:

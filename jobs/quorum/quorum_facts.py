@@ -6,24 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jobs.runtime.lakes import must_be_lake
 from kraft_core.columnar.schema import message_columns, message_fields
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.plan.captured_quorum import OpenError
 from kraft_core.plan.registrations import TYPES, Registered, RegistrationRecord, record_of
 from transforms.evidence.cluster_facts import PinnedTables, cluster_row, evidence_facts
 from transforms.evidence.fact_values import cluster_facts, message_value
-from transforms.lake.delta_rs import cluster_ids, rows_with
+from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, FINDINGS, RECORDS, SNAPSHOT_RECORDS, Table
 
 Row = dict[str, Any]
 _STRUCTS = {m.type_name: (m.column, message_fields(m)) for m in message_columns() if m.type_name in TYPES}
-
-
-def clusters_of(lake: Path) -> list[str]:
-    """The clusters of a lake. Raises Failure where there is none."""
-    must_be_lake(lake)
-    return cluster_ids(lake)
 
 
 def facts_of(lake: Path, cluster: str) -> ClusterFacts:

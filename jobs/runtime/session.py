@@ -113,6 +113,8 @@ def open_session(
 def _quiet(spark: SparkSession) -> SparkSession:
     """Without the tracebacks of py4j and of the accumulators' server when the JVM ends: see jvm_has_ended."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # One of py4j's errors is logged by the root logger.
+    logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")
     server: Any = spark.sparkContext._accumulatorServer  # pyright: ignore[reportPrivateUsage]
     server.handle_error = lambda *_: None
     return spark

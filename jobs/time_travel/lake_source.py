@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.outcome import Failure
 from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.image import tree
@@ -25,9 +26,8 @@ from transforms.histories.clocks import Clock, clocks
 from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
 from transforms.lake.arrow_rows import milliseconds
-from transforms.lake.delta_rs import arrow_with, cluster_ids, exists, rows_with
+from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.tables import (
-    CLUSTER_NAMES,
     EPOCHS,
     HISTORIES,
     METADATA_TRANSACTIONS,
@@ -57,13 +57,7 @@ HISTORIES_BY_DIRECTORY: Mapping[str, tuple[str, ...]] = {
 
 def open_cluster(lake: Path, wanted: str | None) -> LakeSource:
     """The cluster of that id or name, or the lake's only one. Raises Failure."""
-    known = cluster_ids(lake)
-    names = {row["name"]: row["cluster_id"] for row in rows_with(lake, CLUSTER_NAMES)}
-    if wanted is None and len(known) != 1:
-        raise Failure(f"{lake} has {len(known)} clusters: choose one with --cluster: {' '.join(known[:5])}")
-    cluster_id = known[0] if wanted is None else names.get(wanted, wanted)
-    if cluster_id not in known:
-        raise Failure(f"the lake {lake} has no capture of cluster {wanted}")
+    cluster_id = one_cluster(lake, wanted)
     steps = known_paths(lake, [cluster_id]).get(cluster_id, [])
     if not steps:
         raise Failure(f"{lake} has no histories of cluster {cluster_id}; run kraftlake derive --lake {lake}")

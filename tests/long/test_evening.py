@@ -356,7 +356,7 @@ def test_the_page(story: Story, page: Any) -> None:
     assert f"node {story.third}" in facts
     marks = [m.get_attribute("aria-label") for m in page.locator(".chart .m").all()]
     assert any(f"truncated by epoch {third}" in mark for mark in marks)
-    lost = cells(page, "Truncations that captures show")
+    lost = cells(page, "Truncations between captures")
     assert len(lost) == 2
 
 

@@ -140,7 +140,7 @@ def test_files_that_change_at_every_stage(
     capsys.readouterr()
     run(tmp_path / "lake", tree, flags=("--fail-on", "never"))
     said_last = report(capsys.readouterr().out)
-    assert said_last["captures_read"] == len(STAGES)  # those with a damaged batch
+    assert said_last["captures_read"] == 0  # damage that sizes and edges identify is known
     run(tmp_path / "at once", states, flags=("--fail-on", "never"))
     at_once = opened(spark, tmp_path / "at once")
     for stage in STAGES:

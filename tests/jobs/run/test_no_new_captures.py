@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.jobs.lakes import report, versions
+import pytest
+
+from kraft_core.format.capture import EDGE_BYTES
+from tests.jobs.captured_logs import captured
+from tests.jobs.lakes import report, run, versions
+from tests.kraft_core.batches import no_op_batch
 from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, RUNS
@@ -41,6 +46,39 @@ def test_it_starts_no_spark_and_notes_itself(
     assert versions(lake) == before
     noted = [r for r in to_rows(lake.read(RUNS)) if r["run_id"] == said["run_id"]]
     assert [(r["job"], r["exit_code"], dict(r["counts"])["captures"]) for r in noted] == [("run", 0, 56)]
+
+
+def second_run(lake: Path, captures: Path) -> dict[str, Any]:
+    """What a run reports that could not start Spark."""
+    command = ["run", "--lake", str(lake), "--captures", str(captures)]
+    done = subprocess.run([sys.executable, "-c", COMMAND, *command], capture_output=True, text=True)
+    assert done.stderr == ""
+    return report(done.stdout)
+
+
+def damaged(batch: bytes) -> bytes:
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
+@pytest.mark.usefixtures("spark")
+def test_damaged_files_are_not_read_again(tmp_path: Path) -> None:
+    """A live copy ends in a torn batch as a rule; others are out of order, or have a bad byte at an edge."""
+    lake, captures = tmp_path / "lake", tmp_path / "captures"
+    batches = [no_op_batch(n, records=1) for n in range(4000)]
+    whole = b"".join(batches)
+    assert len(whole) > 4 * EDGE_BYTES
+    captured(captures, "torn", whole[:-5])
+    captured(captures, "disordered", b"".join([*batches[:9], batches[3], *batches[9:]]))
+    captured(captures, "bad head", b"".join([damaged(batches[0]), *batches[1:]]))
+    run(lake, captures)
+    assert second_run(lake, captures)["captures_read"] == 0
+
+    # What a good copy with the same edges would mend is read again.
+    captured(captures, "bad middle", b"".join([*batches[:2000], damaged(batches[2000]), *batches[2001:]]))
+    run(lake, captures)
+    run(lake, captures)
+    reads = [dict(row["counts"])["captures_read"] for row in rows_with(lake, RUNS)]
+    assert sorted(reads) == [0, 1, 1, 3]
 
 
 def test_rows_without_a_session_are_those_of_spark(lake: Any) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from dashboards import summary
 from jobs.cli import main
 from jobs.runtime.fail_on import ErrorCheck, verdict
 from tests.jobs.lakes import opened
 from transforms.lake.arrow_rows import to_frame
-from transforms.lake.delta_rs import append_row, rows_with
+from transforms.lake.delta_rs import append_row, put_rows, rows_with
 from transforms.lake.storage import prepare_lake
-from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS, RUNS
+from transforms.lake.tables import ACKNOWLEDGEMENTS, CAPTURES, CLUSTER_NAMES, FINDINGS, RUNS
 
 SEEN = datetime(2026, 11, 21, 10, 28, 10, tzinfo=UTC)
 
@@ -44,6 +45,19 @@ def finding(
     }
 
 
+def capture(cluster: str) -> dict[str, Any]:
+    """What the table needs at least of a capture."""
+    return dict.fromkeys(CAPTURES.names) | {
+        "cluster_id": cluster,
+        "capture_id": f"of {cluster}",
+        "node_id": 1,
+        "directory_id": "one",
+        "captured_at": SEEN,
+        "captured_at_source": "flag",
+        "consistent": True,
+    }
+
+
 ROWS = (
     finding("warned", severity="warning"),
     finding("resolved", state="resolved"),
@@ -59,6 +73,10 @@ def written(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     prepare_lake(path)
     lake = opened(spark, path)
     lake.replace(FINDINGS, to_frame(spark, ROWS, FINDINGS.schema), ["c", "d"])
+    captures = [capture(cluster) for cluster in ("c", "d")]
+    lake.replace(CAPTURES, to_frame(spark, captures, CAPTURES.schema), ["c", "d"])
+    lake.create(CLUSTER_NAMES)
+    append_row(path, CLUSTER_NAMES, {"cluster_id": "d", "name": "orders"})
     lake.create(ACKNOWLEDGEMENTS)
     lake.create(RUNS)
     return path
@@ -87,6 +105,22 @@ def test_what_needs_a_person_comes_first(lake: Path, capsys: pytest.CaptureFixtu
     assert listed(lake, capsys) == ["open", "elsewhere", "warned"]
     assert listed(lake, capsys, "--state", "all") == ["open", "elsewhere", "warned", "resolved"]
     assert listed(lake, capsys, "--cluster", "d") == ["elsewhere"]
+    assert listed(lake, capsys, "--cluster", "orders") == ["elsewhere"]
+    assert listed(lake, capsys, "--cluster", "d", "--state", "resolved") == []
+
+
+def test_a_cluster_that_the_lake_does_not_have(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["findings", "list", "--lake", str(lake), "--cluster", "TYPO"]) == 2
+    assert "has no capture of cluster TYPO; it has c, d" in capsys.readouterr().err
+
+
+def test_the_summary_lists_the_worst_of_many_clusters(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "MOST_CLUSTERS", 1)
+    assert summary.summary(lake, ["c", "d"]).lines[0].startswith("cluster c: ")
+    put_rows(lake, FINDINGS, [finding("another", cluster="d")], by="finding_id")
+    lines = summary.summary(lake, ["c", "d"]).lines
+    assert lines[0].startswith("cluster d: ")
+    assert lines[-1] == "and 1 more clusters: see kraftlake clusters"
 
 
 def test_a_finding_in_words(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -179,7 +179,7 @@ SEGMENTS = Table(
         Column(
             "runs",
             f"ARRAY<{PIECE_STRUCT}>",
-            "Its epoch ranges; null if any of it was unreadable: then it is read again",
+            "Its epoch ranges; null if it was damaged or out of order: when it grows it is read whole",
         ),
         required("parser_version", "INT", "Version of the reader"),
         *LOADED,
