@@ -26,7 +26,7 @@ from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot
 from kraft_core.raft.voters import VoterSet
 from kraft_core.simulation.soundness.execution import Execution, Place
-from kraft_core.simulation.soundness.missing import NOTHING, Held, Missing, held
+from kraft_core.simulation.soundness.missing import NOTHING, Missing, PartialLog, held
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Copy:
     missing: Missing = NOTHING
 
 
-def held_by(execution: Execution, copy: Copy) -> Held:
+def held_by(execution: Execution, copy: Copy) -> PartialLog:
     """The log that a copy holds."""
     return held(execution.moments[copy.log_at][copy.slot], copy.missing)
 
@@ -80,7 +80,7 @@ def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterF
     )
 
 
-def _capture(execution: Execution, log: Held, copy: Copy) -> Capture:
+def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
     key = execution.moments[copy.log_at][copy.slot].key
     beside, missing = execution.moments[copy.files_at][copy.slot], copy.missing
     at, source = (copy.file_time, "file_time") if copy.stated is None else (copy.stated, "capture.json")
@@ -199,7 +199,7 @@ def rule_facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> Rul
     )
 
 
-def _control_records(execution: Execution, log: Held) -> list[CapturedControlRecord]:
+def _control_records(execution: Execution, log: PartialLog) -> list[CapturedControlRecord]:
     found: list[CapturedControlRecord] = []
     for batch in log.batches:
         for record in batch.control_records:

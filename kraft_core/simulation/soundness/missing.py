@@ -53,7 +53,7 @@ NOTHING = Missing()
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PartialLog:
     """The log that a copy holds.
 
     start_offset: where the first segment begins, by its name; None without any. named_end: where the last one
@@ -76,7 +76,7 @@ class Held:
         return latest >= batch.end_offset and place in committed
 
 
-def held(replica: Replica, missing: Missing) -> Held:
+def held(replica: Replica, missing: Missing) -> PartialLog:
     """What a copy of a replica's directory holds."""
     log, (first, end) = replica.log, missing.segments
     batches = tuple(log.batches)
@@ -88,7 +88,7 @@ def held(replica: Replica, missing: Missing) -> Held:
     elif missing.how == "absent" and kept and kept[0] != batches[0]:
         start, named_end = kept[0].base_offset, max(kept[0].base_offset, log.segments[-1].base_offset)
     damaged = missing.how == "damaged" and kept[-1:] != batches[-1:]
-    return Held(
+    return PartialLog(
         kept,
         () if missing.checkpoints else log.snapshots,
         start,
