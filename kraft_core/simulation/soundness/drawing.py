@@ -22,6 +22,7 @@ from kraft_core.simulation.soundness.moves import (
     LawfulMove,
     Pull,
     Reboot,
+    UpdateVoter,
     WriteCheckpoint,
 )
 
@@ -40,9 +41,9 @@ _GAPS = (10, 3_000, 100_000)  # ms between moves: less than a fetch timeout, mor
 
 
 def random_setup(source: random.Random) -> Setup:
-    """1 to 3 voters, most often 3, and up to one observer."""
-    voters = source.choice((1, 2, 2, 3, 3, 3, 3))
-    observers = source.choice((0, 0, 1)) if voters == 3 else source.choice((0, 1, 1))
+    """1 to 5 voters, most often 3, seldom 4 or 5, and up to one observer."""
+    voters = source.choice((4, 5)) if source.random() < 0.08 else source.choice((1, 2, 2, 3, 3, 3, 3))
+    observers = source.choice((0, 0, 1)) if voters >= 3 else source.choice((0, 1, 1))
     return Setup(_SETUP_SEED, voters, observers, static=source.random() < 0.35)
 
 
@@ -81,6 +82,8 @@ def _random_move(source: random.Random, execution: Execution, weights: tuple[flo
         return Elect(nominee, tuple(s for s in slots if s != nominee and source.random() < 0.7))
     leader = leaders[-1] if source.random() < 0.85 else source.choice(leaders)
     progress = replicas[leader].state
+    if kind is ChangeVoters and not setup.static and source.random() < 0.15:
+        return UpdateVoter(leader, slot)
     if kind is ChangeVoters and not setup.static:
         return ChangeVoters(leader, slot, source.random() < 0.5)
     knows = isinstance(progress, Leader) and progress.progress.high_watermark is not None

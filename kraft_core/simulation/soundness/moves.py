@@ -46,6 +46,14 @@ class ChangeVoters:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateVoter:
+    """A voter has new endpoints, and sends them to a leader."""
+
+    leader: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
 class WriteCheckpoint:
     """A replica snapshots what it knows to be committed."""
 
@@ -87,5 +95,5 @@ class Restore:
     log_only: bool = False
 
 
-LawfulMove = Elect | Append | Pull | ChangeVoters | WriteCheckpoint | Reboot | EmptyDisk
+LawfulMove = Elect | Append | Pull | ChangeVoters | UpdateVoter | WriteCheckpoint | Reboot | EmptyDisk
 Move = LawfulMove | SecondDirectory | Restore

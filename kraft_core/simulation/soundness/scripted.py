@@ -17,6 +17,7 @@ from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
     RaftMessage,
     RemoveVoterRequest,
+    UpdateVoterRequest,
 )
 from kraft_core.protocol.replica import (
     Candidate,
@@ -32,7 +33,7 @@ from kraft_core.protocol.step import AppendRecords, Event, Received, TakeSnapsho
 from kraft_core.raft.emulation import ControlReaderError, start
 from kraft_core.raft.replay import OperationRefusedError, UpdateHighWatermark
 from kraft_core.simulation.network import ADMIN
-from kraft_core.simulation.setup import Setup, formatted_replica
+from kraft_core.simulation.setup import Setup, endpoints_of, formatted_replica
 from kraft_core.simulation.soundness.moves import (
     Append,
     ChangeVoters,
@@ -43,6 +44,7 @@ from kraft_core.simulation.soundness.moves import (
     Reboot,
     Restore,
     SecondDirectory,
+    UpdateVoter,
     WriteCheckpoint,
 )
 
@@ -104,6 +106,8 @@ class _Acting:
                 self._pull(move)
             case ChangeVoters():
                 self._change_voters(move)
+            case UpdateVoter():
+                self._update_voter(move, len(before))
             case WriteCheckpoint():
                 self._event(move.slot, TakeSnapshot(move.delete_older))
             case Reboot():
@@ -278,6 +282,19 @@ class _Acting:
             if message.destination == replica.key.id:
                 for answer in self._event(move.slot, Received(message)).messages:
                     self._event(move.leader, Received(answer))
+        if self.replicas[move.leader].log == leader.log:
+            raise Impossible
+
+    def _update_voter(self, move: UpdateVoter, nth: int) -> None:
+        """A voter that began to listen elsewhere, on ports that no other moment gave it."""
+        leader, voter = self.replicas.get(move.leader), self.replicas[move.slot]
+        if leader is None or not isinstance(leader.state, Leader):
+            raise Impossible
+        endpoints = endpoints_of(voter.key.id, port_offset=100 * nth)
+        self.replicas[move.slot] = replace(voter, endpoints=endpoints)
+        versions = voter.min_supported_version, voter.max_supported_version
+        request = UpdateVoterRequest(leader.cluster_id, leader.epoch, voter.key, endpoints, *versions)
+        self._event(move.leader, Received(RaftMessage(voter.key.id, leader.key.id, 0, request)))
         if self.replicas[move.leader].log == leader.log:
             raise Impossible
 

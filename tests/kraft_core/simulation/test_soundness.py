@@ -146,6 +146,7 @@ def test_executions_do_all_that_quorums_do() -> None:
         "Append",
         "Pull",
         "ChangeVoters",
+        "UpdateVoter",
         "WriteCheckpoint",
         "Reboot",
         "EmptyDisk",
@@ -161,7 +162,7 @@ def test_executions_do_all_that_quorums_do() -> None:
     ]
     assert lost
     sizes = {len(replica.voters) for e in executions for replica in e.moments[-1].values()}
-    assert {1, 2, 3} <= sizes
+    assert {1, 2, 3, 4, 5} <= sizes
 
 
 def test_a_script_repeats_its_execution() -> None:
