@@ -69,7 +69,8 @@ def _scan(spark: SparkSession, files: IngestFiles, scanned: DataFrame) -> Scan:
 
 def _ranges(files: IngestFiles, scanned: DataFrame) -> list[Row]:
     found = file_ranges(scanned).toArrow()
-    counts = found["file_number"].value_counts().to_pylist()
+    ranges = found.filter(found["leader_epoch"].is_valid())  # the rest is damage
+    counts = ranges["file_number"].value_counts().to_pylist()
     check_range_counts(files, {count["values"]: count["counts"] for count in counts})
     return found.to_pylist()
 

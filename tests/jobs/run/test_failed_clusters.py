@@ -176,13 +176,15 @@ def test_a_log_of_too_many_epochs(
     captured(captures, FAILING, b"".join(epochs[:3]))
     for start in (3, 6):
         file = captures / FAILING / LOG_DIR_NAME / f"{start:020d}.log"
-        file.write_bytes(b"".join(epochs[start : start + 3]))
+        file.write_bytes(b"".join(epochs[start : start + 3]) + b"damaged")
     monkeypatch.setattr(failing_files, "MOST_RANGES", 6)
     assert run(lake, captures) == ExitCode.FOUND
     assert "more than 6 epoch ranges in one log" in capsys.readouterr().err
-    (refused,) = rows_with(lake, QUARANTINE, cluster_id=[FAILING])
+    rows = rows_with(lake, QUARANTINE, cluster_id=[FAILING])
+    (refused,) = (row for row in rows if row["reason"].startswith("unreadable"))
     assert (refused["file"], refused["lost_from_offset"]) == (f"{LOG_DIR_NAME}/{6:020d}.log", 6)
     assert refused["reason"].startswith("unreadable: disordered: more than 6")
+    assert len(rows) == 2  # damage is no range
     (capture,) = rows_with(lake, CAPTURES, cluster_id=[FAILING])
     assert len(capture["runs"]) == 6
     assert len(rows_with(lake, RECORDS, ["offset"], cluster_id=[FAILING])) == 6
