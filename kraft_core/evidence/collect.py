@@ -146,6 +146,7 @@ def _capture(
         captured_from=captured_from,
         captured_until=captured_until,
         time_source=time_source,
+        captured_at_source=at[1],
     )
 
 

@@ -14,12 +14,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
+from kraft_core.format.capture import CapturedAtSource
 from kraft_core.raft.voters import ReplicaKey
 
 ControlType = Literal["LeaderChange", "KRaftVersion", "KRaftVoters"]
 TimeSource = Literal["flag", "capture.json", "newest timestamp in the log"]
 # Sources of captured_at (kraft_core.format.capture) that say when a directory was copied; file times do not.
 STATED_SOURCES: tuple[TimeSource, ...] = ("flag", "capture.json")
+# Clocks of nodes and of who copies them differ by no more, as is assumed (ms).
+CLOCK_SKEW_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,8 @@ class Capture:
 
     captured_at: when it was copied by the best source there is: for lists, it proves nothing.
     captured_from, captured_until: when it was copied at the earliest and at the latest (inclusive), None
-    where nothing bounds it; time_source says by what. See copied_between.
+    where nothing bounds it; time_source says by what. See copied_between. captured_at_source: where
+    captured_at is from, also if that time is wrong.
     log_start_offset: where the first segment begins, None without any. log_end_offset: the log's end or,
     where that is larger, the end of the newest complete checkpoint; None where the directory has neither.
     runs: rising by offset.
@@ -82,6 +86,12 @@ class Capture:
     captured_from: int | None = None
     captured_until: int | None = None
     time_source: TimeSource = "newest timestamp in the log"
+    captured_at_source: CapturedAtSource = "file_time"
+
+    @property
+    def has_wrong_time(self) -> bool:
+        """Whether the time that is stated cannot be true: what it holds was written later."""
+        return self.captured_at_source in STATED_SOURCES and self.captured_until is None
 
     @property
     def replica(self) -> ReplicaKey:
@@ -153,15 +163,16 @@ def copied_between(
 ) -> tuple[int | None, int | None, TimeSource]:
     """captured_from, captured_until and time_source of a capture.
 
-    A source that says when the directory was copied gives both bounds. Else the newest timestamp inside it is
-    the lower bound (by the leader's clock; of a checkpoint's header by its writer's), and there is no upper
-    one: the time of reading is no property of the capture.
+    A source that says when the directory was copied gives both bounds, unless the copy holds something that
+    is newer by more than CLOCK_SKEW_MS: then that time is wrong. Else the newest timestamp inside it is the
+    lower bound (by the leader's clock; of a checkpoint's header by its writer's), and there is no upper one:
+    the time of reading is no property of the capture.
     """
+    newest = max([*(run.last_appended_at for run in runs), *header_timestamps], default=None)
     for stated in STATED_SOURCES:
-        if source == stated:
+        if source == stated and (newest is None or newest - captured_at <= CLOCK_SKEW_MS):
             return captured_at, captured_at, stated
-    inside = [*(run.last_appended_at for run in runs), *header_timestamps]
-    return max(inside, default=None), None, "newest timestamp in the log"
+    return newest, None, "newest timestamp in the log"
 
 
 @dataclass(frozen=True, slots=True)

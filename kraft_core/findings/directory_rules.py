@@ -1,4 +1,4 @@
-"""Rules 44 to 46: a replica's directory goes forward only, and a voter known by id alone has one.
+"""Rules 44 to 46, 48: a replica's directory goes forward only, and a voter known by id alone has one.
 
 KRaft trusts the disk: what a voter has stored it still has after a restart (KIP-595, Quorum state and Fetch).
 A restored backup, an old disk or a second directory breaks that, and with it every count of a majority.
@@ -7,6 +7,7 @@ A restored backup, an old disk or a second directory breaks that, and with it ev
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from kraft_core.evidence.facts import Capture, label, labels
 from kraft_core.findings.capture_order import is_later, successive
@@ -202,3 +203,26 @@ def log_is_not_behind_its_files(_: ClusterView, capture: Capture) -> Iterator[Br
             replicas=(capture.replica,),
             captures=(capture,),
         )
+
+
+def copied_after_it_was_written(_: ClusterView, capture: Capture) -> Iterator[Breach]:
+    """Rule 48, a warning: the stated time lies before what the copy holds, by more than clocks differ."""
+    newest = capture.captured_from
+    if not capture.has_wrong_time or newest is None:
+        return
+    stated, source = capture.captured_at, capture.captured_at_source
+    yield Breach(
+        of_rule(48),
+        "warning",
+        (capture.node_id, capture.directory_id, stated),
+        f"A capture of {label(capture.replica)} is stated to be of {_utc(stated)} ({source}), "
+        f"{(newest - stated) // 1000} s before its newest timestamp: that time proves nothing. State the "
+        "true one with --captured-at, or copy with kraftlake capture.",
+        f"newest timestamp inside: {_utc(newest)}",
+        replicas=(capture.replica,),
+        captures=(capture,),
+    )
+
+
+def _utc(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%d %H:%M:%SZ}"

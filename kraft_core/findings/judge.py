@@ -43,6 +43,7 @@ LOG_RULES_OF: dict[int, LogRuleFunction] = {
     20: voter_rules.removed_leader_changes_no_more,
     21: log_rules.epoch_is_not_behind_log,
     46: directory_rules.log_is_not_behind_its_files,
+    48: directory_rules.copied_after_it_was_written,
 }
 RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     0: (byte_rules.bytes_are_readable,),

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import STATED_SOURCES, Capture, TimeSource
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, STATED_SOURCES, Capture, TimeSource
 from kraft_core.findings.capture_order import is_later
 from kraft_core.protocol.replica import ReplicaConfig
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 # A capture further from the leader's (ms) shows where a replica was, not where it is.
-SAME_MOMENT_MS = 60_000
+SAME_MOMENT_MS = CLOCK_SKEW_MS
 FETCH_TIMEOUT_MS = ReplicaConfig().fetch_timeout
 
 
@@ -131,11 +131,6 @@ def _lag_ms(capture: Capture, end: int, source: Capture) -> int:
     return max(0, until - since)
 
 
-def _newest_record_at(capture: Capture) -> int:
-    """When its newest record was appended, ms; 0 for none."""
-    return max((run.last_appended_at for run in capture.runs), default=0)
-
-
 def _standing(
     log: LeaderLog, capture: Capture, lag: int | None, lag_ms: int, gap: str | None
 ) -> tuple[Standing, str]:
@@ -169,6 +164,9 @@ def _not_keeping_up(log: LeaderLog, capture: Capture, lag: int, lag_ms: int) -> 
 
 def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
     """What keeps a capture from showing the replica's log at the leader's moment."""
+    if capture.has_wrong_time and capture.captured_from is not None:
+        early = capture.captured_from - capture.captured_at
+        return f"the stated time of its capture is {early // 1000} s before its newest record"
     if capture.captured_until is None:
         return "when it was captured is not stated (capture.json or --captured-at)"
     captures = log.known.holdings.captures[capture.replica]
@@ -177,9 +175,6 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
         return "another capture of it may be newer: its time is not stated, or is the same"
     if capture.capture_id in log.known.holdings.went_back:
         return "an earlier capture of it held more: it lost what it had stored"
-    early = _newest_record_at(capture) - capture.captured_at
-    if early > SAME_MOMENT_MS:
-        return f"the stated time of its capture is {early // 1000} s before its newest record"
     apart = capture.captured_at - log.as_of
     if abs(apart) > SAME_MOMENT_MS:
         when = "before" if apart < 0 else "after"

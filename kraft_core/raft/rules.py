@@ -482,5 +482,13 @@ RULES = {
             finding=("findings.observed_quorum.one_quorum_per_cluster_id",),
             note="the engine's replicas refuse requests of another cluster id; its quorums have one each",
         ),
+        Rule(
+            48,
+            "copied_after_it_was_written",
+            "a copy is stated to be no older than what it holds",
+            "Kafka's record format, version 2: timestamps",
+            finding=("findings.directory_rules.copied_after_it_was_written",),
+            note="a replica is not told when it is copied",
+        ),
     )
 }

@@ -92,6 +92,7 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
         captured_from=captured_from,
         captured_until=captured_until,
         time_source=time_source,
+        captured_at_source=source,
     )
 
 

@@ -20,6 +20,7 @@ from kraft_core.evidence.facts import (
     copied_between,
 )
 from kraft_core.findings.facts import BatchConflict, BatchCopy, RuleFacts
+from kraft_core.format.capture import CapturedAtSource
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
@@ -36,6 +37,7 @@ class Copy:
     log_at: when its segments and checkpoints were copied. files_at: when quorum-state and
     leader-epoch-checkpoint were. stated: the time (ms) that capture.json names; None: it has none, and the
     newest file time is `file_time`. life: of a cloned quorum, which of the two. missing: what it lacks.
+    early_ms: its stated time is wrong, and lies so long before the newest timestamp inside, if there is one.
     """
 
     slot: int
@@ -45,6 +47,7 @@ class Copy:
     file_time: int
     life: int = 0
     missing: Missing = NOTHING
+    early_ms: int = 0
 
 
 def held_by(execution: Execution, copy: Copy) -> PartialLog:
@@ -83,7 +86,6 @@ def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterF
 def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
     key = execution.moments[copy.log_at][copy.slot].key
     beside, missing = execution.moments[copy.files_at][copy.slot], copy.missing
-    at, source = (copy.file_time, "file_time") if copy.stated is None else (copy.stated, "capture.json")
     runs = _runs(execution, log.batches)
     ends = [snapshot.end_offset for snapshot in log.snapshots if snapshot.end_offset > 0]
     ends += [] if log.named_end is None else [log.named_end, *(run.end_offset for run in runs[-1:])]
@@ -101,6 +103,7 @@ def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
         entries,
     )
     headers = [execution.snapshotted_at[s.end_offset, s.leader_epoch] for s in log.snapshots if s.end_offset]
+    at, source = _stated_time(copy, [*(run.last_appended_at for run in runs), *headers])
     captured_from, captured_until, time_source = copied_between(at, source, runs, headers)
     return Capture(
         capture_id=f"{hash(content):x}",
@@ -116,8 +119,15 @@ def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
         captured_from=captured_from,
         captured_until=captured_until,
         time_source=time_source,
+        captured_at_source=source,
         **state,
     )
+
+
+def _stated_time(copy: Copy, inside: list[int]) -> tuple[int, CapturedAtSource]:
+    if copy.stated is None:
+        return copy.file_time, "file_time"
+    return max(inside) - copy.early_ms if copy.early_ms and inside else copy.stated, "capture.json"
 
 
 _NO_STATE: dict[str, Any] = {}

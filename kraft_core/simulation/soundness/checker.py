@@ -155,4 +155,5 @@ def _copied(execution: Execution, copy: Copy) -> str:
         time = f"file time {(copy.file_time - begin) / 1000:g} s"
     else:
         time = f"stated {(copy.stated - begin) / 1000:g} s"
+        time = f"stated {copy.early_ms / 1000:g} s before its newest timestamp" if copy.early_ms else time
     return f"of {copy.slot} at moment {copy.log_at}{beside}, {time}, without {copy.missing}"

@@ -1,6 +1,8 @@
 """Random lawful executions and random captures of them: small, and often at the edge of an election.
 
-Half of the sets of captures are incomplete: soundness.missing says what their copies lack.
+Half of the sets of captures are incomplete: soundness.missing says what their copies lack. In a fifth of them
+half of the stated times are wrong: too early for what the copies hold by more than clocks differ. Wrong times
+that no file belies are not drawn, for no answer could be true.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kraft_core.evidence.facts import CLOCK_SKEW_MS
 from kraft_core.protocol.replica import Leader
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy
@@ -111,7 +114,17 @@ def random_copies(source: random.Random, execution: Execution) -> tuple[Copy, ..
         file_time = BEGAN_AT + source.randrange(0, 2 * (execution.at[last] - BEGAN_AT) + 1)
         copy = Copy(slot, log_at, files_at, execution.at[log_at] if is_stated else None, file_time)
         copies[copy] = None
-    return _incomplete(source, execution, tuple(copies)) if source.random() < 0.5 else tuple(copies)
+    drawn = tuple(copies)
+    if source.random() < 0.5:
+        drawn = _incomplete(source, execution, drawn)
+    if source.random() < 0.2:
+        drawn = tuple(_misdated(source, copy) for copy in drawn)
+    return drawn
+
+
+def _misdated(source: random.Random, copy: Copy) -> Copy:
+    early = CLOCK_SKEW_MS + source.choice((1, 1000, 100_000, 3_600_000))
+    return replace(copy, early_ms=early) if source.random() < 0.5 else copy
 
 
 def _incomplete(source: random.Random, execution: Execution, copies: tuple[Copy, ...]) -> tuple[Copy, ...]:

@@ -225,6 +225,8 @@ def _two_live_directories(sample: FaultyCopies) -> bool:
     first: dict[tuple[int, str], int] = {}
     newest: dict[tuple[int, str], int] = {}
     for capture in sample.captures:
+        if capture.has_wrong_time:
+            continue
         if capture.runs and capture.node_id <= sample.lives[0].script.setup.voters:
             key = (capture.node_id, capture.directory_id)
             first[key] = min(first.get(key, capture.captured_at), capture.captured_at)
@@ -258,6 +260,7 @@ def _shrunk(sample: FaultyCopies) -> Iterator[Capture]:
         for other in sample.captures
         if one.replica == other.replica
         and one.directory_id != ZERO_UUID
+        and not (one.has_wrong_time or other.has_wrong_time)
         and one.captured_at < other.captured_at
         and bool(one.runs)
         and other.log_start_offset is not None

@@ -16,6 +16,7 @@ from kraft_core.evidence.facts import (
     copied_between,
 )
 from kraft_core.evidence.rows import ClusterEvidence
+from kraft_core.format.capture import CapturedAtSource
 from kraft_core.messages.uuid_text import ZERO_UUID
 
 
@@ -117,7 +118,7 @@ class Story:
         """
         runs = tuple(self._run(text, digests) for text in log.split())
         node, directory_id = directory(replica)
-        source = "capture.json" if stated else "file_time"
+        source: CapturedAtSource = "capture.json" if stated else "file_time"
         captured_from, captured_until, time_source = copied_between(at, source, runs, ())
         self.captures.append(
             Capture(
@@ -132,6 +133,7 @@ class Story:
                 captured_from=captured_from,
                 captured_until=captured_until,
                 time_source=time_source,
+                captured_at_source=source,
                 **more,
             )
         )

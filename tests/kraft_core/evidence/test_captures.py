@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kraft_core.evidence.collect import collect
-from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture
 from kraft_core.format.controller_dir import find_controller_dirs
 from tests.kraft_core.evidence.golden import GOLDEN
 from tests.kraft_core.evidence.narrated import Story
@@ -30,7 +30,8 @@ def node(tmp_path: Path) -> Path:
 
 
 def test_a_stated_time_bounds_the_copy_on_both_sides(node: Path) -> None:
-    for capture, source in ((collected(node), "capture.json"), (collected(node, 7), "flag")):
+    later = collected(node).captured_at + 7
+    for capture, source in ((collected(node), "capture.json"), (collected(node, later), "flag")):
         assert capture.captured_from == capture.captured_until == capture.captured_at
         assert capture.time_source == source
 
@@ -41,6 +42,25 @@ def test_without_one_only_the_newest_timestamp_in_the_log_bounds_it(node: Path) 
     assert capture.captured_from == capture.runs[-1].last_appended_at < capture.captured_at
     assert capture.captured_until is None
     assert capture.time_source == "newest timestamp in the log"
+
+
+def test_a_stated_time_that_the_copy_contradicts_bounds_nothing(node: Path) -> None:
+    """By more than clocks differ: then it counts as a copy without a stated time."""
+    newest = collected(node).runs[-1].last_appended_at
+    possible = collected(node, newest - CLOCK_SKEW_MS)
+    assert possible.captured_until == possible.captured_at == newest - CLOCK_SKEW_MS
+    assert not possible.has_wrong_time
+    wrong = collected(node, newest - CLOCK_SKEW_MS - 1)
+    assert (wrong.captured_from, wrong.captured_until) == (newest, None)
+    assert wrong.time_source == "newest timestamp in the log"
+    assert wrong.has_wrong_time
+
+
+def test_a_checkpoint_contradicts_a_stated_time_too(node: Path) -> None:
+    for segment in (node / LOG).glob("*.log"):
+        segment.unlink()
+    assert collected(node, 1 << 42).captured_until == 1 << 42
+    assert collected(node, 7).has_wrong_time
 
 
 def test_a_checkpoints_header_bounds_it_too(node: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -68,6 +69,13 @@ def epoch_goes_back(captures: Captures) -> None:
 
 def another_batch(captures: Captures) -> None:
     captures.node(AFTER, 3).edit_batch(400, lambda header, _: no_op_batch(header, later_by=1))
+
+
+def stated_before_it_was_written(captures: Captures) -> None:
+    """Two minutes before its newest batch; a minute is within what clocks differ by."""
+    node = captures.node(AFTER, 1)
+    stated = datetime.fromtimestamp(last_time(node) / 1000 - 120, UTC)
+    (node.path / "capture.json").write_text(f'{{"captured_at": "{stated:%Y-%m-%dT%H:%M:%S}Z"}}')
 
 
 def only_report(captures: Captures) -> None:
@@ -316,6 +324,7 @@ TABLE = (
     Row(44, (BEFORE, AFTER), restored_backup, (340, (1,)), also(5)),
     Row(45, (STATIC,), second_directory, (None, ()), severity="warning"),
     Row(46, (AFTER,), log_behind_its_files, (507, ()), severity="warning"),
+    Row(48, (AFTER,), stated_before_it_was_written, (None, ()), severity="warning"),
     # Or the same quorum had two leaders.
     Row(47, (AFTER,), only_report, (None, (3,)), also(1), severity="warning", observed=(3, 1, (400,))),
 )
@@ -342,7 +351,7 @@ def test_a_broken_rule_is_found_and_nothing_else(row: Row, tmp_path: Path) -> No
 
 
 def test_every_rule_has_a_row() -> None:
-    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == {*range(25), 44, 45, 46, 47}
+    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == {*range(25), 44, 45, 46, 47, 48}
 
 
 # --- small tools ----------------------------------------------------------------------------------
