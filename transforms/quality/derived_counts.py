@@ -17,8 +17,8 @@ Counts = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class LostRows:
-    """A derived table that has not the rows of a cluster that its last derivation left."""
+class DerivedRows:
+    """How many rows of a cluster a derived table has, and how many its last derivation left."""
 
     cluster_id: str
     table: str
@@ -37,13 +37,23 @@ def derived_counts(lake: Path, clusters: Collection[str]) -> dict[str, Counts]:
     return found
 
 
-def lost_rows(lake: Path, clusters: Collection[str]) -> Iterator[LostRows]:
-    """The derived rows of the clusters that are gone or too many. Nothing is known of earlier versions'."""
-    yield from _lost(lake, rows_with(lake, DERIVATIONS, ("cluster_id", "derived_rows"), cluster_id=clusters))
+def counted_rows(lake: Path, clusters: Collection[str] | None = None) -> Iterator[DerivedRows]:
+    """Each derived table of the clusters, all by default; none of those derived by earlier versions only."""
+    wanted = {} if clusters is None else {"cluster_id": clusters}
+    yield from _counted(lake, rows_with(lake, DERIVATIONS, ("cluster_id", "derived_rows"), **wanted))
 
 
-def _lost(lake: Path, stored: Sequence[Mapping[str, Any]]) -> Iterator[LostRows]:
-    """lost_rows of the clusters with these rows of DERIVATIONS."""
+def lost_rows(lake: Path, clusters: Collection[str]) -> Iterator[DerivedRows]:
+    """The derived tables of which rows of the clusters are gone, or too many."""
+    return _lost(counted_rows(lake, clusters))
+
+
+def _lost(counted: Iterable[DerivedRows]) -> Iterator[DerivedRows]:
+    return (of_table for of_table in counted if of_table.rows != of_table.expected)
+
+
+def _counted(lake: Path, stored: Sequence[Mapping[str, Any]]) -> Iterator[DerivedRows]:
+    """counted_rows of the clusters with these rows of DERIVATIONS."""
     expected = {
         row["cluster_id"]: {held["table_name"]: held["rows"] for held in row["derived_rows"]}
         for row in stored
@@ -53,15 +63,14 @@ def _lost(lake: Path, stored: Sequence[Mapping[str, Any]]) -> Iterator[LostRows]
     for cluster in sorted(expected):
         for table in DERIVED_TABLES:
             rows, wanted = (counts[cluster].get(table.name, 0) for counts in (held, expected))
-            if rows != wanted:
-                yield LostRows(cluster, table.name, rows, wanted)
+            yield DerivedRows(cluster, table.name, rows, wanted)
 
 
 def underived(lake: Path, clusters: Collection[str]) -> set[str]:
     """The clusters of which derived rows are lost, or could not be derived the last time."""
     columns = ("cluster_id", "failure", "derived_rows")
     stored = rows_with(lake, DERIVATIONS, columns, cluster_id=clusters)
-    return _failed(stored) | {lost.cluster_id for lost in _lost(lake, stored)}
+    return _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
 
 
 def failed_derivations(lake: Path, clusters: Collection[str]) -> set[str]:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import to_frame, to_rows
 from transforms.lake.lake import Lake, in_clusters
 from transforms.lake.tables import BATCHES, HISTORIES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, TABLES
+from transforms.quality.derived_counts import counted_rows
 
 # By table name.
 Frames = Mapping[str, DataFrame]
 # Besides the histories, too large for every run to read whole.
 LARGE_TABLES = (BATCHES, RECORDS, SNAPSHOT_RECORDS)
+# derived_counts.DerivedRows as rows.
+DERIVED_ROWS = StructType(
+    [StructField(name, StringType()) for name in ("cluster_id", "table")]
+    + [StructField(name, LongType()) for name in ("rows", "expected")]
+)
 # Tables smaller than this are read by delta-rs, not by Spark.
 SMALL_TABLE_BYTES = 1024 * 1024
 
@@ -33,9 +40,11 @@ WHOLE_SCOPE = Scope()
 
 
 def lake_frames(lake: Lake) -> dict[str, DataFrame]:
-    """Every table of the lake."""
+    """Every table of the lake, and derived_rows: how many rows each derived table has of each cluster."""
     small = {t for t in TABLES if lake.exists(t) and delta_rs.size_bytes(lake.path, t) < SMALL_TABLE_BYTES}
-    return {t.name: lake.read_at_hand(t) if t in small else lake.read(t) for t in TABLES}
+    frames = {t.name: lake.read_at_hand(t) if t in small else lake.read(t) for t in TABLES}
+    counted = map(asdict, counted_rows(lake.path))
+    return frames | {"derived_rows": to_frame(lake.spark, counted, DERIVED_ROWS)}
 
 
 def scoped(every: Frames, scope: Scope) -> dict[str, DataFrame]:
@@ -52,7 +61,7 @@ def scoped(every: Frames, scope: Scope) -> dict[str, DataFrame]:
     begin = F.lit(0).cast("bigint").alias("scope_from")
     scopes = frames["captures"].select("cluster_id", begin).distinct()
     new_rows = {f"new_{t.name}": frames[t.name].select("*", begin) for t in LARGE_TABLES}
-    return frames | {"scopes": scopes} | new_rows
+    return frames | {"scopes": scopes, "new_snapshots": frames["snapshots"]} | new_rows
 
 
 def _rows_of_runs(frames: Frames, run_ids: Collection[str]) -> dict[str, DataFrame]:
@@ -61,13 +70,15 @@ def _rows_of_runs(frames: Frames, run_ids: Collection[str]) -> dict[str, DataFra
     A record is written with its batch, so the batches show where the new records begin.
     """
     new = F.col("run_id").isin(sorted(run_ids))
+    written = frames["batches"].where(new).select("cluster_id", "base_offset")
     begin = F.min("base_offset").alias("scope_from")
-    first = frames["batches"].where(new).groupBy("cluster_id").agg(begin)
+    first = written.union(_shown_since(frames["captures"], new)).groupBy("cluster_id").agg(begin)
     rows = to_rows(first)
     # As a literal too, so that files below it are skipped.
     lowest = min((row["scope_from"] for row in rows), default=0)
     since = F.broadcast(to_frame(first.sparkSession, rows, first.schema))
-    fresh = F.broadcast(frames["snapshots"].where(new).select(*SNAPSHOTS.key))
+    new_snapshots = frames["snapshots"].where(new)
+    fresh = F.broadcast(new_snapshots.select(*SNAPSHOTS.key))
     # The batch just below is included: the first new one must start at its end.
     batches = frames["batches"].where(F.col("last_offset") >= lowest - 1).join(since, "cluster_id")
     records = frames["records"].where(F.col("batch_base_offset") >= lowest).join(since, "cluster_id")
@@ -76,9 +87,29 @@ def _rows_of_runs(frames: Frames, run_ids: Collection[str]) -> dict[str, DataFra
         "scopes": since,
         "new_batches": batches.where("last_offset >= scope_from - 1"),
         "new_records": records.where("batch_base_offset >= scope_from"),
+        "new_snapshots": new_snapshots,
         "new_snapshot_records": snapshot_records,
         **{table.name: _versions_since(frames[table.name], since, lowest) for table in HISTORIES},
     }
+
+
+def _shown_since(captures: DataFrame, new: Column) -> DataFrame:
+    """Where new captures go on from what older ones show of an epoch of a replica.
+
+    Such a place is known although the batches from there on were lost.
+    """
+    log = ("cluster_id", "node_id", "directory_id", "leader_epoch")
+    runs = captures.select(*log[:3], new.alias("is_new"), F.explode("runs").alias("run"))
+    shown = (
+        runs.groupBy(*log[:3], "run.leader_epoch", "run.first_offset")
+        .agg(
+            F.max(F.when(F.col("is_new"), F.col("run.end_offset"))).alias("new_end"),
+            F.max(F.when(~F.col("is_new"), F.col("run.end_offset"))).alias("old_end"),
+        )
+        .withColumn("known_to", F.max("old_end").over(Window.partitionBy(*log).orderBy("first_offset")))
+    )
+    start = F.greatest("first_offset", "known_to")
+    return shown.where(start < F.col("new_end")).select("cluster_id", start)
 
 
 def _versions_since(history: DataFrame, since: DataFrame, lowest: int) -> DataFrame:

@@ -4,7 +4,8 @@ The rows that fail a condition are counted by cluster, and can be listed (see ex
 with a `measure` instead compares its largest value with the allowed one. Relations name tables in braces;
 {now} is the reference time. new_batches, new_records and new_snapshot_records are the new rows of the large
 tables: those from offset `scope_from` of the cluster on, 0 if all rows are validated. {scopes} has scope_from
-for each cluster with new rows. The histories are limited to versions from that offset on.
+for each cluster with new rows, {new_snapshots} the snapshots of new_snapshot_records. The histories are
+limited to versions from that offset on. {derived_rows} is what derived_counts.counted_rows returns.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ class Check:
     """Expectations of the rows of one relation; without a relation, those of every table (COMMON).
 
     every_cluster: evaluated for every cluster of the lake, also without new rows: all captures age.
+    names: the columns that identify a row; without any the table's key, or all columns where that is missing.
     """
 
     rows: str | None
     expectations: tuple[Expectation, ...]
     every_cluster: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,32 @@ def left_join(table: str, on: str, columns: str) -> str:
     """A left join with the distinct `columns` of a table, as `holder`."""
     return f"LEFT JOIN (SELECT DISTINCT {columns} FROM {{{table}}}) holder ON {on}"
 
+
+def joined_ranges(ranges: str) -> str:
+    """Ranges of offsets of a replica and epoch, joined where they touch or overlap."""
+    of_log = f"OVER (PARTITION BY {EPOCH_OF_REPLICA} ORDER BY first_offset"
+    return f"""(
+    SELECT {EPOCH_OF_REPLICA}, MIN(first_offset) AS first_offset, MAX(end_offset) AS end_offset
+    FROM (SELECT *, COUNT_IF(is_first) {of_log}) AS nth
+          FROM (SELECT *, COALESCE(first_offset > MAX(end_offset) {of_log}
+                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), TRUE) AS is_first
+                FROM (SELECT {EPOCH_OF_REPLICA}, first_offset, MAX(end_offset) AS end_offset
+                      FROM ({ranges}) GROUP BY {EPOCH_OF_REPLICA}, first_offset)))
+    GROUP BY {EPOCH_OF_REPLICA}, nth)"""
+
+
+EPOCH_OF_REPLICA = "cluster_id, node_id, directory_id, leader_epoch"
+SAME_EPOCH = " AND ".join(f"r.{name} = t.{name}" for name in EPOCH_OF_REPLICA.split(", "))
+# What captures show of each replica's log. A segment may show more than its capture: of damaged copies of a
+# capture the fullest is kept, but of each segment the fullest copy.
+SHOWN_RANGES = joined_ranges("""
+    SELECT cluster_id, node_id, directory_id, run.leader_epoch, run.first_offset, run.end_offset
+    FROM {captures} LATERAL VIEW EXPLODE(runs) e AS run
+    UNION ALL
+    SELECT s.cluster_id, s.node_id, s.directory_id, run.leader_epoch, run.first_offset, run.end_offset
+    FROM {segments} s LEFT SEMI JOIN {captures} c
+      ON c.cluster_id = s.cluster_id AND c.capture_id = s.capture_id
+    LATERAL VIEW EXPLODE(s.runs) e AS run""")
 
 OF_CAPTURE = left_join(
     "captures",
@@ -182,18 +211,14 @@ SEGMENTS = check(
 
 BATCHES = Check(
     f"""
-    SELECT t.*, r.first_offset AS range_from,
-           LAG(last_offset) OVER (PARTITION BY t.cluster_id, t.node_id, t.directory_id, t.leader_epoch
-                                  ORDER BY t.base_offset, t.crc) AS last_before
+    SELECT t.*, r.first_offset AS range_from
     FROM (SELECT {columns_of("b", tables.BATCHES.key)}, COUNT(*) AS copies, MIN(b.last_offset) AS last_offset,
-                 MIN(b.record_count) AS record_count, MIN(scope_from) AS scope_from,
+                 MIN(b.record_count) AS record_count,
                  BOOL_AND({all_filled("b", tables.BATCHES)}) AS is_filled
           FROM {{new_batches}} b
           GROUP BY {columns_of("b", tables.BATCHES.key)}) t
-    LEFT JOIN {{replica_ranges}} r
-      ON r.cluster_id = t.cluster_id AND r.node_id = t.node_id AND r.directory_id = t.directory_id
-     AND r.leader_epoch = t.leader_epoch
-     AND t.base_offset >= r.first_offset AND t.last_offset < r.end_offset""",
+    LEFT JOIN {SHOWN_RANGES} r
+      ON {SAME_EPOCH} AND t.base_offset >= r.first_offset AND t.last_offset < r.end_offset""",
     (
         unique("copies = 1"),
         filled("is_filled"),
@@ -203,15 +228,33 @@ BATCHES = Check(
             "range_from IS NOT NULL",
         ),
         Expectation(
-            "replica_is_gapless",
-            "Within an epoch range of a replica's log each batch starts at the end of the previous one",
-            "range_from IS NULL OR base_offset = range_from OR base_offset <= last_before + 1 "
-            "OR (last_before IS NULL AND base_offset <= scope_from)",
-        ),
-        Expectation(
             "offsets_match_the_count",
             "The batch spans as many offsets as its header counts records",
             "last_offset - base_offset + 1 = record_count",
+        ),
+    ),
+)
+
+# One row an epoch range that captures show, from scope_from on; up to held_to batches hold it.
+CAPTURED_RANGES = Check(
+    f"""
+    SELECT t.*, COALESCE(r.end_offset, t.first_offset) AS held_to
+    FROM (SELECT shown.{EPOCH_OF_REPLICA.replace(", ", ", shown.")},
+                 GREATEST(shown.first_offset, scope_from) AS first_offset, shown.end_offset
+          FROM {SHOWN_RANGES} shown
+          JOIN {{scopes}} scopes ON scopes.cluster_id = shown.cluster_id
+          WHERE shown.end_offset > scope_from) t
+    LEFT JOIN {
+        joined_ranges(
+            f"SELECT {EPOCH_OF_REPLICA}, base_offset AS first_offset, last_offset + 1 AS end_offset "
+            "FROM {new_batches}"
+        )
+    } r ON {SAME_EPOCH} AND r.first_offset <= t.first_offset AND r.end_offset > t.first_offset""",
+    (
+        Expectation(
+            "range_is_complete",
+            "Batches hold every offset of an epoch range that captures of the replica show",
+            "held_to >= end_offset",
         ),
     ),
 )
@@ -253,38 +296,51 @@ RECORDS = Check(
 
 OF_SNAPSHOT = "cluster_id, end_offset, leader_epoch, content_digest"
 SAME_SNAPSHOT = " AND ".join(f"holder.{name} = t.{name}" for name in OF_SNAPSHOT.split(", "))
-SNAPSHOTS = check(
-    Expectation("capture_is_known", "A capture of the cluster contains the snapshot", "is_held"),
-    Expectation(
-        "snapshot_is_complete",
-        "The header comes first, the footer last, and every byte could be read",
-        "complete",
-        severity=WARNING,
+EITHER_SNAPSHOT = ", ".join(f"COALESCE(t.{n}, holder.{n}) AS {n}" for n in OF_SNAPSHOT.split(", "))
+SNAPSHOTS = Check(
+    f"""
+    SELECT {EITHER_SNAPSHOT}, t.complete,
+           t.cluster_id IS NOT NULL AS is_stored, holder.cluster_id IS NOT NULL AS is_held
+    FROM {{snapshots}} t
+    FULL OUTER JOIN (SELECT DISTINCT cluster_id, held.*
+                     FROM {{captures}} LATERAL VIEW EXPLODE(snapshots) e AS held) holder
+      ON {SAME_SNAPSHOT}""",
+    (
+        Expectation("capture_is_known", "A capture of the cluster contains the snapshot", "is_held"),
+        Expectation(
+            "captured_snapshot_is_known",
+            "A snapshot that a capture contains is in table snapshots",
+            "is_stored",
+        ),
+        Expectation(
+            "snapshot_is_complete",
+            "The header comes first, the footer last, and every byte could be read",
+            "NOT is_stored OR complete",
+            severity=WARNING,
+        ),
     ),
-    table=tables.SNAPSHOTS,
-    columns=FOUND,
-    joins=f"""
-    LEFT JOIN (SELECT DISTINCT cluster_id, held.*
-               FROM {{captures}} LATERAL VIEW EXPLODE(snapshots) e AS held) holder ON {SAME_SNAPSHOT}""",
 )
 
 SNAPSHOT_RECORDS = Check(
     f"""
-    SELECT t.*, holder.complete
+    SELECT {EITHER_SNAPSHOT}, t.rows, t.positions, t.end_position, t.first_type, t.last_type, t.is_filled,
+           holder.complete
     FROM (SELECT {OF_SNAPSHOT}, COUNT(*) AS rows, COUNT(DISTINCT position) AS positions,
                  MAX(position) + 1 AS end_position,
+                 MIN_BY(type, position) AS first_type, MAX_BY(type, position) AS last_type,
                  BOOL_AND({all_filled("", tables.SNAPSHOT_RECORDS)}) AS is_filled
           FROM {{new_snapshot_records}}
           GROUP BY {OF_SNAPSHOT}) t
-    LEFT JOIN {{snapshots}} holder ON {SAME_SNAPSHOT}""",
+    FULL OUTER JOIN {{new_snapshots}} holder ON {SAME_SNAPSHOT}""",
     (
-        unique("rows = positions"),
-        filled("is_filled"),
+        unique("COALESCE(rows = positions, TRUE)"),
+        filled("COALESCE(is_filled, TRUE)"),
         Expectation("snapshot_is_known", "Its snapshot is in table snapshots", "complete IS NOT NULL"),
         Expectation(
             "positions_are_gapless",
-            "A complete snapshot has no gap in its records",
-            "NOT COALESCE(complete, FALSE) OR positions = end_position",
+            "A complete snapshot has all its records, from the header to the footer",
+            "NOT COALESCE(complete, FALSE) OR (positions = end_position "
+            "AND first_type = 'SnapshotHeader' AND last_type = 'SnapshotFooter')",
         ),
     ),
 )
@@ -462,6 +518,19 @@ HIGH_WATERMARKS = check(
     ),
 )
 
+DERIVATIONS = Check(
+    "SELECT * FROM {derived_rows}",
+    (
+        Expectation(
+            "derived_rows_are_kept",
+            "Each derived table has as many rows of the cluster as its last derivation left",
+            "rows = expected",
+        ),
+    ),
+    every_cluster=True,
+    names=("cluster_id", "table", "rows", "expected"),
+)
+
 RUNS = check(
     Expectation(
         "end_not_before_start",
@@ -481,7 +550,7 @@ RUNS = check(
 SPECIAL: dict[str, tuple[Check, ...]] = {
     "captures": CAPTURES,
     "segments": (COMMON, SEGMENTS),
-    "batches": (BATCHES,),
+    "batches": (BATCHES, CAPTURED_RANGES),
     "records": (RECORDS,),
     "snapshots": (COMMON, SNAPSHOTS),
     "snapshot_records": (SNAPSHOT_RECORDS,),
@@ -493,4 +562,5 @@ SPECIAL: dict[str, tuple[Check, ...]] = {
     "voter_changes": (COMMON, VOTER_CHANGES),
     "high_watermarks": (COMMON, HIGH_WATERMARKS),
     "runs": (COMMON, RUNS),
+    "derivations": (COMMON, DERIVATIONS),
 }

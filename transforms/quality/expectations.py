@@ -206,7 +206,7 @@ def _relations(
         suite, check = checks[n]
         if check.rows is not None:
             rows = _relation(suite, check, every if check.every_cluster else frames, now)
-            with_key = rows.withColumn("row", _row_as_json(suite.table, rows))
+            with_key = rows.withColumn("row", _row_as_json(suite.table, check, rows))
             yield check, with_key.withColumn("check", F.lit(n))
 
 
@@ -243,10 +243,10 @@ def _failing_examples(
     }
 
 
-def _row_as_json(table: Table, rows: DataFrame) -> Column:
-    """A row as JSON: its key if the rows are a table's, else all columns."""
-    key = [name for name in table.key if name in rows.columns]
-    return F.to_json(F.struct(*(key if len(key) == len(table.key) else rows.columns)))
+def _row_as_json(table: Table, check: Check, rows: DataFrame) -> Column:
+    """A row as JSON: what identifies it."""
+    names = check.names or table.key
+    return F.to_json(F.struct(*(names if set(names) <= set(rows.columns) else rows.columns)))
 
 
 # --- evaluation by Great Expectations ---

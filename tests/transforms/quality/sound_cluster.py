@@ -40,7 +40,10 @@ def epoch_range(leader_epoch: int, first_offset: int, end_offset: int) -> Row:
 
 
 def sound_cluster(cluster_id: str) -> Rows:
-    """Two batches of two records, captured once from node 1; node 1 is the only voter."""
+    """Two batches of two records, captured once from node 1; node 1 is the only voter.
+
+    derived_rows is no table but a frame beside them (expectation_scope.lake_frames).
+    """
     snapshot = {"end_offset": 2, "leader_epoch": 1, "content_digest": "s"}
     replica = {"node_id": 1, "directory_id": DIRECTORY}
     batch = {**replica, "size_bytes": 80, "record_count": 2}
@@ -77,7 +80,10 @@ def sound_cluster(cluster_id: str) -> Rows:
             {"offset": 3, "leader_epoch": 2, "batch_crc": 8, "batch_base_offset": 2},
         ],
         "snapshots": [{**snapshot, "complete": True}],
-        "snapshot_records": [{**snapshot, "position": 0}, {**snapshot, "position": 1}],
+        "snapshot_records": [
+            {**snapshot, "position": 0, "type": "SnapshotHeader"},
+            {**snapshot, "position": 1, "type": "SnapshotFooter"},
+        ],
         "quarantine": [{**held, "reason": "torn_tail", "size_bytes": 9}],
         "log_ranges": [
             {"leader_epoch": 1, "first_offset": 0, "end_offset": 2, "commit_status": "committed"},
@@ -123,7 +129,11 @@ def sound_cluster(cluster_id: str) -> Rows:
         ],
     }
     owned = [t for t in TABLES if "cluster_id" in t.names]
-    return {t.name: [a_row(t, cluster_id=cluster_id, **v) for v in given.get(t.name, [{}])] for t in owned}
+    counted = {"cluster_id": cluster_id, "table": "epochs", "rows": 2, "expected": 2}
+    return {
+        **{t.name: [a_row(t, cluster_id=cluster_id, **v) for v in given.get(t.name, [{}])] for t in owned},
+        "derived_rows": [counted],
+    }
 
 
 def changed(table: str, index: int = 0, **values: Any) -> Callable[[Rows], None]:

@@ -22,7 +22,7 @@ from tests.transforms.quality.sound_cluster import (
 )
 from transforms.lake import tables
 from transforms.lake.arrow_rows import to_frame
-from transforms.quality.expectation_scope import Scope, scoped
+from transforms.quality.expectation_scope import DERIVED_ROWS, Scope, scoped
 from transforms.quality.expectation_settings import UnknownExpectationError, configured
 from transforms.quality.expectation_suites import COMMON, WHOLE_LAKE, Suite, suites
 from transforms.quality.expectations import failing_clusters, results, superseded
@@ -32,7 +32,9 @@ SUITES = {suite.table.name: suite for suite in configured(suites())}
 NAMES = [f"{suite}.{e.name}" for suite in SUITES for e in SUITES[suite].expectations]
 
 BROKEN: dict[str, Callable[[Rows], None]] = {
-    "captures.log_is_gapless": changed("captures", runs=[epoch_range(1, 0, 1), epoch_range(2, 2, 4)]),
+    "captures.log_is_gapless": changed(
+        "captures", runs=[epoch_range(1, 0, 2), epoch_range(1, 0, 2), epoch_range(2, 2, 4)]
+    ),
     "captures.ends_match_the_log": changed("captures", log_end_offset=5),
     "captures.captured_at_is_recorded": changed("captures", captured_at_source="file_time"),
     "captures.captured_at_not_in_future": changed("captures", captured_at=at(25)),
@@ -42,13 +44,18 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     "captures.newest_capture_is_fresh": changed("captures", captured_at=at(-3)),
     "segments.capture_is_known": changed("segments", capture_id="other"),
     "segments.bytes_read_within_size": changed("segments", bytes_read=161),
-    "batches.capture_is_known": changed("replica_ranges", 1, end_offset=3),
-    "batches.replica_is_gapless": changed("replica_ranges", 1, first_offset=1),
+    "batches.capture_is_known": changed("captures", runs=[epoch_range(1, 0, 2)], log_end_offset=2),
+    "batches.range_is_complete": changed(
+        "captures", runs=[epoch_range(1, 0, 2), epoch_range(2, 2, 5)], log_end_offset=5
+    ),
     "batches.offsets_match_the_count": changed("batches", 1, last_offset=2),
     "records.batch_is_known": changed("records", 3, batch_crc=9),
     "records.batch_is_complete": lambda rows: rows["records"].pop() and None,
     "records.values_are_decoded": changed("records", 3, unread_reason="malformed_value"),
     "snapshots.capture_is_known": changed("captures", snapshots=[]),
+    "snapshots.captured_snapshot_is_known": lambda rows: rows["captures"][0]["snapshots"].append(
+        {"end_offset": 4, "leader_epoch": 2, "content_digest": "t"}
+    ),
     "snapshots.snapshot_is_complete": changed("snapshots", complete=False),
     "snapshot_records.snapshot_is_known": lambda rows: rows["snapshots"].clear(),
     "snapshot_records.positions_are_gapless": changed("snapshot_records", 1, position=2),
@@ -78,22 +85,21 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     "voter_sets.majority_is_more_than_half": changed("voter_sets", majority=2),
     "voter_sets.voters_are_distinct": changed("voter_sets", voter_ids=[3]),
     "voter_sets.in_force_range_is_ordered": changed("voter_sets", in_force_from_offset=1),
-    "voter_sets.voters_are_captured": lambda rows: rows["captures"][0].update(node_id=2),
+    "voter_sets.voters_are_captured": changed(
+        "voter_sets", 1, voters=[{"voter_id": 1}, {"voter_id": 2}], voter_ids=[1, 2], majority=2
+    ),
     "voter_changes.kind_is_known": changed("voter_changes", kind="promoted"),
     "voter_changes.set_is_known": changed("voter_changes", offset=1),
     "high_watermarks.one_bound_per_proof": changed("high_watermarks", believed_bound=3),
     "high_watermarks.bounds_do_not_cross": changed("high_watermarks", lower_bound=5),
+    "derivations.derived_rows_are_kept": changed("derived_rows", rows=1),
 }
 # Other expectations that the same fault violates.
 ALSO = {
-    "batches.capture_is_known": set(),
-    "batches.offsets_match_the_count": set(),
-    "captures.log_is_gapless": set(),
-    "captures.newest_capture_is_fresh": set(),
+    "batches.offsets_match_the_count": {"batches.range_is_complete"},
     "records.batch_is_known": {"records.batch_is_complete"},
     "records.key_is_unique": {"records.batch_is_complete"},
-    "snapshot_records.snapshot_is_known": set(),
-    "voter_sets.voters_are_captured": {"replica_ranges.capture_is_known"},
+    "snapshot_records.snapshot_is_known": {"snapshots.captured_snapshot_is_known"},
 }
 # A required column that no other expectation evaluates, if the last one is evaluated by another.
 UNUSED = {
@@ -132,7 +138,7 @@ def frames_of(spark: Any, rows: Rows) -> dict[str, Any]:
     for table in tables.TABLES:
         schema = StructType([StructField(f.name, f.dataType) for f in table.schema.fields])
         frames[table.name] = to_frame(spark, rows.get(table.name, []), schema)
-    return frames
+    return frames | {"derived_rows": to_frame(spark, rows.get("derived_rows", []), DERIVED_ROWS)}
 
 
 def test_every_expectation_fails_where_it_is_broken_and_nowhere_else(spark: Any) -> None:
@@ -241,17 +247,24 @@ def failing(suites: list[str], frames: Any, every: Any, clusters: list[str]) -> 
     }
 
 
-def test_without_new_rows_only_ages_are_evaluated(spark: Any) -> None:
-    rows = sound_cluster("c")
+def test_without_new_rows_only_ages_and_derived_rows_are_evaluated(spark: Any) -> None:
+    """Derived rows may be lost at any time; where none are, an earlier failure ends."""
+    rows, sound = sound_cluster("c"), sound_cluster("sound")
     doubled("captures")(rows)
+    changed("derived_rows", rows=0)(rows)
+    rows["derived_rows"] += sound["derived_rows"]
     frames = frames_of(spark, rows | {"runs": broken_run()})
     late = at(24 * 30)
     found = list(results(configured(suites()), scoped(frames, Scope([], ())), frames, late, []))
     assert {(r["cluster_id"], r["suite"], r["expectation"]) for r in found if not r["success"]} == {
         ("c", "captures", "newest_capture_is_fresh"),
+        ("c", "derivations", "derived_rows_are_kept"),
         *(("*", *name.split(".")) for name in NAMES if name.startswith("runs.")),
     }
-    assert {r["suite"] for r in found} == {"captures", "runs"}
+    assert {r["suite"] for r in found} == {"captures", "derivations", "runs"}
+    assert [r["success"] for r in found if r["cluster_id"] == "sound"] == [True]
+    (lost,) = (r["failing_rows"] for r in found if not r["success"] and r["suite"] == "derivations")
+    assert lost == ['{"cluster_id":"c","table":"epochs","rows":0,"expected":2}']
 
 
 def test_old_results_are_superseded_by_newer_ones(spark: Any) -> None:
