@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -53,8 +54,12 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     "records.batch_is_complete": lambda rows: rows["records"].pop() and None,
     "records.values_are_decoded": changed("records", 3, unread_reason="malformed_value"),
     "snapshots.capture_is_known": changed("captures", snapshots=[]),
-    "snapshots.captured_snapshot_is_known": lambda rows: rows["captures"][0]["snapshots"].append(
-        {"end_offset": 4, "leader_epoch": 2, "content_digest": "t"}
+    "snapshots.captured_snapshot_is_known": changed(
+        "captures",
+        snapshots=[
+            {"end_offset": 2, "leader_epoch": 1, "content_digest": "s"},
+            {"end_offset": 4, "leader_epoch": 2, "content_digest": "t"},
+        ],
     ),
     "snapshots.snapshot_is_complete": changed("snapshots", complete=False),
     "snapshot_records.snapshot_is_known": lambda rows: rows["snapshots"].clear(),
@@ -236,6 +241,30 @@ def test_only_the_rows_of_a_run_are_evaluated(spark: Any) -> None:
     assert failing(["voter_sets"], limited, frames, ["new"]) == {
         ("new", "voter_sets", "record_is_known", 1.0)
     }
+
+
+def test_batches_that_only_new_captures_show_must_be_there(spark: Any) -> None:
+    """Also if no batch of their run is left. Below, where an older capture ends, nothing is read again."""
+    clusters: list[Rows] = []
+    for name in ("all lost", "old lost", "sound"):
+        rows = sound_cluster(name)
+        new = rows["captures"][0]
+        new["run_id"] = "now"
+        old = {"runs": new["runs"][:1], "log_end_offset": 2, "capture_id": f"old {name}", "run_id": "before"}
+        rows["captures"].append(new | old)
+        for row in rows["batches"]:
+            row["run_id"] = "now" if row["leader_epoch"] == 2 else "before"
+        clusters.append(rows)
+    clusters[0]["batches"].clear()
+    clusters[1]["batches"].pop(0)
+    frames = frames_of(spark, {t: [row for rows in clusters for row in rows[t]] for t in clusters[0]})
+    owners = [rows["captures"][0]["cluster_id"] for rows in clusters]
+    limited = scoped(frames, Scope(owners, {"now"}))
+    failed = [r for r in results([SUITES["batches"]], limited, frames, NOW, owners) if not r["success"]]
+    (lost,) = failed
+    assert (lost["cluster_id"], lost["expectation"]) == ("all lost", "range_is_complete")
+    (row,) = map(json.loads, lost["failing_rows"])
+    assert (row["leader_epoch"], row["first_offset"], row["held_to"], row["end_offset"]) == (2, 2, 2, 4)
 
 
 def failing(suites: list[str], frames: Any, every: Any, clusters: list[str]) -> set[tuple[Any, ...]]:
