@@ -200,6 +200,7 @@ def plain(facts: ClusterFacts) -> tuple[object, ...]:
                 capture_id="",
                 runs=tuple(replace(run, digest="") for run in capture.runs),
                 time_source="flag",
+                captured_at_source="flag",
             )
             for capture in _by_node(facts.captures)
         ],
