@@ -17,6 +17,7 @@ captured_at is when the first segment was opened: the copied log ended no earlie
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,6 +59,8 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         meta = directory.meta
         if meta is None or meta.cluster_id is None or meta.node_id is None:
             raise CopyError("its meta.properties names no cluster id or node id")
+        if not is_folder_name(meta.cluster_id):
+            raise CopyError(f"no folder can be called as its cluster id: {meta.cluster_id[:80]!r}")
         if directory.unreadable:
             lost = directory.unreadable[0]
             raise CopyError(f"{lost.file}: {lost.reason}; run it as the user that Kafka runs as")
@@ -84,6 +87,11 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     raise CopyError(f"it changed under each of {TRIES} tries, the last time: {reason}")
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether a folder of this name lies in the folder to which it is joined: it may come from anyone."""
+    return name != ".." and name == Path(name).name and "\0" not in name and len(os.fsencode(name)) <= 255
 
 
 def one_directory(source: Path) -> ControllerDir:

@@ -77,10 +77,12 @@ def folders(roots: Iterable[Path]) -> Iterator[Path]:
 def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
     """The outputs in a folder with their texts, by name."""
     for path in sorted(folder.glob("*.txt")):
-        # A pipe would never end.
-        if not NAME.fullmatch(path.name) or not path.is_file():
+        if not NAME.fullmatch(path.name):
             continue
         try:
+            # A pipe would never end.
+            if not path.is_file():
+                continue
             size = path.stat().st_size
             if size > MAX_SIZE_BYTES:
                 raise ValueError(f"{size} bytes; no output has more than {MAX_SIZE_BYTES}")

@@ -175,3 +175,17 @@ def test_wrong_paths(
     (tmp_path / "empty").mkdir()
     assert main(["capture", str(controller.parent / source), "--to", str(tmp_path / to)]) == code
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "cluster_id", ["../../outside", "..", ".", "a/b", "/", "{absolute}", r"a\u0000b", "n" * 256]
+)
+def test_a_cluster_id_leads_nowhere_else(
+    controller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster_id: str
+) -> None:
+    """It becomes a folder's name, and comes from the directory that is copied."""
+    named = cluster_id.format(absolute=tmp_path / "outside")
+    (controller / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={named}\n")
+    assert main(["capture", str(controller), "--to", str(tmp_path / "a/b/to")]) == 3
+    assert "no folder can be called as its cluster id" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["controller"]

@@ -97,3 +97,14 @@ def test_no_output_vanishes(golden: Path, tmp_path: Path) -> None:
     found = find_describe_files([tmp_path])
     assert found.files == ()
     assert len(found.left_out) == len(texts)
+
+
+def test_a_link_that_leads_nowhere_costs_itself(golden: Path, tmp_path: Path) -> None:
+    """Also one to a name that no file can have."""
+    outputs(golden, tmp_path / "a")
+    (tmp_path / "a/1750000000000.txt").symlink_to("n" * 256)
+    (tmp_path / "a/1750000000001.txt").symlink_to("1750000000001.txt")
+    found = find_describe_files([tmp_path])
+    assert len(found.files) == 2
+    (line,) = found.left_out
+    assert "1750000000000.txt: " in line and "File name too long" in line
