@@ -116,7 +116,7 @@ def _run(args: argparse.Namespace) -> int:
         from jobs.runtime.lakes import damage_of
 
         lake = getattr(args, "lake", None)
-        damage = None if lake is None else damage_of(lake)
+        damage = None if lake is None else damage_of(lake, open_files=True)
         if damage is None:
             raise
         raise Failure(damage) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.arguments import add_format, add_lake_path
-from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.lakes import must_be_lake, must_be_whole
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.settings import NamedCluster, Settings
 from jobs.sql import FORMATS
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Writes the names and prints the clusters. Raises Failure."""
     must_be_lake(args.lake)
+    must_be_whole(args.lake)
     settings: Settings = args.settings
     if settings.clusters:
         _write_names(args.lake, settings.clusters)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jobs.arguments import add_lake_path, add_now, now_of
 from jobs.quorum.quorum_samples import Sample, cluster_samples
-from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.lakes import must_be_lake, must_be_whole
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import printable
 from transforms.lake.delta_rs import rows_with
@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the metrics. Raises Failure."""
     must_be_lake(args.lake)
+    must_be_whole(args.lake)
     text = "".join(f"{line}\n" for line in lines(samples(args.lake.resolve(), now_of(args))))
     if args.out is None:
         sys.stdout.write(text)

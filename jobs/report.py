@@ -54,14 +54,14 @@ def run(args: argparse.Namespace) -> int:
 
 def write_page(lake: Path, out: Path, clusters: Sequence[str], now: int | None) -> dict[str, object]:
     """Write the page; what was written, for a job's JSON line. Raises Failure."""
-    from dashboards.report.write import write_report
+    from dashboards.report.write import PageFileError, write_report
     from jobs.runtime.lake_clusters import lake_clusters
 
     chosen = lake_clusters(lake, clusters) if clusters else ()
     try:
         written = write_report(lake, out, round(time.time() * 1000) if now is None else now, chosen)
-    except OSError as error:
-        raise Failure(f"{out} cannot be written: {error.strerror}") from None
+    except PageFileError as error:
+        raise Failure(f"{out} cannot be written: {error}") from None
     return {
         "page": str(out),
         "page_bytes": written.size_bytes,

@@ -6,6 +6,8 @@ import argparse
 import csv
 import datetime
 import logging
+import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -30,6 +32,9 @@ Questions are answered: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's ta
 few settings (docs/security.md). --write runs any statement, with all that this user may do.
 Without a statement, it prompts for statements that end with ; (history: ~/.kraftlake_history), or reads them
 from standard input if that is not a terminal."""
+
+# A comment, a semicolon, something in quotes, or what lies between.
+PIECES = re.compile(r"""--[^\n]*|;|'[^']*'?|"[^"]*"?|`[^`]*`?|-|[^-;'"`]+""")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,23 +102,15 @@ def read_statements(args: argparse.Namespace) -> list[str] | None:
 
 def split_statements(text: str) -> list[str]:
     """Statements separated by semicolons, apart from those inside quotes and comments."""
-    parts, current, quote, position = [], "", "", 0
-    while position < len(text):
-        char = text[position]
-        if not quote and text.startswith("--", position):
-            newline = text.find("\n", position)
-            position = len(text) if newline < 0 else newline
-            continue
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"`":
-            quote = char
-        elif char == ";":
-            parts.append(current)
-            current, position = "", position + 1
-            continue
-        current, position = current + char, position + 1
-    return [p.strip() for p in [*parts, current] if p.strip()]
+    parts: list[str] = []
+    current: list[str] = []
+    for piece in PIECES.findall(text):
+        if piece == ";":
+            parts.append("".join(current))
+            current.clear()
+        elif not piece.startswith("--"):
+            current.append(piece)
+    return [p.strip() for p in [*parts, "".join(current)] if p.strip()]
 
 
 def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tuple[Any, type[Exception]]:
@@ -135,20 +132,25 @@ def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tupl
 
 
 def plain(value: Any) -> Any:
-    """A cell as JSON can hold it: times as ISO 8601 in UTC, bytes as hex, structs as objects."""
+    """A cell as JSON can hold it: times as ISO 8601 in UTC, bytes as hex, structs as objects.
+
+    What is no number of JSON (NaN, infinity) is text.
+    """
     if isinstance(value, datetime.datetime):
         return value.isoformat(timespec="milliseconds") + "Z"
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, bytes | bytearray):
         return value.hex()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
     if hasattr(value, "asDict"):
         return {k: plain(v) for k, v in value.asDict().items()}
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def cell(value: Any) -> str:

@@ -15,6 +15,10 @@ from dashboards.report.state import fleet
 MOST_DETAILED = 24
 
 
+class PageFileError(Exception):
+    """The page's file cannot be written; the message says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """A page: its size, how many clusters it lists, and which have a part of their own."""
@@ -27,7 +31,7 @@ class Written:
 def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ()) -> Written:
     """Write the page over all clusters, or over those named. `now` in ms since the epoch.
 
-    Raises OSError where the file cannot be written.
+    Raises PageFileError.
     """
     spans = under_min_isr(lake, clusters)
     states = fleet(ask_fleet(lake, clusters) | under_min_isr_now(spans), now)
@@ -41,7 +45,10 @@ def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ())
 
 
 def _replace(file: Path, data: bytes) -> None:
-    """Replace a file atomically."""
+    """Replace a file atomically. Raises PageFileError."""
     part = file.with_name(f".{file.name}.part")
-    part.write_bytes(data)
-    part.replace(file)
+    try:
+        part.write_bytes(data)
+        part.replace(file)
+    except OSError as error:
+        raise PageFileError(error.strerror) from error

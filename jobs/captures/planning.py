@@ -148,6 +148,8 @@ def _by_capture(copy: CaptureCopy) -> tuple[Any, ...]:
 
 def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
     """The copy that a directory is, or why it is none. One that changes meanwhile is read again."""
+    if not all(map(_is_text, (directory.path, directory.log_dir))):
+        return f"{directory.path}: its path is not UTF-8, and cannot be named in a table: rename it"
     for _ in range(TRIES):
         try:
             return _identified(directory, selection)
@@ -171,6 +173,11 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
     moment, source = captured_at(directory, selection.captured_at)
     id_ = capture_id(who, directory, files)
     return CaptureCopy(who, id_, moment, source, directory, tuple(files))
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a path is Unicode: to a file system it may be any bytes."""
+    return not any("\ud800" <= char <= "\udfff" for char in str(path))
 
 
 def _missing_ids(directory: ControllerDir) -> str:

@@ -15,15 +15,18 @@ def must_be_whole(path: Path) -> None:
         raise Failure(damage)
 
 
-def damage_of(path: Path) -> str | None:
-    """The first loss of files in a lake, and how to learn more; None if they are sound, or it is no lake."""
+def damage_of(path: Path, open_files: bool = False) -> str | None:
+    """The first loss of files in a lake, and how to learn more; None if they are sound, or it is no lake.
+
+    open_files: also read the footer of each data file.
+    """
     from transforms.lake.table_damage import damaged_tables
 
     try:
         check_lake(path)
     except NoLakeError:
         return None
-    damage = [words for of_table in damaged_tables(path).values() for words in of_table]
+    damage = [words for of_table in damaged_tables(path, open_files).values() for words in of_table]
     return f"{path}/{damage[0]}: kraftlake check --lake {path} lists what is lost" if damage else None
 
 

@@ -338,7 +338,9 @@ class _Reader:
         self._unreadable.append(self._faults[-1])
 
     def _fault(self, path: Path, reason: str) -> None:
-        name = path.name if path.parent == self._path else f"{LOG_DIR_NAME}/{path.name}"
+        # A name on disk may be any bytes; in a table it is text.
+        own = path.name.encode(errors="backslashreplace").decode()
+        name = own if path.parent == self._path else f"{LOG_DIR_NAME}/{own}"
         self._faults.append(FileFault(LOG_DIR_NAME if path == self._log_dir else name, reason))
 
 

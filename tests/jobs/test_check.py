@@ -21,6 +21,15 @@ from transforms.lake.tables import DERIVATIONS, TABLES, VOTER_SETS
 
 MINI = "roWi3HLRRCuDirielH5nnw"
 DERIVED = [table.name for table in TABLES if table.recomputed]
+READING = [
+    *(["clusters"], ["metrics"], ["report", "--out", "{}/page.html"], ["shell", "ls", "/"]),
+    *(["plan", "remove", "1"], ["explain", "--offset", "25"]),
+]
+LAKE_JSONS = [
+    *("", "garbage", "[]", "\x00\xff", "[" * 50_000),
+    *('{"format_version": null}', '{"format_version": 1, "generation": "x"}'),
+    *('{"format_version": 1, "shown_configs": 5}', '{"format_version": 1, "shown_configs": [5]}'),
+]
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +120,38 @@ def test_damaged_files(
         assert "kraftlake check --lake" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", READING)
+@pytest.mark.parametrize("damage", [truncated, removed, overwritten])
+def test_a_verb_that_reads_a_damaged_file_names_it(
+    lake: Path, capsys: pytest.CaptureFixture[str], verb: list[str], damage: Callable[[Path], None]
+) -> None:
+    """In one line, whatever else it would have written."""
+    for table in ("captures", "epochs", "voter_sets", "findings", "recoveries", "voter_changes"):
+        for file in (lake / table).glob("*.parquet"):
+            damage(file)
+    assert main([*(word.format(lake.parent) for word in verb), "--lake", str(lake)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "kraftlake check --lake" in err
+    assert "cannot be written" not in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", ["clusters", "metrics"])
+def test_a_table_without_its_delta_log_is_not_an_empty_one(
+    lake: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    shutil.rmtree(lake / "captures/_delta_log")
+    assert main([verb, "--lake", str(lake)]) == 2
+    assert "captures/_delta_log has no commit" in capsys.readouterr().err
+
+
+def test_what_is_no_folder_is_not_an_empty_table(lake: Path) -> None:
+    shutil.rmtree(lake / "runs")
+    (lake / "runs").symlink_to("runs")
+    assert [loss.lost for loss in losses(lake)] == ["runs is no folder"]
+
+
 @pytest.mark.parametrize("table", ["records", "voter_sets"])
 def test_a_missing_commit_of_a_delta_log(
     lake: Path, captures: Path, capsys: pytest.CaptureFixture[str], table: str
@@ -133,7 +174,7 @@ def test_a_garbled_commit_of_a_delta_log(
     assert "captures/_delta_log" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["", "garbage", "[]", '{"format_version": null}', "\x00\xff"])
+@pytest.mark.parametrize("text", LAKE_JSONS)
 @pytest.mark.parametrize("verb", ["check", "clusters", "metrics"])
 def test_a_garbled_lake_json(lake: Path, capsys: pytest.CaptureFixture[str], text: str, verb: str) -> None:
     (lake / "lake.json").write_bytes(text.encode("latin-1"))

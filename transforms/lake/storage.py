@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Set
 from pathlib import Path
+from typing import Any, cast
 
 FORMAT_VERSION = 1
 
@@ -21,8 +22,10 @@ def check_lake(path: Path) -> None:
             f"{path} is no lake (no lake.json): kraftlake run --captures ... --lake {path} makes one"
         )
     try:
-        version = json.loads(marker.read_text())["format_version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        content = json.loads(marker.read_text())
+        version = content["format_version"]
+        _check_content(content)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise NoLakeError(
             f"{marker} cannot be read ({error}): restore it from a copy of the lake, or load the captures "
             "into a new lake: kraftlake run --captures ... --lake ANOTHER"
@@ -32,6 +35,15 @@ def check_lake(path: Path) -> None:
             f"{path} has lake format {version}, this kraftlake reads {FORMAT_VERSION}: "
             "load the captures into a new lake, or use the kraftlake that wrote it"
         )
+
+
+def _check_content(content: dict[str, Any]) -> None:
+    """Raises ValueError where a value is not what the functions below expect."""
+    generation, shown = content.get("generation", 0), content.get("shown_configs", [])
+    if type(generation) is not int:
+        raise ValueError(f"generation is {generation!r}")
+    if not isinstance(shown, list) or not all(isinstance(name, str) for name in cast("list[Any]", shown)):
+        raise ValueError(f"shown_configs is {shown!r}")
 
 
 def generation(path: Path) -> int:

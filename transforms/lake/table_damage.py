@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -25,7 +26,10 @@ def damaged_tables(lake: Path, open_files: bool = False) -> dict[Table, list[str
 
 def _damage(folder: Path, open_files: bool) -> Iterator[str]:
     """What is wrong with a table's files, relative to the lake."""
-    if not folder.exists():
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir():
+        yield f"{folder.name} is no folder"
         return
     log = folder / "_delta_log"
     commits = sorted(int(file.stem) for file in log.glob("*.json") if file.stem.isdigit())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs.captures.planning import Selection, plan
 from jobs.runtime.outcome import ExitCode
 from kraft_core.format.batch import write_batch
 from tests.jobs.captured_logs import captured, metadata
@@ -124,3 +125,13 @@ def test_a_sound_cluster_beside_others(
 
 def records_by_cluster(lake: Path) -> Counter[str]:
     return Counter(row["cluster_id"] for row in rows_with(lake, RECORDS, ["cluster_id"]))
+
+
+def test_a_path_that_is_no_text_costs_its_capture(golden: Path, tmp_path: Path) -> None:
+    """Names on disk are bytes: no table can hold this one."""
+    shutil.copytree(golden / MINI, tmp_path / os.fsdecode(b"not-\xff-text"))
+    shutil.copytree(golden / MINI, tmp_path / "sound")
+    planned = plan(Selection((tmp_path,)))
+    assert [copy.directory.path.name for copy in planned.captures] == ["sound"]
+    (line,) = planned.left_out
+    assert "its path is not UTF-8" in line

@@ -454,3 +454,12 @@ def test_capture_json():
     ):
         with pytest.raises(InvalidSideFileError):
             read_capture_json(invalid)
+
+
+def test_a_fault_of_a_name_that_is_no_text_is_text(tmp_path):
+    """On disk a name may be any bytes; no table holds half of a surrogate pair."""
+    log = tmp_path / "__cluster_metadata-0"
+    log.mkdir()
+    (log / os.fsdecode(b"\xff.log")).touch()
+    (fault,) = find_controller_dirs([tmp_path]).directories[0].faults
+    assert fault.file == "__cluster_metadata-0/\\udcff.log"
