@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 
 from jobs.time_travel.source import MetadataSource
+from kraft_core.columnar.timestamps import representable
 from kraft_core.image.image import Image
 from kraft_core.image.replica import OutOfReachError
 
@@ -52,7 +53,7 @@ def parse_moment(text: str, newest: int) -> Moment:
 
 
 def _on_day_of(newest: int, text: str) -> datetime:
-    day = datetime.fromtimestamp(newest / 1000, UTC).date()
+    day = datetime.fromtimestamp(representable(newest) / 1000, UTC).date()
     return datetime.combine(day, time.fromisoformat(text if text[2] == ":" else f"0{text}"))
 
 
@@ -65,7 +66,8 @@ def image_at(source: MetadataSource, moment: Moment) -> Image:
 
 
 def iso(timestamp: int | None) -> str:
-    """A time (ms) as ISO 8601 text, UTC; a dash for none."""
+    """A time (ms) as ISO 8601 text, UTC, clamped to year 9999; a dash for none."""
     if timestamp is None or timestamp < 0:
         return "-"
-    return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    time = datetime.fromtimestamp(representable(timestamp) / 1000, UTC)
+    return time.isoformat(timespec="milliseconds")[:-6] + "Z"

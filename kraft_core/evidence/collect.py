@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kraft_core.columnar.timestamps import representable
 from kraft_core.evidence.compared_batches import RunBatches, contested_epochs
 from kraft_core.evidence.facts import (
     Capture,
@@ -173,7 +174,7 @@ class _OpenRun:
     def add(self, header: BatchHeader) -> None:
         self.batches.add(header)
         self.last = header
-        self.last_appended_at = max(self.last_appended_at, header.max_timestamp)
+        self.last_appended_at = max(self.last_appended_at, representable(header.max_timestamp))
         if self.first_data is None and not header.is_control:
             self.first_data = header
         self.digest.update(
@@ -187,11 +188,11 @@ class _OpenRun:
             self.first.base_offset,
             self.last.next_offset,
             self.digest.hexdigest(),
-            self.first.max_timestamp,
+            representable(self.first.max_timestamp),
             self.last_appended_at,
             self.first.next_offset if self.begins_epoch else None,
             data.next_offset if data else None,
-            data.max_timestamp if data else None,
+            representable(data.max_timestamp) if data else None,
         )
 
 
@@ -212,7 +213,9 @@ class _Log:
         if self.current is None or not _follows(self.current.last, header):
             self.close()
             self.batches.append(RunBatches(header.leader_epoch))
-            self.current = _OpenRun(header, header, begins_epoch, header.max_timestamp, self.batches[-1])
+            self.current = _OpenRun(
+                header, header, begins_epoch, representable(header.max_timestamp), self.batches[-1]
+            )
         self.current.add(header)
 
     def close(self) -> None:
@@ -275,7 +278,7 @@ def _control_records(records: Iterable[Record]) -> Iterator[CapturedControlRecor
                 record.batch.base_offset,
                 record.batch.next_offset,
                 record.batch.crc,
-                record.timestamp,
+                representable(record.timestamp),
                 record.type,
                 record.value,
             )
@@ -306,14 +309,15 @@ def _snapshot(who: Identity, file: CheckpointFile, unfinished: bool, at: int) ->
         levels = [_metadata_version(r) for r in read_log(buf, next_offset=0) if isinstance(r, Record)]
         digest = hashlib.sha256(buf).hexdigest()
     version, voters = values.get("KRaftVersion"), values.get("KRaftVoters")
+    contained = snapshot.last_contained_log_timestamp
     return SnapshotFacts(
         end_offset=file.id.end_offset,
         leader_epoch=file.id.leader_epoch,
         content_digest=digest,
         complete=snapshot.complete,
         unfinished=unfinished,
-        header_timestamp=snapshot.header.timestamp if snapshot.header else None,
-        last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
+        header_timestamp=representable(snapshot.header.timestamp) if snapshot.header else None,
+        last_contained_log_timestamp=None if contained is None else representable(contained),
         kraft_version=version["kRaftVersion"] if version else None,
         voters=voters["voters"] if voters else None,
         metadata_version=next((level for level in reversed(levels) if level is not None), None),

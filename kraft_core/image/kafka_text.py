@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from kraft_core.columnar.timestamps import representable
 from kraft_core.image.acls import Acl
 from kraft_core.image.brokers import Broker
 from kraft_core.image.client_quotas import Entity
@@ -110,7 +111,8 @@ def metadata_version(level: int | None) -> str:
 
 
 def provenance(offset: int, leader_epoch: int, timestamp: int) -> str:
-    """ProvenanceNode; timestamp in ms."""
+    """ProvenanceNode; timestamp in ms, clamped to what Python can show."""
+    timestamp = representable(timestamp)
     whole = datetime.fromtimestamp(timestamp // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     fraction = f".{timestamp % 1000:03d}".rstrip("0").rstrip(".")
     return f"offset {offset}, epoch {leader_epoch}, time {whole}{fraction}Z[UTC]"

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+from kraft_core.columnar.timestamps import LAST_MS
 from kraft_core.evidence.collect import collect
+from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.derive import derive
 from kraft_core.evidence.facts import Capture, ClusterFacts
+from kraft_core.findings.judge import judge
+from kraft_core.format.batch import write_batch
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.messages.control import LEADER_CHANGE
+from tests.kraft_core.batches import NO_OP, control_batch, raw
 from tests.kraft_core.evidence.golden import GOLDEN, moment
 
 LOG = "__cluster_metadata-0"
@@ -151,3 +158,17 @@ def test_the_caller_may_know_when_all_was_copied() -> None:
     directories = find_controller_dirs([GOLDEN / "v4.4.0-mini"]).directories
     (facts,) = collect(directories, captured_at_ms=7)
     assert {capture.captured_at for capture in facts.captures} == {7}
+
+
+def test_a_time_beyond_the_year_9999_is_clamped(tmp_path: Path) -> None:
+    """As in the tables; a stated time before it is wrong, and every finding and plan can still be written."""
+    leader = {"version": 0, "leaderId": 1, "voters": [{"voterId": 1}], "grantingVoters": [{"voterId": 1}]}
+    late = replace(raw(1, NO_OP), timestamp=2**62)
+    log = control_batch(0, 1, LEADER_CHANGE, leader) + write_batch(1, 1, [late])
+    (tmp_path / LOG).mkdir()
+    (tmp_path / LOG / f"{0:020d}.log").write_bytes(log)
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    (facts,) = collect(find_controller_dirs([tmp_path]).directories, 1_760_000_000_000)
+    capture = the_capture(facts)
+    assert capture.runs[-1].last_appended_at == capture.captured_from == LAST_MS
+    assert [finding.rule for finding in judge(conclude(facts))] == [48]

@@ -139,3 +139,7 @@ def test_numbers_of_the_move_from_zookeeper_are_not_in_the_order_of_its_stages()
         "MIGRATION",
         "POST_MIGRATION",
     ]
+
+
+def test_a_time_beyond_the_year_9999() -> None:
+    assert kafka_text.provenance(1, 2, 2**62) == "offset 1, epoch 2, time 9999-12-31T23:59:59.999Z[UTC]"
