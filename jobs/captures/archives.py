@@ -236,11 +236,20 @@ def zip_members(archive: Path, budget: Budget) -> Iterator[ArchiveMember]:
             # Python unpacks the others without a limit of memory.
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise zipfile.BadZipFile(f"compression method {info.compress_type} is not read")
-            if not info.is_dir():
+            if info.is_dir():
+                _must_be_folder(packed, info)
+            else:
                 # The upper half is the Unix mode: the content of a link would be its target.
                 regular = info.external_attr >> 28 in (0, 0o10)
                 opening = (lambda i=info: packed.open(i)) if regular else None
                 yield ArchiveMember(info.filename, zip_time(info), opening)
+
+
+def _must_be_folder(packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Raises BadZipFile for a file whose name was damaged into that of a folder."""
+    with packed.open(info) as source:  # compares the name with that before the content
+        if info.file_size or source.read(1):
+            raise zipfile.BadZipFile(f"{info.orig_filename!r} is a folder and has content")
 
 
 def _must_be_all(archive: Path, listed: list[zipfile.ZipInfo], end: int) -> None:

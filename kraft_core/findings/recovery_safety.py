@@ -98,8 +98,9 @@ def reasons_against(case: RecoveryCase) -> Iterator[str]:
 
 def is_usable(case: RecoveryCase, capture: Capture) -> bool:
     """Whether nothing stands against one captured log: that of an observer may then be advised, too."""
-    name = label(capture.replica)
-    has_errors = any(f.severity == "error" and not f.resolved and name in f.replicas for f in case.findings)
+    has_errors = any(
+        f.severity == "error" and not f.resolved and _names(f, {capture.replica}) for f in case.findings
+    )
     return not has_errors and _why_not_known(case, capture.replica) is None
 
 
@@ -199,11 +200,24 @@ def _concerns(case: RecoveryCase, error: Finding) -> bool:
         unlawful = [e for e in error.leader_epochs if case.known.in_force.is_unlawful(e)]
         if any(_is_off_line(case, epoch) for epoch in unlawful):
             return False
-    involved = {label(replica) for replica in _involved(case)}
-    names_them = bool(involved & set(error.replicas))
+    names_them = _names(error, _involved(case))
     if error.rule in _OF_ONE_DIRECTORY:
         return names_them
     return names_them or not all(_is_off_line(case, epoch) for epoch in error.leader_epochs)
+
+
+def _names(error: Finding, replicas: set[ReplicaKey]) -> bool:
+    """Whether an error is one of any of these replicas.
+
+    One of an unknown directory of a node may be one of each of its directories.
+    """
+    return any(_may_be(name, replica) for name in error.replicas for replica in replicas)
+
+
+def _may_be(name: str, replica: ReplicaKey) -> bool:
+    node, _, directory_id = name.partition("@")
+    is_same = not directory_id or replica.directory_id in (None, directory_id)
+    return int(node) == replica.id and is_same
 
 
 def _is_off_line(case: RecoveryCase, epoch: int) -> bool:

@@ -298,6 +298,20 @@ def test_a_zip_whose_directory_lacks_members(tmp_path: Path) -> None:
         unpack(whole, tmp_path / "out")
 
 
+@pytest.mark.parametrize("content", [b"a record", b""])
+def test_a_zip_whose_damage_makes_a_folder_of_a_file(tmp_path: Path, content: bytes) -> None:
+    """Damage in the directory ends the name after its slash."""
+    path = tmp_path / "some.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("node/", "")
+        packed.writestr("node/a.log", content)
+    data = path.read_bytes()
+    at = data.rfind(b"node/a.log")
+    path.write_bytes(data[:at] + b"node/\0.log" + data[at + 10 :])
+    with pytest.raises(ArchiveError, match="differ"):
+        unpack(path, tmp_path / "out")
+
+
 def test_a_zip_whose_unpacking_knows_no_limit(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_BZIP2) as packed:
         packed.writestr("zeros", bytes(1 << 24))

@@ -218,6 +218,20 @@ def test_an_error_of_a_replica_that_is_neither_advised_nor_counted_is_no_ground(
     assert advised(story, facts).is_safe
 
 
+@pytest.mark.parametrize("beside", ["1?", "2?"])
+def test_an_error_of_an_unknown_directory_concerns_each_directory_of_its_node(beside: str) -> None:
+    story = whole().capture(beside, 1000, "1:0-50", 1)
+    assert advised(story).is_safe
+    fault = LogOrderFault(story.captures[-1].capture_id, 30, 1, "duplicate", 31)
+    assert not advised(story, RuleFacts(order_faults=(fault,))).is_safe
+
+
+def test_an_error_of_a_known_directory_concerns_a_log_of_an_unknown_one() -> None:
+    story = static("1?", "2?").capture("1", 1000, "1:0-30", 1)
+    fault = LogOrderFault(story.captures[-1].capture_id, 30, 1, "duplicate", 31)
+    assert "Rule 0 is broken" in advised(story, RuleFacts(order_faults=(fault,))).why
+
+
 def test_a_proof_above_the_best_log_forbids_it() -> None:
     """A checkpoint proves that 60 was reached; the captured logs end at 50."""
     story = whole().snapshot(60, 1, "4", at=900)
