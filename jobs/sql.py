@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
@@ -59,7 +59,10 @@ def run(args: argparse.Namespace) -> int:
     statements = read_statements(args)
     if args.csv_safe and args.format != "csv":
         raise Failure("--csv-safe needs --format csv")
-    spark, error_type = open_catalog(args, statements)
+    spark = open_catalog(args, statements)
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
     show = show_safe_csv if args.csv_safe else FORMATS[args.format]
 
     def answer(statement: str) -> None:
@@ -67,9 +70,11 @@ def run(args: argparse.Namespace) -> int:
             frame = spark.sql(statement)
             names = frame.columns
             # Ask for rows one at a time: an answer may be larger than memory.
-            show(names, (tuple(row) for row in frame.toLocalIterator()), sys.stdout)
-        except error_type as error:
+            show(names, _rows(frame), sys.stdout)
+        except PySparkException as error:
             raise Failure(one_line(error)) from None
+        except Py4JJavaError as error:
+            raise Failure(_root_cause(error.java_exception)) from None
 
     if statements is None:
         prompt(answer)
@@ -77,6 +82,22 @@ def run(args: argparse.Namespace) -> int:
         for statement in statements:
             answer(statement)
     return ExitCode.FINE
+
+
+def _rows(frame: Any) -> Iterator[tuple[Any, ...]]:
+    """The rows of an answer. Raises Failure for a time that Python does not have; Spark has more years."""
+    try:
+        yield from map(tuple, frame.toLocalIterator())
+    except (ValueError, OverflowError) as error:
+        raise Failure(f"{one_line(error)}: cast such values to STRING") from None
+
+
+def _root_cause(thrown: Any) -> str:
+    """What Java threw first, in one line: where Spark itself does not translate an error."""
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    lines = str(thrown.getMessage() or thrown.getClass().getSimpleName()).splitlines()
+    return lines[0].split(" SQLSTATE:")[0] if lines else "Spark failed"
 
 
 def read_statements(args: argparse.Namespace) -> list[str] | None:
@@ -113,11 +134,9 @@ def split_statements(text: str) -> list[str]:
     return [p.strip() for p in [*parts, "".join(current)] if p.strip()]
 
 
-def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tuple[Any, type[Exception]]:
-    """A session over what the statements need of the lake, all of it if None; and the class of its errors."""
+def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> Any:
+    """A session over what the statements need of the lake, all of it if None."""
     database = database_of(args)
-    from pyspark.errors import PySparkException
-
     from jobs.runtime.session import open_session
 
     # It logs a page of JSON for every wrong query, for which we print one line.
@@ -128,7 +147,7 @@ def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> tupl
         from jobs.questions.question_session import question_session
 
         spark = question_session(spark, database)
-    return spark, PySparkException
+    return spark
 
 
 def plain(value: Any) -> Any:

@@ -78,6 +78,11 @@ def neighbours(golden: Path, captures: Path, disordered_batches: int, wide: int)
     with_meta(golden, captures / "huge", "cluster.id=huge", f"node.id={1 << 40}")
     captured(captures, "packed", write_batch(0, 1, [raw(n, NO_OP) for n in range(PACKED_RECORDS)], codec=4))
     captured(captures, "values", extreme_values())
+    # Names on disk are bytes.
+    shutil.copytree(golden / MINI, captures / os.fsdecode(b"not-\xff-text"))
+    with_meta(golden, captures / "badly-named", "cluster.id=badly-named")
+    (captures / "badly-named/__cluster_metadata-0" / os.fsdecode(b"\xff.log")).touch()
+    (captures / "1750000000002.txt").symlink_to("n" * 256)
     captured(captures, "times", extreme_times())
     captured(captures, "wide", many_partitions(wide))
     captured(captures, "disordered", overlapping(disordered_batches))
@@ -104,7 +109,10 @@ def test_a_sound_cluster_beside_others(
     assert run(lake, tmp_path / "captures") == ExitCode.FOUND  # of "disordered"
     text = capsys.readouterr()
     assert "Traceback" not in text.out + text.err
-    for reason in ("half of a surrogate pair", "does not fit in 32 bits", "1750000000000.txt"):
+    for reason in (
+        *("half of a surrogate pair", "does not fit in 32 bits", "1750000000000.txt"),
+        *("not-\\udcff-text: its path is not UTF-8", "File name too long"),
+    ):
         assert reason in text.err
     assert run(alone, golden / MINI) == ExitCode.FINE
 

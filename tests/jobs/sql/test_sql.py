@@ -89,6 +89,33 @@ def test_a_wrong_query_is_one_line(
     assert said in err[0]
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT timestamp'294247-01-01'", "year 294247 is out of range: cast such values to STRING"),
+        ("SELECT date'-0001-01-01'", "cast such values to STRING"),
+        ("SELECT assert_true(node_id < 0) FROM captures", "is not true"),
+        ("SELECT raise_error(cluster_id) FROM captures", "W2JPl0IXSia8pSNJSDCaUw"),
+        ("SELECT " + "(" * 3000 + "1" + ")" * 3000, "StackOverflowError"),
+    ],
+)
+def test_an_answer_that_fails_half_way_is_one_line(
+    lake_path: Path, capsys: pytest.CaptureFixture[str], query: str, words: str
+) -> None:
+    """Where Spark or Python give up on a value, not on the statement."""
+    if "raise_error" in query:
+        query += f" WHERE cluster_id = '{words}'"
+    assert main(["sql", "--lake", str(lake_path), query]) == 2
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert err.startswith("kraftlake sql: ")
+    assert words in err
+
+
+def test_what_is_no_number_is_text_in_json(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = answer(capsys, lake_path, "SELECT double('NaN') a, -double('inf') b", "--format", "json")
+    assert json.loads(out, parse_constant=pytest.fail) == {"a": "nan", "b": "-inf"}
+
+
 def test_statements_are_split_outside_quotes_and_comments() -> None:
     text = "SELECT ';' AS a; -- one; two\nSELECT `x;y` FROM t;\n"
     assert split_statements(text) == ["SELECT ';' AS a", "SELECT `x;y` FROM t"]
