@@ -85,7 +85,7 @@ class SimulatedQuorum:
             operations = change.get("ops", ())
             for operation in operations:
                 self.tally.step(f"operation {operation['op']}")
-            for operation in _operations(operations):
+            for operation in operation_lines(operations):
                 self._operate(place, node, operation)
             if "state" in change:
                 self._compare_state(place, node, change["state"])
@@ -149,7 +149,7 @@ def _restarted_mock_log(before: ReplicaLog, after: ReplicaLog) -> ReplicaLog:
     return replace(after, start_offset=before.start_offset, high_watermark=0)
 
 
-def _operations(lines: Iterable[Line]) -> Iterator[Line]:
+def operation_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """The lines with a fetched snapshot and the truncation to it as one operation, install_snapshot."""
     rest = list(lines)
     truncated_to = {tuple(line["id"]) for line in rest if line["op"] == "truncate_to_snapshot"}

@@ -37,7 +37,7 @@ from kraft_core.raft.batches import Batch, KRaftVersion
 from kraft_core.raft.emulation import EmulatedReplica
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.voters import Endpoint, ReplicaKey, VoterSet, change_between
-from tests.conformance.cluster import SimulatedQuorum
+from tests.conformance.cluster import SimulatedQuorum, operation_lines
 from tests.conformance.recorded import (
     alone,
     cases,
@@ -78,6 +78,7 @@ class ProtocolFollower:
         self.reach: dict[str, int] = {}
         self.place = ""
         self.target: Line = {}
+        self.to_do: list[Line] = []
         self.ports: dict[int, int] = {}
 
     def event(self, line: Line) -> None:
@@ -92,6 +93,7 @@ class ProtocolFollower:
         for node in order:
             self.place = f"case {line['case']} event {line['i']} {node}"
             self.target = nodes[node].get("state", {})
+            self.to_do = list(operation_lines(nodes[node].get("ops", ())))
             self.pending.setdefault(node, [])
             self.logs.event(
                 line | {"nodes": {node: nodes[node]}} if node == order[0] else alone(line, nodes, node)
@@ -121,6 +123,7 @@ class ProtocolFollower:
     ) -> None:
         """One recorded operation: what the engine still owed, or what a message now makes it do."""
         self.tally.step(f"operation {type(operation).__name__}")
+        self.to_do = self.to_do[1:]
         replica = self.replicas.get(node)
         if replica is None:
             self._start(node, operation, after)
@@ -217,11 +220,17 @@ class ProtocolFollower:
             return replica
         if isinstance(state, Prospective) and (state.epoch, state.leader_id) == (epoch, leader.leader_id):
             return self._take(node, replica, Tick(deadline(state)))  # the pre-vote is lost
+        if self._forgets(replica):
+            replica = self._take(node, replica, Tick(deadline(state)))
         replica = self._voted(node, replica, epoch)
         request = messages.BeginQuorumEpochRequest(
             self.cluster_id, None, leader.leader_id, epoch, leader.endpoints
         )
         return self._receive(node, replica, leader.leader_id, request)
+
+    def _forgets(self, replica: Replica) -> bool:
+        """Whether a leader resigned within the event: overtaken, it would have kept its high watermark."""
+        return isinstance(replica.state, Leader) and self.target.get("hwm", 0) is None
 
     def _voted(self, node: str, replica: Replica, epoch: int) -> Replica:
         """With the vote that the record has of that epoch, for itself as its candidate."""
@@ -261,17 +270,24 @@ class ProtocolFollower:
         return self._fetched(node, replica, diverging_epoch=end)
 
     def _epoch_followed(self, replica: Replica) -> int:
-        """The epoch in which a follower acts: its own, unless the event ends in a later one it follows."""
+        """The latest epoch in which a follower may act: the next operation, or the event's end, bounds it."""
         if isinstance(replica.state, Follower):
             later = [
                 e for e, leader in self.leaders.items() if e > replica.epoch and leader != replica.key.id
             ]
-            ahead = self.target.get("epoch", replica.epoch)
+            ahead = self._epoch_ahead(replica.epoch)
             return max((e for e in later if e <= ahead), default=replica.epoch)
-        return max(
-            (e for e in self.leaders if replica.epoch <= e <= self.target.get("epoch", FAR)),
-            default=replica.epoch,
-        )
+        ahead = self._epoch_ahead(FAR)
+        return max((e for e in self.leaders if replica.epoch <= e <= ahead), default=replica.epoch)
+
+    def _epoch_ahead(self, default: int) -> int:
+        """The epoch in which the node appends next within the event, else the one that the event ends in."""
+        for line in self.to_do:
+            if line["op"] == "append_follower":
+                return line["epoch"]
+            if line["op"] == "leader_epoch":
+                return line["epoch"] - 1
+        return self.target.get("epoch", default)
 
     def _advanced(self, node: str, replica: Replica, offset: int) -> Replica:
         if isinstance(replica.state, Leader):
@@ -316,7 +332,7 @@ class ProtocolFollower:
     # --- elections -------------------------------------------------------------------------------
 
     def _learn(self, node: str, replica: Replica, epoch: int, candidate: ReplicaKey | None = None) -> Replica:
-        """Somebody stands in that epoch: with a log that is no match, or (`candidate`) is the best."""
+        """Somebody stands in that epoch: with the best log, or (no `candidate`) for a pre-vote."""
         best = candidate is not None
         request = messages.VoteRequest(
             self.cluster_id,
@@ -325,6 +341,7 @@ class ProtocolFollower:
             epoch,
             epoch - 1 if best else 0,
             FAR if best else 0,
+            pre_vote=not best,
         )
         return self._receive(node, replica, request.replica.id, request)
 
@@ -407,6 +424,10 @@ class ProtocolFollower:
 
     def _changed(self, node: str, replica: Replica, voters: VoterSet) -> Replica:
         change = change_between(replica.voters, voters)
+        if voters == replica.voters:
+            self.tally.leave_out(f"{CHOSEN}who sent an update that changes nothing")
+            same = next(voter for voter in voters if voter.key.id != replica.key.id)
+            return self._receive(node, replica, same.key.id, update_request(replica, same))
         for voter in change.removed:
             replica = self._receive(
                 node, replica, ADMIN, messages.RemoveVoterRequest(self.cluster_id, voter.key)
@@ -468,7 +489,7 @@ class ProtocolFollower:
     def _settle(self, node: str, replica: Replica, target: Line) -> Replica:
         """The tick or message that brings a replica to a role without an operation of its log."""
         epoch, role = target["epoch"], target["role"]
-        if isinstance(replica.state, Leader) and role != "leader" and target["hwm"] is None:
+        if role != "leader" and self._forgets(replica):
             replica = self._take(node, replica, Tick(deadline(replica.state)))  # it resigned, and forgot
         if is_at(replica, target):
             return replica

@@ -42,13 +42,14 @@ from tests.conformance.trace import Line
 LISTENER = Endpoint("LISTENER", "", 0)  # an address that no line tells
 SOMEWHERE_ELSE = "////////////////////_w"  # a directory id that no replica of the traces has
 LONG = 1 << 40
+CHANGES = ("AddRaftVoter", "RemoveRaftVoter", "UpdateRaftVoter")
 
 
 @dataclass(slots=True)
 class RecordedLog:
     """The states of one node's log within one event, in order, and its snapshots' sizes in bytes."""
 
-    states: list[ReplicaLog]
+    states: list[EmulatedReplica]
     sizes: tuple[tuple[EpochEnd, int], ...]
     key: ReplicaKey
     final: Line | None
@@ -57,7 +58,7 @@ class RecordedLog:
     def matching(self, receiver: Line) -> ReplicaLog | None:
         """The next state that has the receiver's bounds; requests come in order, so it never goes back."""
         for index in range(self.position, len(self.states)):
-            log = self.states[index]
+            log = self.states[index].log
             bounds = (log.end_offset, log.start_offset, log.last_epoch)
             if bounds == (receiver["leo"], receiver["start"], receiver["last_epoch"]):
                 self.position = index
@@ -72,7 +73,7 @@ def recorded_logs(lines: Iterable[Line]) -> Logs:
     """The logs of a cluster trace, by case, event and node."""
     logs: Logs = {}
     quorum = SimulatedQuorum({}, Tally(), rewinds=False)
-    states: dict[str, list[ReplicaLog]] = defaultdict(list)
+    states: dict[str, list[EmulatedReplica]] = defaultdict(list)
     sizes: dict[str, dict[EpochEnd, int]] = defaultdict(dict)
     aborted = False
     for line in lines:
@@ -81,7 +82,7 @@ def recorded_logs(lines: Iterable[Line]) -> Logs:
                 line,
                 Tally(),
                 rewinds=False,
-                observe=lambda node, _, __, after: states[node].append(after.log),
+                observe=lambda node, _, __, after: states[node].append(after),
             )
             aborted = False
             sizes.clear()
@@ -90,18 +91,18 @@ def recorded_logs(lines: Iterable[Line]) -> Logs:
         if aborted:
             continue
         states.clear()
-        before = {node: replica.log for node, replica in quorum.replicas.items()}
+        before = dict(quorum.replicas)
         quorum.event(line)
         for node, change in line.get("nodes", {}).items():
             for operation in change.get("ops", ()):
                 if operation["op"] == "snapshot" and "raw" in operation:
                     size_bytes = len(base64.b64decode(operation["raw"]))
                     sizes[node][EpochEnd(*operation["id"])] = size_bytes
-        for node, log in before.items():
+        for node, emulated in before.items():
             key = (line["case"], line["i"], int(node[1:]))
             final = line["nodes"].get(node, {}).get("state")
             held = tuple(sizes[node].items())
-            logs[key] = RecordedLog([log, *states[node]], held, quorum.keys[node], final)
+            logs[key] = RecordedLog([emulated, *states[node]], held, quorum.keys[node], final)
     return logs
 
 
@@ -139,8 +140,11 @@ class Receivers:
         recorded = self.logs.get((case, event, node))
         states = [*self.later[case, event, node], *self.later[case, event + 1, node][:1]]
         if recorded is not None:
-            states += [_with_bounds(line["receiver"], log) for log in recorded.states]
-            states += [_receiver_of(recorded.final, recorded.states[-1])] if recorded.final else []
+            states += [_with_store(line["receiver"], emulated) for emulated in recorded.states]
+            states += [_receiver_of(recorded.final, recorded.states[-1].log)] if recorded.final else []
+        if line["api"] in CHANGES:
+            leaders = [receiver for receiver in (line["receiver"], *states) if receiver["role"] == "leader"]
+            states += [receiver | {"pending": change} for receiver in leaders for change in ("add", "remove")]
         for receiver in states:
             if receiver != line["receiver"] and receiver["role"] != "down":
                 yield line | {"receiver": receiver}
@@ -179,14 +183,25 @@ class Receivers:
         return recorded is not None and recorded.matching(line["receiver"]) is not None
 
 
-def _with_bounds(receiver: Line, log: ReplicaLog) -> Line:
-    """The receiver, its log having come to another state."""
-    return receiver | {
-        "leo": log.end_offset,
-        "start": log.start_offset,
-        "last_epoch": log.last_epoch,
-        "hwm": log.known_high_watermark,
+def _with_store(receiver: Line, emulated: EmulatedReplica) -> Line:
+    """The receiver, its log having come to another state; only a log that was read has voters."""
+    log, controls = emulated.log, emulated.reader.controls
+    voters = controls.voters.last
+    read = {
+        "kv": controls.kraft_version,
+        "voters_at": controls.voters.last_offset,
+        "voter_keys": [[voter.key.id, voter.key.directory_id] for voter in voters or ()],
     }
+    return (
+        receiver
+        | (read if voters else {})
+        | {
+            "leo": log.end_offset,
+            "start": log.start_offset,
+            "last_epoch": log.last_epoch,
+            "hwm": log.known_high_watermark,
+        }
+    )
 
 
 def _receiver_of(state: Line, log: ReplicaLog) -> Line:
