@@ -49,7 +49,8 @@ class Inputs:
 
     def named(self, text: str) -> str:
         """A message with the names of --captures in place of scratch folders."""
-        for folder, name in self._names.items():
+        # The latest first: the name of folder 1 is the beginning of that of folder 10.
+        for folder, name in reversed(self._names.items()):
             text = text.replace(folder, name)
         return text
 

@@ -26,7 +26,7 @@ LONGEST_COMMAND_MS = 10_000
 """How long a describe command is assumed to have run where its end is unknown."""
 
 _STARTED_AT = re.compile(r"(\d{13,})(?:\D|$)", re.ASCII)
-_FIELD = re.compile(r"(\w+):\s*(.*?)\s*", re.ASCII)
+_FIELD = re.compile(r"(\w+):(.*)", re.ASCII)
 _STATUS_FIELDS = ("LeaderId", "LeaderEpoch", "HighWatermark", "CurrentVoters", "CurrentObservers")
 _REPLICATION_FIELDS = ("NodeId", "LogEndOffset", "Lag", "Status")
 _PRINTED = re.compile(rf"(?:ClusterId|{'|'.join(_STATUS_FIELDS)}):|NodeId\s|LogEndOffset\s", re.ASCII)
@@ -52,7 +52,7 @@ def parse_describe(
     start = int(started[1])
     until = start + LONGEST_COMMAND_MS if observed_to is None else max(start, observed_to)
     lines = [line for line in text.splitlines() if line.strip()]
-    fields = {found[1]: found[2] for line in lines if (found := _FIELD.fullmatch(line))}
+    fields = {found[1]: found[2].strip() for line in lines if (found := _FIELD.fullmatch(line))}
     if not fields.keys().isdisjoint(_STATUS_FIELDS):
         return [_status(name, start, until, cluster_id, fields)]
     for nth, line in enumerate(lines):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shlex import quote
 
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.captured_quorum import COUNTED, CapturedQuorum
@@ -126,7 +127,7 @@ def _addition(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
 def _format_and_start(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
     yield PlanStep(
         f"format the empty disk of {node_id}, as an observer",
-        f"bin/kafka-storage.sh format --cluster-id {quorum.cluster_id} --config {config(node_id)} "
+        f"bin/kafka-storage.sh format --cluster-id {quote(quorum.cluster_id)} --config {config(node_id)} "
         "--no-initial-controllers",
     )
     yield PlanStep(f"start {node_id}", f"bin/kafka-server-start.sh -daemon {config(node_id)}")
@@ -233,4 +234,4 @@ def _boot(quorum: CapturedQuorum, *without: int) -> str:
     up = [m.key.id for m in quorum.members if m.is_voter and m.standing in COUNTED]
     ends = [end for node_id in up if node_id not in without for end in quorum.endpoints_of(node_id)[:1]]
     servers = ",".join(f"{end.host}:{end.port}" for end in ends)
-    return f"--bootstrap-controller {servers or 'HOST:PORT'}"
+    return f"--bootstrap-controller {quote(servers or 'HOST:PORT')}"

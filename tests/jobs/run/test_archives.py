@@ -380,6 +380,16 @@ def test_a_gzip_whose_checksum_does_not_match(tmp_path: Path) -> None:
         unpack(tmp_path / "flipped.tgz", tmp_path / "out")
 
 
+def test_each_of_many_archives_is_named(mini: Path, tmp_path: Path) -> None:
+    """Their scratch folders are numbered: 1 is the beginning of 10."""
+    archives = [tmp_path / f"captures-{n:02}.tar" for n in range(12)]
+    for archive in archives:
+        with tarfile.open(archive, "w") as packed:
+            packed.add(mini, archive.stem)
+    with opened_inputs([str(archive) for archive in archives], None) as inputs:
+        assert [inputs.named(f"{root}: x") for root in inputs.roots] == [f"{path}: x" for path in archives]
+
+
 def test_many_skipped_members_are_counted(tmp_path: Path) -> None:
     (tmp_path / "many.tar").write_bytes(header("null", tarfile.CHRTYPE) * 50 + bytes(1024))
     with opened_inputs([str(tmp_path / "many.tar")], None) as inputs:

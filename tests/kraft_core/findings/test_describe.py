@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kraft_core.evidence.conclusions import conclude
@@ -83,6 +85,14 @@ def test_what_is_no_output() -> None:
         parse_describe("1664000000000.txt", OLDER_STATUS.replace("-1\nMax", "soon\nMax"))
     with pytest.raises(ValueError, match="lists no replicas"):
         parse_describe("1664000000000.txt", OLDER_STATUS.replace("[0]", "[0"))
+
+
+def test_a_line_of_spaces_is_read_at_once() -> None:
+    """In time that grows with its length, not with its square."""
+    began = time.process_time()
+    with pytest.raises(ValueError, match="no LeaderEpoch"):
+        parse_describe("1664000000000.txt", f"LeaderId: a{' ' * 250_000}b\n")
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

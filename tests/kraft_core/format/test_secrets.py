@@ -1,3 +1,4 @@
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,6 +16,7 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 CONFIG, TOKEN, SCRAM = by_api_key[4], by_api_key[10], by_api_key[11]
 
 
+MAX_VALUE_BYTES = (1 << 15) - 1
 PASSWORDS = [name for name, type_ in CONFIG_TYPES.items() if type_ == "password"]
 UNKNOWN = [
     *LEAKED,
@@ -66,6 +68,9 @@ CREDENTIALS = [
     "Bearer abcdef123456",
     "basic dXNlcjpodW50ZXIy",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x",
+    "a-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x",
+    "eyJhbGciOiJIUzI1NiJ9-password=hunter2",
+    'password " : hunter2',
     "Server=db;User Id=a;Password=hunter2",
     "AccountKey = aGk=",
     '{"client_secret": "hunter2"}',
@@ -92,6 +97,19 @@ def test_credentials_are_hidden_whatever_the_name(value):
 )
 def test_other_values_are_shown(value):
     assert not is_secret_config("listeners", value)
+
+
+@pytest.mark.parametrize(
+    "part", ["a", "a.", "pass ", "pass  \n", "eyJ-", "eyJabcdefgh-", "://", "bearer, ", 'pwd "']
+)
+def test_a_value_is_judged_in_time_that_grows_with_its_length(part):
+    """Of the longest that Kafka can write; a compressed batch holds hundreds of them in a few KB."""
+    longest = part * (MAX_VALUE_BYTES // len(part))
+    spaced = part.strip() + " " * (MAX_VALUE_BYTES - len(part))
+    began = time.process_time()
+    assert not is_secret_config("listeners", longest)
+    assert not is_secret_config("listeners", spaced)
+    assert time.process_time() - began < 0.5
 
 
 def config(name: str, value: str | None) -> dict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, UpgradeKRaftVersion
 from kraft_core.plan.plan import plan
 from kraft_core.plan.standings import Standing
+from kraft_core.plan.steps import steps
 from kraft_core.plan.verdicts import judge
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.raft.voters import Endpoint, VoterSet
 from tests.kraft_core.plan.captured import captured
 
 HEALTHY = "disk-failure/before-wipe"
@@ -41,6 +44,26 @@ def test_no_command_goes_to_a_node_that_is_gone(name: str, action: Action, gone:
     ]
     assert servers
     assert f"{address.host}:{address.port}" not in servers
+
+
+HOSTILE = "$(touch x)`touch x`;touch x\n'\""
+
+
+@pytest.mark.parametrize("action", [Remove(2), Replace(2), Add(4), UpgradeKRaftVersion(1)], ids=str)
+def test_names_from_captures_are_one_word_of_a_command(action: Action) -> None:
+    """A shell into which a step is copied runs none of them."""
+    quorum = captured(HEALTHY)
+    in_force = quorum.voters
+    assert in_force is not None
+    voters = [replace(v, endpoints=(Endpoint("C", HOSTILE, 9093),)) for v in in_force.voters]
+    facts = replace(quorum.known.facts, cluster_id=HOSTILE)
+    known = replace(quorum.known, facts=facts)
+    hostile = replace(quorum, known=known, voters=replace(in_force, voters=VoterSet.of(voters)))
+    commands = [step.command for step in steps(hostile, action, judge(quorum, action)) if step.command]
+    # As a shell splits them, where ; and the like are words of their own.
+    words = [list(shlex.shlex(command, posix=True, punctuation_chars=True)) for command in commands]
+    assert any(HOSTILE in word for line in words for word in line)
+    assert not [word for line in words for word in line if HOSTILE not in word and "touch" in word]
 
 
 def test_a_lost_voter_does_not_keep_up() -> None:
