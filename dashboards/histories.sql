@@ -12,17 +12,19 @@ SELECT *,
 FROM partitions;
 
 -- When did leadership move, from which broker to which, and did the former leader cause it (fenced, in controlled
--- shutdown, unregistered)? caused_by_broker is null if no broker left. Unclean: Kafka recorded RECOVERING, or (before
--- release 3.2) the leader was neither in the ISR nor in the ELR nor an adding replica. Not exact: only a snapshot over
+-- shutdown, unregistered)? reassignment: the record changes the replicas, too. caused_by_broker is null if no broker
+-- left. Unclean: Kafka recorded RECOVERING, or (before release 3.2) the leader was neither in the ISR nor in the ELR nor an adding replica. Not exact: only a snapshot over
 -- a gap shows it; it happened at or before, and what caused it is not known.
 CREATE OR REPLACE VIEW leader_changes AS
 SELECT c.cluster_id, c.topic_id, c.topic_name, c.partition_id, c.valid_from_offset AS `offset`,
        c.valid_from_at AS changed_at, former.leader AS leader_before, c.leader, c.leader_epoch,
        CASE WHEN NOT c.valid_from_exact THEN NULL
             WHEN former.leader = -1 THEN 'leader found'
+            WHEN NOT array_contains(c.replicas, former.leader) THEN 'reassignment'
             WHEN b.broker_id IS NULL THEN 'unregistered'
             WHEN b.fenced THEN 'fenced'
             WHEN b.in_controlled_shutdown THEN 'controlled shutdown'
+            WHEN former.replicas <> c.replicas THEN 'reassignment'
             WHEN array_position(c.replicas, c.leader) = 1 THEN 'preferred leader'
             ELSE 'elected' END AS cause,
        CASE WHEN c.valid_from_exact AND former.leader <> -1
@@ -46,37 +48,82 @@ LEFT JOIN brokers b
 CREATE OR REPLACE VIEW unclean_elections AS
 SELECT * FROM leader_changes WHERE is_unclean;
 
--- Which reassignments were there (KIP-455), and how long did they take? done_offset null: in progress. Not exact: only
--- a snapshot shows it; it began or was done at or before.
+-- Which reassignments were there (KIP-455), and what became of them? requested: in progress. immediate: one record, as
+-- Kafka writes where the target replicas are in sync already. completed, cancelled: the replicas are those of the target,
+-- or those from before. superseded: another request came first. deleted: with the topic. null: over, and how is not
+-- known. done_offset null: in progress. Not exact: only a snapshot shows it; it began or was done at or before.
 CREATE OR REPLACE VIEW reassignments AS
-WITH moving AS (
-  SELECT *, LAG(valid_to_offset) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset)
-              AS last_to
-  FROM partitions WHERE array_max(adding_replicas) IS NOT NULL OR array_max(removing_replicas) IS NOT NULL
+WITH flagged AS (
+  SELECT *, array_max(adding_replicas) IS NOT NULL OR array_max(removing_replicas) IS NOT NULL AS is_moving
+  FROM partitions
+), versions AS (
+  SELECT *, LAG(valid_to_offset) OVER same <=> valid_from_offset AS goes_on,
+         LAG(is_moving) OVER same AS was_moving, LAG(replicas) OVER same AS last_replicas,
+         LAG(adding_replicas) OVER same AS last_adding, LAG(removing_replicas) OVER same AS last_removing,
+         CASE WHEN LEAD(valid_from_offset) OVER same <=> valid_to_offset
+              THEN LEAD(is_moving) OVER same END AS then_moving,
+         CASE WHEN LEAD(valid_from_offset) OVER same <=> valid_to_offset
+              THEN LEAD(replicas) OVER same END AS then_replicas
+  FROM flagged
+  WINDOW same AS (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset)
+), marked AS (
+  SELECT *,
+         CASE WHEN is_moving THEN NOT goes_on OR NOT was_moving OR last_replicas <> replicas
+                                  OR last_adding <> adding_replicas OR last_removing <> removing_replicas
+              WHEN NOT goes_on OR last_replicas = replicas THEN FALSE
+              WHEN was_moving THEN valid_from_exact
+                                   AND array_except(last_replicas, last_removing) <> replicas
+                                   AND array_except(last_replicas, last_adding) <> replicas
+              ELSE TRUE END AS is_request
+  FROM versions
 ), runs AS (
-  SELECT *, SUM(CASE WHEN last_to = valid_from_offset THEN 0 ELSE 1 END)
+  SELECT *, SUM(CASE WHEN is_request THEN 1 ELSE 0 END)
               OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS run
-  FROM moving
+  FROM marked WHERE is_moving OR is_request
+), joined AS (
+  SELECT cluster_id, topic_id, MAX(topic_name) AS topic_name, partition_id, MAX(commit_status) AS commit_status,
+         MIN(named_struct('at', valid_from_offset, 'time', valid_from_at, 'exact', valid_from_exact,
+                          'earliest', earliest_from_offset, 'earliest_time', earliest_from_at,
+                          'replicas', CASE WHEN goes_on THEN last_replicas END)) AS beginning,
+         MAX(named_struct('at', valid_from_offset, 'to', valid_to_offset, 'to_time', valid_to_at,
+                          'exact', valid_to_exact, 'ended_by', ended_by, 'moving', is_moving, 'replicas', replicas,
+                          'adding', adding_replicas, 'removing', removing_replicas, 'then_moving', then_moving,
+                          'then_replicas', then_replicas, 'type', record_type, 'status', end_commit_status,
+                          'earliest', earliest_to_offset, 'earliest_time', earliest_to_at)) AS ending
+  FROM runs GROUP BY cluster_id, topic_id, partition_id, run
+), ended AS (
+  SELECT *,
+         CASE WHEN NOT ending['moving'] THEN CASE WHEN beginning['exact'] THEN 'immediate' ELSE 'completed' END
+              WHEN ending['to'] IS NULL THEN 'requested'
+              WHEN ending['then_replicas'] IS NULL THEN 'deleted'
+              WHEN NOT ending['then_moving']
+                   AND array_except(ending['replicas'], ending['removing']) = ending['then_replicas'] THEN 'completed'
+              WHEN NOT ending['then_moving']
+                   AND array_except(ending['replicas'], ending['adding']) = ending['then_replicas'] THEN 'cancelled'
+              WHEN ending['exact'] THEN 'superseded' END AS state
+  FROM joined
 )
-SELECT r.cluster_id, r.topic_id, MAX(r.topic_name) AS topic_name, r.partition_id,
-       MIN(r.valid_from_offset) AS begun_offset, MIN(r.valid_from_at) AS begun_at,
-       CASE WHEN COUNT(*) = COUNT(r.valid_to_offset) THEN MAX(r.valid_to_offset) END AS done_offset,
-       CASE WHEN COUNT(*) = COUNT(r.valid_to_offset) THEN MAX(r.valid_to_at) END AS done_at,
-       MIN(named_struct('at', r.valid_from_offset, 'held', former.replicas))['held'] AS replicas_before,
-       array_sort(array_distinct(flatten(array_agg(r.adding_replicas)))) AS added_replicas,
-       array_sort(array_distinct(flatten(array_agg(r.removing_replicas)))) AS removed_replicas,
-       MAX(named_struct('at', r.valid_from_offset, 'held', r.ended_by))['held'] AS ended_by,
-       MAX(r.commit_status) AS commit_status,
-       MIN(named_struct('at', r.valid_from_offset, 'held', r.valid_from_exact))['held'] AS begun_exact,
-       MIN(named_struct('at', r.valid_from_offset, 'held', r.earliest_from_offset))['held'] AS earliest_begun_offset,
-       MIN(named_struct('at', r.valid_from_offset, 'held', r.earliest_from_at))['held'] AS earliest_begun_at,
-       CASE WHEN COUNT(*) = COUNT(r.valid_to_offset)
-            THEN MAX(named_struct('at', r.valid_from_offset, 'held', r.valid_to_exact))['held'] END AS done_exact
-FROM runs r
-LEFT JOIN partitions former
-  ON former.cluster_id = r.cluster_id AND former.topic_id = r.topic_id AND former.partition_id = r.partition_id
- AND former.valid_to_offset = r.valid_from_offset
-GROUP BY r.cluster_id, r.topic_id, r.partition_id, r.run;
+SELECT cluster_id, topic_id, topic_name, partition_id, state,
+       beginning['at'] AS begun_offset, beginning['time'] AS begun_at,
+       CASE WHEN ending['moving'] THEN ending['to'] ELSE beginning['at'] END AS done_offset,
+       CASE WHEN ending['moving'] THEN ending['to_time'] ELSE beginning['time'] END AS done_at,
+       beginning['replicas'] AS replicas_before,
+       CASE WHEN ending['moving'] THEN array_except(ending['replicas'], ending['removing'])
+            ELSE ending['replicas'] END AS target_replicas,
+       CASE WHEN ending['moving'] THEN ending['then_replicas'] ELSE ending['replicas'] END AS replicas_after,
+       array_sort(CASE WHEN ending['moving'] THEN ending['adding']
+                       ELSE array_except(ending['replicas'], beginning['replicas']) END) AS added_replicas,
+       array_sort(CASE WHEN ending['moving'] THEN ending['removing']
+                       ELSE array_except(beginning['replicas'], ending['replicas']) END) AS removed_replicas,
+       CASE WHEN ending['moving'] THEN ending['ended_by'] ELSE ending['type'] END AS ended_by, commit_status,
+       beginning['exact'] AS begun_exact, beginning['earliest'] AS earliest_begun_offset,
+       beginning['earliest_time'] AS earliest_begun_at,
+       CASE WHEN NOT ending['moving'] THEN beginning['exact']
+            WHEN ending['to'] IS NOT NULL THEN ending['exact'] END AS done_exact,
+       CASE WHEN ending['moving'] THEN ending['status'] ELSE commit_status END AS done_commit_status,
+       CASE WHEN ending['moving'] THEN ending['earliest'] ELSE beginning['earliest'] END AS earliest_done_offset,
+       CASE WHEN ending['moving'] THEN ending['earliest_time'] ELSE beginning['earliest_time'] END AS earliest_done_at
+FROM ended;
 
 -- Which min.insync.replicas was in effect for a topic, and when? The topic's own, else the cluster's default in the
 -- metadata log, else 1 (a broker's server.properties is not in the log). Not exact: at or before, as a snapshot shows.
@@ -288,8 +335,22 @@ WITH partition_batches AS (
             || '.' || lpad(CAST(expiration_timestamp % 1000 AS STRING), 3, '0') AS expires
   FROM delegation_tokens
 ), broker_versions AS (
-  SELECT *, LEAD(valid_from_offset) OVER (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset) AS next_from
+  SELECT *, LEAD(valid_from_offset) OVER same AS next_from,
+         CASE WHEN LAG(valid_to_offset) OVER same <=> valid_from_offset
+              THEN LAG(broker_epoch) OVER same END AS last_epoch,
+         LAG(fenced) OVER same AS was_fenced, LAG(in_controlled_shutdown) OVER same AS was_in_shutdown
   FROM brokers
+  WINDOW same AS (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset)
+), broker_events AS (
+  SELECT *, 'register broker' AS operation, 'epoch ' || last_epoch AS `before`, 'epoch ' || broker_epoch AS `after`
+  FROM broker_versions WHERE last_epoch IS NULL OR last_epoch <> broker_epoch
+  UNION ALL
+  SELECT *, CASE WHEN fenced THEN 'fence broker' ELSE 'unfence broker' END,
+         CASE WHEN fenced THEN 'unfenced' ELSE 'fenced' END, CASE WHEN fenced THEN 'fenced' ELSE 'unfenced' END
+  FROM broker_versions WHERE last_epoch = broker_epoch AND was_fenced <> fenced
+  UNION ALL
+  SELECT *, 'controlled shutdown', NULL, 'in controlled shutdown'
+  FROM broker_versions WHERE last_epoch = broker_epoch AND in_controlled_shutdown AND NOT was_in_shutdown
 ), token_versions AS (
   SELECT *, LAG(expires) OVER same AS last_expires, LAG(valid_to_offset) OVER same AS last_to,
          LEAD(valid_from_offset) OVER same AS next_from
@@ -319,10 +380,14 @@ JOIN topics t
  AND p.`offset` >= t.valid_from_offset AND (t.valid_to_offset IS NULL OR p.`offset` < t.valid_to_offset)
 UNION ALL
 SELECT cluster_id, begun_offset, begun_at, 'reassign partition', 'PARTITION', topic_name || '-' || partition_id,
-       '[' || array_join(replicas_before, ',') || ']',
-       'adding [' || array_join(added_replicas, ',') || '], removing [' || array_join(removed_replicas, ',') || ']',
+       '[' || array_join(replicas_before, ',') || ']', '[' || array_join(target_replicas, ',') || ']',
        commit_status, begun_exact, earliest_begun_offset, earliest_begun_at
 FROM reassignments WHERE replicas_before IS NOT NULL OR NOT begun_exact
+UNION ALL
+SELECT cluster_id, done_offset, done_at, 'cancel reassignment', 'PARTITION', topic_name || '-' || partition_id,
+       '[' || array_join(target_replicas, ',') || ']', '[' || array_join(replicas_after, ',') || ']',
+       done_commit_status, done_exact, earliest_done_offset, earliest_done_at
+FROM reassignments WHERE state = 'cancelled'
 UNION ALL
 SELECT cluster_id, `offset`, changed_at, CASE WHEN is_unclean THEN 'elect unclean leader' ELSE 'elect leader' END,
        'PARTITION', topic_name || '-' || partition_id, CAST(leader_before AS STRING), CAST(leader AS STRING),
@@ -391,3 +456,7 @@ SELECT cluster_id, valid_to_offset, valid_to_at, 'unregister broker', 'BROKER', 
        'epoch ' || broker_epoch, NULL, end_commit_status, valid_to_exact, earliest_to_offset, earliest_to_at
 FROM broker_versions
 WHERE ended_by = 'UNREGISTER_BROKER_RECORD' OR NOT valid_to_exact AND NOT next_from <=> valid_to_offset
+UNION ALL
+SELECT cluster_id, valid_from_offset, valid_from_at, operation, 'BROKER', CAST(broker_id AS STRING), `before`, `after`,
+       commit_status, valid_from_exact, earliest_from_offset, earliest_from_at
+FROM broker_events;

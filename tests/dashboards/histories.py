@@ -109,7 +109,8 @@ def random_histories(random: Random, cluster: str) -> dict[str, list[Row]]:
         return partition(start, end, random.randrange(4)) | {
             "partition_id": n,
             "leader": member((-1, 0, 1, 2)),
-            "adding_replicas": [member((3, 4))] if moving else [],
+            "replicas": member(([0, 1, 2], [2, 1, 0], [1, 2], [1, 2, 3], [1, 2, 3, 0])),
+            "adding_replicas": [3] if moving else [],
             "removing_replicas": [0] if moving and flip() else [],
             "eligible_leader_replicas": [2] if flip() else [],
             "leader_recovery_state": member(("RECOVERED", "RECOVERED", "RECOVERING")),
@@ -131,7 +132,7 @@ def random_histories(random: Random, cluster: str) -> dict[str, list[Row]]:
         "partitions": [row for n in range(3)
                        for row in some(lambda s, e, n=n: changing(s, e, n), gaps=False)],
         "brokers": [row for n in range(3) for row in some(
-            lambda s, e, n=n: version(s, e, broker_id=n, broker_epoch=s, fenced=flip(),
+            lambda s, e, n=n: version(s, e, broker_id=n, broker_epoch=member((1, s)), fenced=flip(),
                                       in_controlled_shutdown=flip(),
                                       ended_by=member((None, "UNREGISTER_BROKER_RECORD")) if e else None))],
         "configs": [*some(lambda s, e: config(s, e, "min.insync.replicas", False)),

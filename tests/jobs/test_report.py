@@ -189,25 +189,31 @@ def test_both_engines_agree_on_random_histories(spark: Any, tmp_path: Path) -> N
             tables.setdefault(name, []).extend(rows)
     write_for(tmp_path, "admin_events", tables)
     (tmp_path / "lake.json").write_text('{"format_version": 1}')
-    views = ("admin_events", "under_min_isr")
+    views = ("admin_events", "under_min_isr", "reassignments")
     with current_kept(spark):
         spark.sql("CREATE DATABASE random_histories")
         spark.sql("USE random_histories")
-        define(existing_lake(spark, tmp_path), needed("SELECT * FROM admin_events, under_min_isr"))
+        define(
+            existing_lake(spark, tmp_path), needed("SELECT * FROM admin_events, under_min_isr, reassignments")
+        )
         wanted = {view: to_rows(spark.table(view)) for view in views}
         spark.sql("DROP DATABASE random_histories CASCADE")
     for view, rows in wanted.items():
         assert same(embedded_sql.query(tmp_path, view, f"SELECT * FROM {view}"), rows), view
     operations = {row["operation"] for row in wanted["admin_events"]}
     assert {"add partitions", "elect leader", "elect unclean leader", "reassign partition"} <= operations
+    assert {"cancel reassignment", "fence broker", "register broker", "controlled shutdown"} <= operations
+    states = {"requested", "immediate", "completed", "cancelled", "superseded"}
+    assert states <= {row["state"] for row in wanted["reassignments"]}
 
 
 def test_every_event_is_in_the_page(lake: Any, ask: Any, made: Path) -> None:
     """The page has the newest, and those that repeat each other as one."""
     rows = admin_events(lake.path)
+    in_sql = ask("SELECT cluster_id, operation, `offset` FROM admin_events")
     for cluster in {row["cluster_id"] for row in rows}:
         ours = [row for row in rows if row["cluster_id"] == cluster]
-        events = ask(f"SELECT operation, `offset` FROM admin_events WHERE cluster_id = '{cluster}'")
+        events = [event for event in in_sql if event["cluster_id"] == cluster]
         newest = sorted(events, key=lambda event: -event["offset"])[: sum(row["times"] for row in ours)]
         counts = Counter[str]()
         for row in ours:

@@ -126,6 +126,7 @@ def sql(catalog_lake: Any) -> Any:
 
 # tests/golden/dynamic-membership/timeline.md: the operations in their order, but for spam and elections.
 EVENTS = [
+    ("register broker", "11", None, "epoch 105"),
     ("create topic", "t-small", None, "3 partitions, replication factor 1"),
     ("create topic", "t-rf2", None, "6 partitions, replication factor 2"),
     ("alter config", "t-rf2 cleanup.policy", None, "compact"),
@@ -159,7 +160,8 @@ EVENTS = [
     ("renew delegation token", "User:admin", "2026-11-22 09:41:30.203", "2026-11-21 11:41:31.878"),
     ("expire delegation token", "User:admin", "2026-11-21 11:41:31.878", None),
     ("create delegation token", "User:admin", None, "2026-11-22 09:41:33.606"),
-    ("reassign partition", "t-assign-0", "[11]", "adding [12], removing [11]"),
+    ("reassign partition", "t-assign-0", "[11]", "[12]"),
+    ("reassign partition", "t-rf2-0", "[11,12]", "[12]"),
     ("delete topic", "t-del", "mf9ynDEcSCS-OdM4bCzU6w", None),
     ("update feature", "metadata.version", "25", "26"),
     ("update feature", "group.version", "1", "1"),
@@ -169,23 +171,38 @@ EVENTS = [
     ("alter config", " min.insync.replicas", "1", "1"),
     ("alter config", "t-rf2 min.insync.replicas", "1", "2"),
     ("create topic", "t-after-kill1", None, "30 partitions, replication factor 2"),
+    ("register broker", "12", "epoch 99", "epoch 1484"),
     ("update feature", "metadata.version", "26", "30"),
     ("update feature", "share.version", None, "1"),
     ("update feature", "streams.version", None, "1"),
     ("create topic", "t-x", None, "20 partitions, replication factor 1"),
+    ("controlled shutdown", "12", None, "in controlled shutdown"),
     ("unregister broker", "12", "epoch 1484", None),
     ("delete topic", "t-assign", "f52yz4_QQrmYu0LQpHTdjA", None),
     ("create topic", "t-last", None, "100 partitions, replication factor 1"),
     ("update feature", "streams.version", "1", None),
+    ("controlled shutdown", "11", None, "in controlled shutdown"),
+    ("register broker", "11", "epoch 105", "epoch 2949"),
+    ("controlled shutdown", "11", None, "in controlled shutdown"),
 ]
 
 
 def test_the_timeline_by_sql(sql: Any) -> None:
     found = sql(
         "SELECT operation, resource, before, after FROM admin_events WHERE OURS AND `offset` > 100 "
-        "AND operation NOT LIKE 'elect %' AND resource NOT LIKE '% retention.ms' ORDER BY `offset`"
+        "AND operation NOT LIKE 'elect %' AND operation NOT LIKE '%fence broker' "
+        "AND resource NOT LIKE '% retention.ms' ORDER BY `offset`"
     )
     assert found == EVENTS
+
+
+def test_reassignments_by_sql(sql: Any) -> None:
+    """Offset 977 drops a replica at once; the other waits until the added one is in sync."""
+    names = "topic_name, state, begun_offset, done_offset, replicas_before, replicas_after"
+    assert sql(f"SELECT {names} FROM reassignments WHERE OURS ORDER BY begun_offset") == [
+        ("t-assign", "completed", 976, 979, [11], [12]),
+        ("t-rf2", "immediate", 977, 977, [11, 12], [12]),
+    ]
 
 
 def test_brokers_that_were_fenced_and_what_it_did(sql: Any) -> None:
