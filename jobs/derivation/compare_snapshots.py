@@ -19,12 +19,13 @@ from kraft_core.findings.snapshot_replays import (
     goes_on_from,
     replays,
 )
+from transforms.evidence.batch_facts import batch_conflicts
 from transforms.evidence.fact_values import capture
 from transforms.lake.arrow_rows import to_rows
-from transforms.lake.delta_rs import rows_with
+from transforms.lake.delta_rs import exists, opened, rows_with
 from transforms.lake.isolation import described
 from transforms.lake.lake import Lake
-from transforms.lake.tables import CAPTURES, SNAPSHOT_CHECKS, SNAPSHOTS
+from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOT_CHECKS, SNAPSHOTS
 from transforms.quality.snapshot_checks import EQUAL, KEY, UNREAD_LOG, checked_snapshots
 
 Row = dict[str, Any]
@@ -108,26 +109,39 @@ def wanted_comparisons(
     by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
     for row in captures.values():
         by_cluster[row["cluster_id"]].append(row)
+    contested = contested_epochs(lake, sorted(whole))
     found: dict[str, list[Comparison]] = {}
     for cluster in sorted(whole):
         try:
-            found[cluster] = cluster_comparisons(cluster, by_cluster[cluster], whole[cluster])
+            found[cluster] = cluster_comparisons(
+                cluster, by_cluster[cluster], whole[cluster], contested[cluster]
+            )
         except Exception as error:  # what is wrong with one cluster must not fail the others
             failed[cluster] = f"{NOT_COMPARED}: {described(error)}"
     return found
 
 
+def contested_epochs(lake: Lake, clusters: Sequence[str]) -> dict[str, set[int]]:
+    """By cluster the epochs in which captures hold different batches at one offset."""
+    found: dict[str, set[int]] = {cluster: set() for cluster in clusters}
+    if clusters and exists(lake.path, BATCHES):
+        for row in batch_conflicts(opened(lake.path, BATCHES), clusters).to_pylist():
+            found[row["cluster_id"]].add(row["leader_epoch"])
+    return found
+
+
 def cluster_comparisons(
-    cluster: str, captures: Iterable[Row], whole: Container[CheckpointKey]
+    cluster: str, captures: Iterable[Row], whole: Container[CheckpointKey], contested: Iterable[int]
 ) -> list[Comparison]:
-    """The comparisons of one cluster."""
+    """The comparisons of one cluster. contested: epochs in which no log is known."""
     held: defaultdict[Holder, set[CheckpointKey]] = defaultdict(set)
     logs: list[Capture] = []
     for row in captures:
         logs.append(capture(row, elections=set()))
         keys = map(key_of, row["snapshots"])
         held[row["node_id"], row["directory_id"]].update(key for key in keys if key in whole)
-    lineage = lineage_of(distinct(ClusterFacts(cluster, tuple(logs), (), (), ())))
+    facts = ClusterFacts(cluster, tuple(logs), contested_epochs=tuple(sorted(contested)))
+    lineage = lineage_of(distinct(facts))
     return comparisons(lineage, held)
 
 

@@ -14,11 +14,19 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 
-from jobs.derivation.compare_snapshots import cluster_comparisons, key_of
+from jobs.derivation.compare_snapshots import cluster_comparisons, key_of, wanted_comparisons
 from kraft_core.findings.snapshot_replays import Comparison, replays
 from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import arrow_with, rows_with
-from transforms.lake.tables import CAPTURES, RECORDS, SNAPSHOT_CHECKS, SNAPSHOT_RECORDS
+from transforms.lake.lake import existing_lake
+from transforms.lake.tables import (
+    BATCHES,
+    CAPTURES,
+    RECORDS,
+    SNAPSHOT_CHECKS,
+    SNAPSHOT_RECORDS,
+    SNAPSHOTS,
+)
 from transforms.quality.snapshot_checks import (
     DEVIATES,
     EQUAL,
@@ -39,7 +47,7 @@ def wanted(lake: Any) -> list[Comparison]:
     """The comparisons of the cluster."""
     known = rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=[CLUSTER])
     captures = rows_with(lake.path, CAPTURES, cluster_id=[CLUSTER])
-    return cluster_comparisons(CLUSTER, captures, {key_of(row) for row in known})
+    return cluster_comparisons(CLUSTER, captures, {key_of(row) for row in known}, ())
 
 
 def records_of(lake: Any, table: Any) -> pa.Table:
@@ -124,6 +132,26 @@ def test_above_a_record_that_cannot_be_read_nothing_is_judged(
     found = outcomes(changed_lake(lake, tmp_path, log=tear), wanted, {})
     blocked = {c.checkpoint.end_offset for c, row in found.items() if row["outcome"] == UNREAD_LOG}
     assert blocked == {c.checkpoint.end_offset for c in wanted if c.checkpoint.end_offset > torn}
+
+
+def test_nothing_is_compared_with_a_log_of_which_captures_hold_different_batches(
+    lake: Any, wanted: list[Comparison], tmp_path: Path
+) -> None:
+    """Also of what was compared before: another capture of epoch 3 is loaded that contradicts the first."""
+    for table in (SNAPSHOTS, CAPTURES, BATCHES):
+        rows = records_of(lake, table)
+        if table is BATCHES:
+            first = rows.filter(pc.equal(rows["leader_epoch"], 3)).slice(0, 1)
+            other = with_column(first, "crc", pc.add(first["crc"], 1))
+            rows = pa.concat_tables([rows, other])
+        write_deltalake(tmp_path / table.name, rows)
+    (tmp_path / "lake.json").write_text('{"format_version": 1}')
+    failed: dict[str, str] = {}
+    found = wanted_comparisons(existing_lake(lake.spark, tmp_path), [CLUSTER], [], failed)
+    epochs = {comparison: {part.leader_epoch for part in comparison.log} for comparison in wanted}
+    assert found == {CLUSTER: [c for c in wanted if 3 not in epochs[c]]}
+    assert not failed
+    assert 0 < len(found[CLUSTER]) < len(wanted)
 
 
 def test_a_checkpoint_that_cannot_be_read_is_not_judged(
