@@ -320,7 +320,7 @@ WITH partition_batches AS (
   FROM config_texts
   WINDOW same AS (PARTITION BY cluster_id, resource_type, resource_name, name ORDER BY valid_from_offset)
 ), quota_texts AS (
-  SELECT *, CASE WHEN value = floor(value) THEN CAST(CAST(value AS DECIMAL(38, 1)) AS STRING)
+  SELECT *, CASE WHEN abs(value) < 1e36 AND value = floor(value) THEN CAST(CAST(value AS DECIMAL(38, 1)) AS STRING)
                  ELSE CAST(value AS STRING) END AS shown
   FROM client_quotas
 ), quota_versions AS (
@@ -331,8 +331,11 @@ WITH partition_batches AS (
   SELECT *, LAG(valid_to_offset) OVER same AS last_to, LEAD(valid_from_offset) OVER same AS next_from
   FROM scram_users WINDOW same AS (PARTITION BY cluster_id, mechanism, name ORDER BY valid_from_offset)
 ), token_texts AS (
-  SELECT *, replace(CAST(from_unixtime(CAST(floor(expiration_timestamp / 1000) AS BIGINT)) AS STRING), 'T', ' ')
-            || '.' || lpad(CAST(expiration_timestamp % 1000 AS STRING), 3, '0') AS expires
+  -- A log may hold times that no calendar has.
+  SELECT *, CASE WHEN expiration_timestamp BETWEEN 0 AND 253402300799999
+                 THEN replace(CAST(from_unixtime(CAST(floor(expiration_timestamp / 1000) AS BIGINT)) AS STRING), 'T', ' ')
+                      || '.' || lpad(CAST(expiration_timestamp % 1000 AS STRING), 3, '0')
+                 ELSE expiration_timestamp || ' ms' END AS expires
   FROM delegation_tokens
 ), broker_versions AS (
   SELECT *, LEAD(valid_from_offset) OVER same AS next_from,

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
@@ -91,6 +92,7 @@ def open_session(
     Parameters: `master` as Spark takes it; `say` receives a line before a long wait; `quick` is for jobs that
     read little, for which start-up time matters more than peak speed; `own` settings override the file's.
     """
+    _set_utc()
     settings = _read_defaults()
     if quick:
         settings["spark.driver.extraJavaOptions"] = settings["spark.kraftlake.quickJavaOptions"]
@@ -108,6 +110,12 @@ def open_session(
     if ivy is not None and "spark.jars" not in jars:
         (ivy / "resolved").write_text(settings["spark.jars.packages"])
     return _quiet(spark)
+
+
+def _set_utc() -> None:
+    """Make UTC the zone of this process: PySpark hands out times without a zone, in that of its process."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
 
 
 def _quiet(spark: SparkSession) -> SparkSession:

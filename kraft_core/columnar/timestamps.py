@@ -5,8 +5,9 @@ A leader's clock may show any time, and the batch's checksum is valid all the sa
 
 from __future__ import annotations
 
-# In ms since the epoch: 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999Z.
-FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+# In ms since the epoch: 0001-01-02T00:00:00Z and 9999-12-31T23:59:59.999Z. The first day is left out:
+# Python's datetime.fromtimestamp, by which PySpark makes rows, refuses it.
+FIRST_MS, LAST_MS = -62_135_510_400_000, 253_402_300_799_999
 
 
 def representable(ms: int) -> int:

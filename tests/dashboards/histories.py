@@ -10,6 +10,8 @@ from typing import Any
 Row = dict[str, Any]
 # Random histories lie on offsets up to this one.
 MOST_OFFSET = 20
+# Of tokens, in ms; the last ones lie outside of every calendar.
+EXPIRATIONS = (1_795_252_516_632, 200, -1, -(1 << 63), (1 << 63) - 1)
 
 
 def time_at(offset: int) -> datetime:
@@ -142,7 +144,7 @@ def random_histories(random: Random, cluster: str) -> dict[str, list[Row]]:
                                                    value=member((0.5, 1048576.0, 2e9, 55.55)))),
         "scram_users": some(lambda s, e: version(s, e, name="bob", mechanism="SCRAM-SHA-256")),
         "delegation_tokens": some(lambda s, e: version(
-            s, e, token_digest="d", owner="User:bob", expiration_timestamp=member((1_795_252_516_632, 200)))),
+            s, e, token_digest="d", owner="User:bob", expiration_timestamp=member(EXPIRATIONS))),
         "acls": some(lambda s, e: version(
             s, e, id="i", resource_type="TOPIC", resource_name="orders", permission_type="ALLOW",
             principal="User:bob", operation="READ", pattern_type="LITERAL", host=member(("*", None)))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -322,6 +323,23 @@ def test_tokens_acls_quotas_and_credentials(events: Events) -> None:
         (2, "renew delegation token", "User:bob", expires, renewed),
         (1, "create delegation token", "User:bob", None, expires),
     ]
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308, math.inf, -math.inf, math.nan, 2.0**63])
+def test_a_quota_may_be_any_number(events: Events, value: float) -> None:
+    """Kafka writes what the admin client sends, and one cluster's must not cost the page of all."""
+    ((_, operation, _, _, after),) = events(
+        client_quotas=[version(6, None, entity_name="user=bob", key="producer_byte_rate", value=value)]
+    )
+    assert operation == "alter client quota"
+    assert float(after or "") == value or math.isnan(value)
+
+
+@pytest.mark.parametrize("at", [-(1 << 63), -1, 253_402_300_800_000, (1 << 63) - 1])
+def test_a_token_may_expire_at_any_time(events: Events, at: int) -> None:
+    token = {"token_digest": "d", "owner": "User:bob", "expiration_timestamp": at}
+    ((*_, after),) = events(delegation_tokens=[version(1, None, **token)])
+    assert after == f"{at} ms"
 
 
 def test_the_same_again_and_again_is_one_row(events: Events) -> None:

@@ -16,7 +16,7 @@ from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
 
 FAR_MS = 300_000_000_000_000
-FIRST, LAST = "0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999000+00:00"
+FIRST, LAST = "0001-01-02T00:00:00+00:00", "9999-12-31T23:59:59.999000+00:00"
 
 
 def restamped(captured: Path, target: Path, cluster_id: str, by_ms: int) -> Path:

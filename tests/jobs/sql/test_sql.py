@@ -111,6 +111,22 @@ def test_an_answer_that_fails_half_way_is_one_line(
     assert words in err
 
 
+def test_times_are_utc_wherever_it_runs(
+    lake_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first and the last time are those that a log's are clamped to."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    times = ("0001-01-02T00:00:00.000Z", "2026-11-21T09:14:44.500Z", "9999-12-31T23:59:59.999Z")
+    query = ", ".join(f"TIMESTAMP '{at}' t{n}" for n, at in enumerate(times))
+    try:
+        out = answer(capsys, lake_path, f"SELECT {query}", "--format", "json")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert tuple(json.loads(out).values()) == times
+
+
 def test_what_is_no_number_is_text_in_json(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = answer(capsys, lake_path, "SELECT double('NaN') a, -double('inf') b", "--format", "json")
     assert json.loads(out, parse_constant=pytest.fail) == {"a": "nan", "b": "-inf"}
