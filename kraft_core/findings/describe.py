@@ -182,7 +182,7 @@ def _number(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise ValueError(f"{name}: {text!r} is no number") from error
+        raise ValueError(f"{name}: {text[:80]!r} is no number") from error
 
 
 def _time(text: str) -> int | None:

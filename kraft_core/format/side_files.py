@@ -14,12 +14,21 @@ from typing import Any, cast
 from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes
 
 # The years in which a KRaft log can have been captured: Kafka 2.8 of 2021 had the first.
+# Characters of a longer message that are kept, of its beginning and of its end.
+_MOST_SHOWN, _LAST_SHOWN = 200, 100
 _FIRST_MS = 1_577_836_800_000  # 2020
 _END_MS = 4_102_444_800_000  # 2100
 
 
 class InvalidSideFileError(ValueError):
-    """The content of a side file is invalid; the message states why."""
+    """The content of a side file is invalid; the message states why.
+
+    It may quote the file, but not all of it: tables, findings and summaries show the message.
+    """
+
+    def __init__(self, message: str) -> None:
+        is_short = len(message) <= _MOST_SHOWN + _LAST_SHOWN
+        super().__init__(message if is_short else f"{message[:_MOST_SHOWN]} ... {message[-_LAST_SHOWN:]}")
 
 
 @dataclass(frozen=True, slots=True)

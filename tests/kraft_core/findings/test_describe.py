@@ -83,6 +83,8 @@ def test_what_is_no_output() -> None:
         parse_describe("1664000000000.txt", OLDER_STATUS.replace("HighWatermark", "Watermark"))
     with pytest.raises(ValueError, match="'soon' is no number"):
         parse_describe("1664000000000.txt", OLDER_STATUS.replace("-1\nMax", "soon\nMax"))
+    with pytest.raises(ValueError, match=f"'{'x' * 80}' is no number"):
+        parse_describe("1664000000000.txt", OLDER_STATUS.replace("-1\nMax", f"{'x' * 81}\nMax"))
     with pytest.raises(ValueError, match="lists no replicas"):
         parse_describe("1664000000000.txt", OLDER_STATUS.replace("[0]", "[0"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -27,6 +28,26 @@ READERS = (
     read_quorum_state,
 )
 STATE = {"data_version": 1, "leaderId": 1, "leaderEpoch": 2, "votedId": -1, "votedDirectoryId": "A" * 22}
+LONG = 100_000
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * LONG,
+        f"0\n1\n{'x' * LONG}\n",
+        f"0\n1\n1 {'x' * LONG}\n",
+        f"version=1\ndirectory.id={'x' * LONG}\ntopic_id={'x' * LONG}\n",
+        f"version={'x' * LONG}\n",
+        json.dumps({"captured_at": "x" * LONG}),
+        json.dumps(STATE | {"votedDirectoryId": "x" * LONG}),
+    ],
+)
+def test_a_fault_does_not_quote_a_whole_file(read: Callable[[str], object], text: str) -> None:
+    with pytest.raises(InvalidSideFileError) as raised:
+        read(text)
+    assert len(str(raised.value)) < 400
 
 
 def test_a_character_of_two_escaped_units_is_one() -> None:
