@@ -136,7 +136,7 @@ def _proven_watermark(quorum: CapturedQuorum) -> int | None:
 def _reported_voters(quorum: CapturedQuorum, *, reported: bool) -> VoterSet:
     """With kraft.version 0: the static set with what its voters sent to the leader, kept in memory only.
 
-    A voter sends its directory id within three fetch timeouts, if its software knows UpdateRaftVoter; its
+    A voter sends its directory id within a fetch timeout, if its software knows UpdateRaftVoter; its
     registration shows whether it does.
     """
     assert quorum.voters is not None

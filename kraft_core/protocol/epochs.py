@@ -16,7 +16,7 @@ from kraft_core.protocol.checks import (
     voter_request_error,
 )
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.leading import acknowledged
+from kraft_core.protocol.leading import acknowledged, times_of
 from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -44,10 +44,18 @@ def handle_begin_quorum_epoch(
     return step.then(respond, message, BeginQuorumEpochResponse(error, step.replica.leader))
 
 
+def begin_epoch_period(replica: Replica) -> int:
+    """Ticks between two rounds of BeginQuorumEpoch: half a fetch timeout (Kafka's LeaderState)."""
+    return replica.settings.fetch_timeout // 2
+
+
 def send_begin_quorum_epoch(replica: Replica, state: Leader) -> Step:
-    """To every other voter, periodically: it may have been isolated or replaced."""
+    """To every other voter that has not fetched within the period: it may have been isolated or replaced."""
     step = Step(replica)
     for voter in replica.voters:
+        fetched_at = times_of(state, voter.key).last_fetch_at
+        if fetched_at >= 0 and replica.now - fetched_at < begin_epoch_period(replica):
+            continue
         request = BeginQuorumEpochRequest(
             replica.cluster_id, voter.key, replica.key.id, state.epoch, replica.endpoints
         )

@@ -8,6 +8,7 @@ from enum import IntEnum
 class ErrorCode(IntEnum):
     """Kafka's Errors that the raft requests use."""
 
+    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
@@ -27,7 +28,7 @@ class ErrorCode(IntEnum):
 class ProtocolFault(ValueError):
     """A message that no correct quorum sends: Kafka throws, and the process ends.
 
-    Two leaders of one epoch, a truncation below the high watermark, a leader that fetches from itself.
+    Two leaders of one epoch, a truncation below the high watermark, a leader that fetches its own snapshot.
     """
 
 

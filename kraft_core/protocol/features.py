@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.leading import append, leader_of
+from kraft_core.protocol.leading import append, leader_of, times_of
 from kraft_core.protocol.messages import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -20,7 +20,7 @@ from kraft_core.protocol.messages import (
     UpdateFeaturesResponse,
 )
 from kraft_core.protocol.records import control_batch
-from kraft_core.protocol.replica import FetchTimes, Leader, Replica, Step, respond
+from kraft_core.protocol.replica import Leader, Replica, Step, respond
 from kraft_core.raft.batches import KRaftVersion
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 from kraft_core.raft.watermark import ReplicaProgress
@@ -51,7 +51,7 @@ def handle_describe_quorum(replica: Replica, message: RaftMessage, _: DescribeQu
 
 def _is_active(replica: Replica, state: Leader, key: ReplicaKey) -> bool:
     """An observer that has not fetched for five minutes is left out; the leader itself is not."""
-    last = dict(state.fetch_times).get(key, FetchTimes()).last_fetch_at
+    last = times_of(state, key).last_fetch_at
     return key == replica.key or last >= replica.now - replica.settings.observer_session
 
 
@@ -60,7 +60,7 @@ def _status(replica: Replica, state: Leader, entry: ReplicaProgress) -> ReplicaS
     end_offset = -1 if entry.end_offset is None else entry.end_offset
     if entry.key.id == replica.key.id:
         return ReplicaStatus(entry.key, end_offset, replica.now, replica.now)
-    times = dict(state.fetch_times).get(entry.key, FetchTimes())
+    times = times_of(state, entry.key)
     return ReplicaStatus(entry.key, end_offset, times.last_fetch_at, times.last_caught_up_at)
 
 

@@ -30,6 +30,13 @@ def fetch_validity(replica: Replica, request: FetchRequest) -> tuple[Validity, E
     return replica.log.validate(request.fetch_offset, request.last_fetched_epoch)
 
 
+def is_valid_fetch(replica: Replica, request: FetchRequest) -> bool:
+    """Whether this replica leads the sender's epoch, and its log continues the sender's."""
+    if leader_request_error(replica, request.current_leader_epoch) is not ErrorCode.NONE:
+        return False
+    return fetch_validity(replica, request)[0] is Validity.VALID
+
+
 def fetch_response(replica: Replica, request: FetchRequest) -> FetchResponse:
     """The response to a fetch, parked or not, by the current log and high watermark."""
     error = leader_request_error(replica, request.current_leader_epoch)

@@ -6,18 +6,17 @@ high watermark; the KIPs call this impossible.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from kraft_core.protocol.checks import (
     common_response,
     followed,
     has_cluster_id,
-    leader_request_error,
     learn_leader,
 )
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
-from kraft_core.protocol.fetch_validation import fetch_error, fetch_response, fetch_validity, is_worth_sending
-from kraft_core.protocol.leading import fetched, leader_of
+from kraft_core.protocol.fetch_validation import fetch_error, is_worth_sending
+from kraft_core.protocol.leading import complete_fetch
 from kraft_core.protocol.messages import FetchRequest, FetchResponse, RaftMessage
 from kraft_core.protocol.replica import (
     Follower,
@@ -31,7 +30,6 @@ from kraft_core.protocol.replica import (
 )
 from kraft_core.protocol.transitions import to_follower
 from kraft_core.raft.epochs import EpochEnd
-from kraft_core.raft.log import Validity
 from kraft_core.raft.replay import AppendAsFollower, TruncateToDivergence, UpdateHighWatermark
 
 
@@ -41,13 +39,7 @@ def handle_fetch(replica: Replica, message: RaftMessage, request: FetchRequest) 
         return respond(replica, message, FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID))
     if _is_malformed(request):
         return respond(replica, message, fetch_error(replica, ErrorCode.INVALID_REQUEST))
-    error = leader_request_error(replica, request.current_leader_epoch)
-    if error is not ErrorCode.NONE:
-        return respond(replica, message, fetch_error(replica, error))
-    step = Step(replica)
-    if fetch_validity(replica, request)[0] is Validity.VALID:
-        step = fetched(replica, request.replica, request.fetch_offset)
-    response = fetch_response(step.replica, request)
+    step, response = complete_fetch(replica, request)
     if is_worth_sending(response, request):
         return step.then(respond, message, response)
     return step.then(_park, message, request, response)
@@ -62,10 +54,9 @@ def _is_malformed(request: FetchRequest) -> bool:
 
 
 def _park(replica: Replica, message: RaftMessage, request: FetchRequest, empty: FetchResponse) -> Step:
-    state = leader_of(replica)
     deadline = replica.now + request.max_wait
     parked = ParkedFetch(message.source, message.correlation_id, request, empty, deadline)
-    return Step(replace(replica, state=replace(state, parked=(*state.parked, parked))))
+    return Step(replace(replica, parked=(*replica.parked, parked)))
 
 
 def fetch(replica: Replica, destination: int) -> Step:
@@ -85,7 +76,10 @@ def fetch(replica: Replica, destination: int) -> Step:
 
 
 def handle_fetch_response(replica: Replica, _: RaftMessage, response: FetchResponse) -> Step:
-    """Follow the leader it names; then truncate, fetch a snapshot, or append and learn the watermark."""
+    """Follow the leader it names; then truncate, fetch a snapshot, or append and learn the watermark.
+
+    A snapshot id with a negative offset or epoch is no successful fetch (both: no id, None here).
+    """
     if response.leader is None:
         return Step(replica)
     step = _learn_leader_endpoints(replica, response)
@@ -95,6 +89,8 @@ def handle_fetch_response(replica: Replica, _: RaftMessage, response: FetchRespo
         return step
     if not isinstance(step.replica.state, Follower):
         raise ProtocolFault(f"{replica.key.id} is {replica.role.value} and was answered a Fetch")
+    if response.snapshot_id is not None and min(astuple(response.snapshot_id)) < 0:
+        return step
     return step.then(_take, response).then(reset_fetch_timeout)
 
 

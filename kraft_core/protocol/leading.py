@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
-from kraft_core.protocol.fetch_validation import fetch_response
-from kraft_core.protocol.messages import AddVoterResponse, RemoveVoterResponse
+from kraft_core.protocol.fetch_validation import fetch_error, fetch_response, is_valid_fetch
+from kraft_core.protocol.messages import AddVoterResponse, FetchRequest, FetchResponse, RemoveVoterResponse
 from kraft_core.protocol.records import start_of_epoch, with_updated
 from kraft_core.protocol.replica import (
     FetchTimes,
@@ -21,10 +21,11 @@ from kraft_core.protocol.replica import (
     Step,
     answer,
     operate,
+    written,
 )
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.replay import AppendAsLeader, BeginEpoch, UpdateHighWatermark
-from kraft_core.raft.voters import ReplicaKey
+from kraft_core.raft.voters import ReplicaKey, Voter
 from kraft_core.raft.watermark import LeaderProgress, begin_leading, follower_fetched, leader_reached
 
 
@@ -46,7 +47,7 @@ def become_leader(replica: Replica, granting_voters: frozenset[int]) -> Step:
         replica.now,
         volatile_voters=volatile,
     )
-    begun = replace(replica, state=state, sent=())
+    begun = replace(written(replica), state=state, sent=())
     batches = start_of_epoch(begun, granting_voters)
     return operate(begun, BeginEpoch(begun.epoch)).then(append, batches)
 
@@ -66,10 +67,21 @@ def append(replica: Replica, batches: tuple[Batch, ...]) -> Step:
     return appended.then(_advance, progress).then(_complete_parked_fetches, end_offset)
 
 
+def complete_fetch(replica: Replica, request: FetchRequest) -> tuple[Step, FetchResponse]:
+    """The response to a fetch, parked or not, by the log and the high watermark after it was counted.
+
+    A replica with the leader's own id, another directory's or its own, is not counted.
+    """
+    step = Step(replica)
+    if is_valid_fetch(replica, request):
+        if request.replica.id == replica.key.id:
+            return step, fetch_error(replica, ErrorCode.UNKNOWN_SERVER_ERROR)
+        step = fetched(replica, request.replica, request.fetch_offset)
+    return step, fetch_response(step.replica, request)
+
+
 def fetched(replica: Replica, key: ReplicaKey, offset: int) -> Step:
-    """A replica fetched from `offset`, so it holds what is below. Raises ProtocolFault for its own id."""
-    if key.id == replica.key.id:
-        raise ProtocolFault(f"{key} fetches from {replica.key}, which has its id")
+    """A replica fetched from `offset`, so it holds what is below. Raises ValueError for the leader's id."""
     if key.id < 0:
         return Step(replica)
     state = leader_of(replica)
@@ -93,8 +105,19 @@ def _times_with(
     return tuple(known.items())
 
 
+def times_of(state: Leader, replica: ReplicaKey) -> FetchTimes:
+    """When a replica fetched; a voter without a directory id: when any directory of its id did last."""
+    known = (times for key, times in state.fetch_times if Voter(replica).matches(key))
+    return max(known, key=lambda times: times.last_fetch_at, default=FetchTimes())
+
+
 def update_check_quorum(replica: Replica, key: ReplicaKey) -> Step:
-    """A replica fetched. Once a majority of the voters has, the check-quorum deadline is extended."""
+    """A replica fetched. Once a majority of the voters has, the check-quorum deadline is extended.
+
+    Raises ProtocolFault for the leader's own id: FetchSnapshot and UpdateRaftVoter do not check it before.
+    """
+    if key.id == replica.key.id:
+        raise ProtocolFault(f"{key} fetches from {replica.key}, which has its id")
     state = leader_of(replica)
     voter = replica.voters.voter_for(key)
     fetched_voters = state.fetched_voters | ({key.id} if voter else set[int]())
@@ -170,16 +193,18 @@ def own_removal_committed(replica: Replica, high_watermark: int) -> bool:
 
 def _complete_parked_fetches(replica: Replica, end_offset: int | None) -> Step:
     """Answer the parked fetches that wait below `end_offset`, or all of them (None)."""
-    state = leader_of(replica)
-    completed = [fetch for fetch in state.parked if _is_below(fetch, end_offset)]
-    if not completed:
-        return Step(replica)
-    parked = tuple(fetch for fetch in state.parked if not _is_below(fetch, end_offset))
-    step = Step(replace(replica, state=replace(state, parked=parked)))
+    completed = [fetch for fetch in replica.parked if _is_below(fetch, end_offset)]
+    parked = tuple(fetch for fetch in replica.parked if not _is_below(fetch, end_offset))
+    step = Step(replace(replica, parked=parked))
     for fetch in completed:
-        response = fetch_response(step.replica, fetch.request)
-        step = step.then(answer, fetch.requester, fetch.correlation_id, response)
+        step = step.then(_answer_parked, fetch)
     return step
+
+
+def _answer_parked(replica: Replica, parked: ParkedFetch) -> Step:
+    """It counts as a fetch again, made now."""
+    step, response = complete_fetch(replica, parked.request)
+    return step.then(answer, parked.requester, parked.correlation_id, response)
 
 
 def _is_below(fetch: ParkedFetch, end_offset: int | None) -> bool:

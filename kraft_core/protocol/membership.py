@@ -36,6 +36,7 @@ from kraft_core.protocol.replica import (
     Replica,
     Step,
     answer,
+    is_in_flight,
     respond,
     send,
 )
@@ -47,12 +48,18 @@ _WAITING = "Request timed out waiting for"
 
 
 def handle_add_voter(replica: Replica, message: RaftMessage, request: AddVoterRequest) -> Step:
-    """Check, then request the new voter's kraft.versions; its response decides."""
+    """Check, then request the new voter's kraft.versions; its response decides.
+
+    In Kafka's code, unlike the text, the leader does not wait for a connection that is in use.
+    """
     error, text = _cluster_or_leader_error(replica, request.cluster_id)
     if error is ErrorCode.NONE:
         error, text = _add_error(replica, request)
     if error is not ErrorCode.NONE:
         return respond(replica, message, AddVoterResponse(error, text))
+    if is_in_flight(replica, request.voter.id):
+        text = f"New voter {kafka_text.replica_key(request.voter)} is not ready to receive requests"
+        return respond(replica, message, AddVoterResponse(ErrorCode.REQUEST_TIMED_OUT, text))
     pending = PendingAdd(
         message.source,
         message.correlation_id,
@@ -286,7 +293,13 @@ def handle_update_voter_response(replica: Replica, _: RaftMessage, response: Upd
 
 
 def handle_change_response(
-    replica: Replica, _: RaftMessage, __: AddVoterResponse | RemoveVoterResponse
+    replica: Replica, _: RaftMessage, response: AddVoterResponse | RemoveVoterResponse
 ) -> Step:
-    """The response to automatic joining: the replica checks the voter set again after the update period."""
+    """The response to automatic joining: the replica checks the voter set again after the update period.
+
+    The period is not prolonged by an error that says nothing of the voter set.
+    """
+    said = ErrorCode.DUPLICATE_VOTER if isinstance(response, AddVoterResponse) else ErrorCode.VOTER_NOT_FOUND
+    if response.error not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, said):
+        return Step(replica)
     return Step(reset_update_timer(replica))

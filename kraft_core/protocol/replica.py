@@ -167,7 +167,7 @@ class ParkedFetch:
 
 @dataclass(frozen=True, slots=True)
 class FetchTimes:
-    """When a replica last fetched, and when it last reached the log end; -1: never.
+    """Ticks at which a replica last fetched, and last reached the log end; -1: never.
 
     `leader_end_offset` is the leader's log end at the last fetch.
     """
@@ -189,7 +189,6 @@ class Leader:
     fetched_voters: frozenset[int] = frozenset()
     fetch_times: tuple[tuple[ReplicaKey, FetchTimes], ...] = ()
     pending: PendingAdd | PendingRemove | None = None
-    parked: tuple[ParkedFetch, ...] = ()
     volatile_voters: VoterSet | None = None
     resign_requested: bool = False
 
@@ -222,6 +221,8 @@ class Replica:
     """`endpoints`: the replica's own, the default listener first; `bootstrap`: where it may find the leader.
 
     `snapshot_sizes` are the bytes of its snapshots; `flushed_offset` is the log end that survives a crash.
+    `parked` outlives the leadership; `quorum_state_voters` are the ids that quorum-state version 0 lists,
+    None with version 1.
     """
 
     cluster_id: str
@@ -239,6 +240,8 @@ class Replica:
     random: int = 1
     next_correlation_id: int = 0
     sent: tuple[Sent, ...] = ()
+    parked: tuple[ParkedFetch, ...] = ()
+    quorum_state_voters: tuple[int, ...] | None = None
     snapshot_sizes: tuple[tuple[EpochEnd, int], ...] = ()
     flushed_offset: int = 0
 
@@ -315,6 +318,10 @@ class Replica:
     def log_end(self) -> EpochEnd:
         return EpochEnd(self.log.end_offset, self.log.last_epoch)
 
+    @property
+    def is_only_voter(self) -> bool:
+        return self.is_voter and len(self.voters) == 1
+
     def endpoints_of(self, voter_id: int) -> Endpoints:
         """A voter's endpoints by the voter set in force, none for an id that is no voter."""
         return next((voter.endpoints for voter in self.voters if voter.key.id == voter_id), ())
@@ -345,6 +352,16 @@ def operate(replica: Replica, operation: Operation) -> Step:
     return Step(replace(replica, store=store, flushed_offset=flushed), (operation,))
 
 
+def written(replica: Replica) -> Replica:
+    """Its quorum-state is written anew; version 1, with kraft.version 1, has the vote's directory id."""
+    return replace(replica, quorum_state_voters=None if replica.kraft_version > 0 else replica.voters.ids)
+
+
+def is_in_flight(replica: Replica, destination: int) -> bool:
+    """Whether a request to that replica waits for its response: a connection carries one at a time."""
+    return any(sent.destination == destination for sent in replica.sent)
+
+
 def respond(replica: Replica, request: RaftMessage, body: Response) -> Step:
     """The response to a request just received."""
     return answer(replica, request.source, request.correlation_id, body)
@@ -356,7 +373,7 @@ def answer(replica: Replica, requester: int, correlation_id: int, body: Response
 
 def send(replica: Replica, destination: int, body: Request) -> Step:
     """A request, unless one to the same replica is still in flight."""
-    if destination == replica.key.id or any(sent.destination == destination for sent in replica.sent):
+    if destination == replica.key.id or is_in_flight(replica, destination):
         return Step(replica)
     correlation_id = replica.next_correlation_id
     sent = Sent(destination, correlation_id, body, replica.now + replica.settings.request_timeout)

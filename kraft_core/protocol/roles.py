@@ -55,13 +55,12 @@ def _table() -> tuple[Transition, ...]:
         Transition(resigned, unattached, "election timeout, or learns of a higher epoch", True),
         Transition(resigned, follower, "learns of a higher epoch and who leads it", True),
         Transition(resigned, observer, "learns of a higher epoch and who leads it, no voter", True),
-        Transition(resigned, prospective, "is the only voter", False),
         Transition(follower, prospective, "fetch timeout", False),
         Transition(follower, unattached, "learns of a higher epoch", True),
         Transition(follower, follower, "learns of another leader, or of more of its endpoints", None),
         Transition(follower, observer, "its log has a voter set without it", None),
         Transition(observer, follower, "its log has a voter set with it", None),
-        Transition(observer, unattached, "fetch timeout, or learns of a higher epoch", None),
+        Transition(observer, unattached, "learns of a higher epoch", True),
         Transition(observer, observer, "learns of another leader, or of more of its endpoints", None),
     ]
     return tuple(rows)

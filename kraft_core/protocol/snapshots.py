@@ -6,7 +6,7 @@ snapshot's content as a value instead of its bytes; positions count bytes.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from kraft_core.protocol.checks import common_response, followed, has_cluster_id, leader_request_error
 from kraft_core.protocol.errors import ErrorCode, ProtocolFault
@@ -71,15 +71,20 @@ def handle_fetch_snapshot_response(replica: Replica, _: RaftMessage, response: F
     state = followed(step.replica)
     if done or state is None:
         return step
-    if response.error is ErrorCode.SNAPSHOT_NOT_FOUND or (
-        response.error is ErrorCode.NONE and response.snapshot_id is None
-    ):
+    if _leader_has_no_snapshot(response):
         return step.then(_stop_snapshot_fetch).then(reset_fetch_timeout)
     if response.error is not ErrorCode.NONE or response.snapshot is None:
         return step
     if (state.fetching_snapshot, state.fetched_bytes) != (response.snapshot_id, response.position):
         raise ProtocolFault(f"{replica.key.id} got a slice of {response.snapshot_id} that it did not ask for")
     return step.then(_take_slice, state, response.snapshot, response).then(reset_fetch_timeout)
+
+
+def _leader_has_no_snapshot(response: FetchSnapshotResponse) -> bool:
+    """A negative offset or epoch is no snapshot's, whatever the error; an error may come without an id."""
+    if response.snapshot_id is None:
+        return response.error in (ErrorCode.NONE, ErrorCode.SNAPSHOT_NOT_FOUND)
+    return response.error is ErrorCode.SNAPSHOT_NOT_FOUND or min(astuple(response.snapshot_id)) < 0
 
 
 def _stop_snapshot_fetch(replica: Replica) -> Step:

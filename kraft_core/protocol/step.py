@@ -14,7 +14,7 @@ from kraft_core.protocol.leading import append
 from kraft_core.protocol.messages import RaftMessage
 from kraft_core.protocol.records import data_batch
 from kraft_core.protocol.replica import Leader, Replica, Step
-from kraft_core.protocol.timers import poll, resign_if_asked, shut_down
+from kraft_core.protocol.timers import poll, request_resignation, resign_if_asked, shut_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,14 @@ class ShutDown:
     """A graceful shutdown begins."""
 
 
-Event = Tick | Received | AppendRecords | TakeSnapshot | ShutDown
+@dataclass(frozen=True, slots=True)
+class ResignLeadership:
+    """The controller gives up leading `epoch`. Raises ValueError if the replica cannot (timers)."""
+
+    epoch: int
+
+
+Event = Tick | Received | AppendRecords | TakeSnapshot | ShutDown | ResignLeadership
 
 Handler = Callable[[Replica, RaftMessage, Any], Step]
 
@@ -110,6 +117,8 @@ def _handle(replica: Replica, event: Event) -> Step:
             return snapshots.take_snapshot(replica, delete_older=event.delete_older)
         case ShutDown():
             return shut_down(replica)
+        case ResignLeadership():
+            return request_resignation(replica, event.epoch)
 
 
 def _receive(replica: Replica, message: RaftMessage) -> Step:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft_core.protocol.epochs import send_begin_quorum_epoch, send_end_quorum_epoch
+from kraft_core.protocol.epochs import (
+    begin_epoch_period,
+    send_begin_quorum_epoch,
+    send_end_quorum_epoch,
+)
 from kraft_core.protocol.fetching import fetch
-from kraft_core.protocol.leading import check_quorum_deadline, leader_of
+from kraft_core.protocol.leading import leader_of
 from kraft_core.protocol.membership import expire_change
 from kraft_core.protocol.messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from kraft_core.protocol.records import needs_update
@@ -25,12 +29,18 @@ from kraft_core.protocol.replica import (
     Step,
     Unattached,
     answer,
+    is_in_flight,
     random_below,
     send,
 )
 from kraft_core.protocol.snapshots import fetch_snapshot
 from kraft_core.protocol.transitions import reset_update_timer, to_resigned, to_unattached
-from kraft_core.protocol.voting import begin_election, lose_pre_vote, send_vote_requests
+from kraft_core.protocol.voting import (
+    advance_election,
+    begin_election,
+    lose_pre_vote,
+    send_vote_requests,
+)
 
 
 def poll(replica: Replica, now: int) -> Step:
@@ -38,6 +48,10 @@ def poll(replica: Replica, now: int) -> Step:
     sent = tuple(request for request in replica.sent if now < request.deadline)
     timed_out = frozenset(request.destination for request in replica.sent if now >= request.deadline)
     replica = replace(replica, now=max(now, replica.now), sent=sent)
+    return _poll_role(replica, timed_out).then(_expire_fetches)
+
+
+def _poll_role(replica: Replica, timed_out: frozenset[int]) -> Step:
     match replica.state:
         case Unattached():
             return _poll_unattached(replica, replica.state)
@@ -60,8 +74,8 @@ def _poll_unattached(replica: Replica, state: Unattached) -> Step:
 
 
 def _find_leader(replica: Replica) -> Step:
-    """Fetch from a random bootstrap server or voter: any response names the leader."""
-    candidates = sorted({*replica.bootstrap, *replica.voters.ids} - {replica.key.id})
+    """Fetch from a random bootstrap server: any response names the leader. It does not ask itself."""
+    candidates = sorted({*replica.bootstrap} - {replica.key.id})
     if not candidates or replica.sent:
         return Step(replica)
     replica, chosen = random_below(replica, len(candidates))
@@ -75,6 +89,8 @@ def _poll_prospective(replica: Replica, state: Prospective) -> Step:
 
 
 def _poll_candidate(replica: Replica, state: Candidate) -> Step:
+    if state.votes.has_granted_majority:  # a sole voter that voted for itself, restarted
+        return advance_election(replica)
     if replica.now < state.election_deadline:
         return send_vote_requests(replica)
     if not replica.is_voter:
@@ -83,15 +99,14 @@ def _poll_candidate(replica: Replica, state: Candidate) -> Step:
 
 
 def _poll_follower(replica: Replica, state: Follower, timed_out: frozenset[int]) -> Step:
-    if replica.now >= state.fetch_deadline:
-        if replica.is_voter:
-            return begin_election(replica).then(send_vote_requests)
-        return to_unattached(replica, state.epoch, state.leader_id)
+    if replica.is_voter and replica.now >= state.fetch_deadline:
+        return begin_election(replica).then(send_vote_requests)
     if replica.now >= state.update_deadline:
-        step = _update_membership(replica, state)
-        if step.messages:
-            return step
-        replica = step.replica
+        request = _membership_request(replica, state)
+        if request is not None:
+            return _send_membership_request(replica, state.leader_id, request)
+        if replica.is_voter:
+            replica = reset_update_timer(replica)
     if state.leader_id in timed_out:
         return _find_leader(replica)
     if replica.sent:
@@ -101,15 +116,24 @@ def _poll_follower(replica: Replica, state: Follower, timed_out: frozenset[int])
     return fetch(replica, state.leader_id)
 
 
-def _update_membership(replica: Replica, state: Follower) -> Step:
-    """Send the leader what its voter set lacks of this replica, if anything."""
-    request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest | None = None
+def _membership_request(
+    replica: Replica, state: Follower
+) -> UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest | None:
+    """What the leader's voter set lacks of this replica, if anything."""
     if replica.is_voter:
-        request = _update_request(replica, state)
-    elif replica.auto_join and replica.can_become_voter and replica.kraft_version > 0:
-        request = _join_request(replica)
-    step = Step(reset_update_timer(replica))
-    return step if request is None else step.then(send, state.leader_id, request)
+        return _update_request(replica, state)
+    if replica.auto_join and replica.can_become_voter and replica.kraft_version > 0:
+        return _join_request(replica)
+    return None
+
+
+def _send_membership_request(
+    replica: Replica, leader_id: int, request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest
+) -> Step:
+    """Once the leader has answered what is in flight; until then nothing else is sent to it."""
+    if is_in_flight(replica, leader_id):
+        return Step(replica)
+    return send(reset_update_timer(replica), leader_id, request)
 
 
 def _update_request(replica: Replica, state: Follower) -> UpdateVoterRequest | None:
@@ -135,28 +159,26 @@ def _join_request(replica: Replica) -> AddVoterRequest | RemoveVoterRequest:
 
 
 def _poll_leader(replica: Replica, state: Leader) -> Step:
-    """A leader resigns if no majority fetches from it (check-quorum). A sole voter is exempt."""
-    is_alone = len(replica.voters) == 1 and replica.is_voter
-    if not is_alone and replica.now >= state.check_quorum_deadline:
+    """A leader resigns if no majority fetches from it (check-quorum).
+
+    A set of one voter is exempt, also where the leader was removed from it.
+    """
+    if len(replica.voters) > 1 and replica.now >= state.check_quorum_deadline:
         return to_resigned(replica)
-    step = expire_change(replica).then(_expire_fetches)
+    step = expire_change(replica)
     if replica.now < state.begin_epoch_deadline:
         return step
-    deadline = replica.now + replica.settings.fetch_timeout // 2
+    deadline = replica.now + begin_epoch_period(replica)
     later = replace(leader_of(step.replica), begin_epoch_deadline=deadline)
-    if is_alone:
-        later = replace(later, check_quorum_deadline=check_quorum_deadline(replica))
     step = Step(replace(step.replica, state=later), step.operations, step.messages)
     return step.then(send_begin_quorum_epoch, later)
 
 
 def _expire_fetches(replica: Replica) -> Step:
-    state = leader_of(replica)
-    expired = [fetch for fetch in state.parked if replica.now >= fetch.deadline]
-    if not expired:
-        return Step(replica)
-    parked = tuple(fetch for fetch in state.parked if replica.now < fetch.deadline)
-    step = Step(replace(replica, state=replace(state, parked=parked)))
+    """In any role: what a leader parked and no leader has refused since gets its empty response."""
+    expired = [fetch for fetch in replica.parked if replica.now >= fetch.deadline]
+    parked = tuple(fetch for fetch in replica.parked if replica.now < fetch.deadline)
+    step = Step(replace(replica, parked=parked))
     for one in expired:
         step = step.then(_answer_empty, one)
     return step
@@ -167,19 +189,31 @@ def _answer_empty(replica: Replica, parked: ParkedFetch) -> Step:
 
 
 def _poll_resigned(replica: Replica, state: Resigned) -> Step:
-    """Enter the next epoch as unattached, so that no replica takes this one for its leader any longer.
-
-    A sole voter starts an election at once.
-    """
-    if replica.is_voter and len(replica.voters) == 1:
-        return begin_election(replica).then(send_vote_requests)
+    """Enter the next epoch as unattached, so that no replica takes this one for its leader any longer."""
     if replica.now >= state.election_deadline:
         return to_unattached(replica, state.epoch + 1)
     return send_end_quorum_epoch(replica, state)
 
 
+def request_resignation(replica: Replica, epoch: int) -> Step:
+    """The controller gives up leading `epoch`; an epoch that it led before is ignored.
+
+    Raises ValueError for an epoch that is negative, later than the replica's, or led by another (Kafka's
+    RaftClient.resign).
+    """
+    if epoch < 0 or epoch > replica.epoch:
+        raise ValueError(f"{replica.key.id} cannot resign from epoch {epoch}, it is in epoch {replica.epoch}")
+    if epoch < replica.epoch:
+        return Step(replica)
+    if replica.leader.leader_id != replica.key.id:
+        raise ValueError(f"{replica.key.id} cannot resign from epoch {epoch}, which it does not lead")
+    if not isinstance(replica.state, Leader):
+        return Step(replica)
+    return Step(replace(replica, state=replace(replica.state, resign_requested=True)))
+
+
 def resign_if_asked(replica: Replica) -> Step:
-    """A leader whose own removal has committed resigns."""
+    """A leader resigns if its controller asked for it, or if its own removal has committed."""
     if isinstance(replica.state, Leader) and replica.state.resign_requested:
         return to_resigned(replica)
     return Step(replica)

@@ -25,6 +25,7 @@ from kraft_core.protocol.replica import (
     answer,
     operate,
     random_election_deadline,
+    written,
 )
 from kraft_core.raft.replay import Resign
 from kraft_core.raft.voters import ReplicaKey
@@ -38,7 +39,7 @@ def to_unattached(replica: Replica, epoch: int, leader_id: int | None = None) ->
         raise ProtocolFault(f"epoch {epoch} is behind {replica.epoch}")
     voted = replica.voted if epoch == replica.epoch else None
     replica, deadline = _unattached_deadline(replica)
-    return _leave(replica, Unattached(epoch, deadline, leader_id, voted))
+    return _leave(written(replica), Unattached(epoch, deadline, leader_id, voted))
 
 
 def _unattached_deadline(replica: Replica) -> tuple[Replica, int]:
@@ -65,12 +66,13 @@ def to_follower(replica: Replica, epoch: int, leader_id: int, endpoints: Endpoin
     voted = replica.voted if epoch == replica.epoch else None
     fetch_deadline = replica.now + replica.settings.fetch_timeout
     update_deadline = replica.now + _update_period(replica)
-    return _leave(replica, Follower(epoch, leader_id, endpoints, fetch_deadline, update_deadline, voted))
+    state = Follower(epoch, leader_id, endpoints, fetch_deadline, update_deadline, voted)
+    return _leave(written(replica), state).then(refuse_parked_fetches)
 
 
 def _update_period(replica: Replica) -> int:
-    """How often a follower checks its entry in the voter set: three fetch timeouts (FollowerState)."""
-    return 3 * replica.settings.fetch_timeout
+    """How often a follower checks its entry in the voter set: each fetch timeout (FollowerState)."""
+    return replica.settings.fetch_timeout
 
 
 def reset_update_timer(replica: Replica) -> Replica:
@@ -95,7 +97,7 @@ def to_candidate(replica: Replica) -> Step:
     """KIP-595, Vote: the epoch rises, and the replica votes for itself."""
     replica, deadline = random_election_deadline(replica)
     votes = Votes(replica.voters).record(replica.key.id, granted=True)
-    return _leave(replica, Candidate(replica.epoch + 1, deadline, votes))
+    return _leave(written(replica), Candidate(replica.epoch + 1, deadline, votes))
 
 
 def to_resigned(replica: Replica) -> Step:
@@ -106,14 +108,14 @@ def to_resigned(replica: Replica) -> Step:
     epoch = replica.epoch
     others = frozenset(replica.voters.ids) - {replica.key.id}
     replica, deadline = random_election_deadline(replica)
-    return _leave(replica, Resigned(epoch, deadline, others, successors))
+    return refuse_parked_fetches(replica).then(_leave, Resigned(epoch, deadline, others, successors))
 
 
 def vote_for(replica: Replica, candidate: ReplicaKey) -> Step:
     """The vote is durable before it is sent; the election timeout restarts."""
     if not isinstance(replica.state, Unattached | Prospective):
         raise ProtocolFault(f"a {replica.role} does not vote")
-    voter, deadline = random_election_deadline(replica)
+    voter, deadline = random_election_deadline(written(replica))
     if isinstance(replica.state, Prospective):
         votes = Votes(replica.voters).record(replica.key.id, granted=True)
         state = replace(replica.state, voted=candidate, election_deadline=deadline, votes=votes)
@@ -122,28 +124,40 @@ def vote_for(replica: Replica, candidate: ReplicaKey) -> Step:
 
 
 def _leave(replica: Replica, state: State) -> Step:
-    """Enter a role other than leader; a leader fails its pending requests first.
+    """Enter a role other than leader; a leader fails a pending voter change first.
 
     A leader that resigns drops the high watermark; one superseded by another leader keeps it.
     """
     step = Step(replica)
     if isinstance(replica.state, Leader):
-        step = _fail_pending_requests(replica, replica.state)
+        step = _fail_pending_change(replica, replica.state)
         if isinstance(state, Resigned):
             step = step.then(operate, Resign())
     return Step(replace(step.replica, state=state, sent=()), step.operations, step.messages)
 
 
-def _fail_pending_requests(replica: Replica, leader: Leader) -> Step:
-    """Answer parked fetches and a pending voter change NOT_LEADER_OR_FOLLOWER.
+def refuse_parked_fetches(replica: Replica) -> Step:
+    """Answer the parked fetches NOT_LEADER_OR_FOLLOWER, with the leader that the replica names now.
+
+    A leader that resigns still names itself, one that follows another names that one; one that is unattached
+    first lets them wait for a leader or for their deadline.
+    """
+    step = Step(replace(replica, parked=()))
+    for parked in replica.parked:
+        response = FetchResponse(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, replica.leader, log_start_offset=replica.log.start_offset
+        )
+        step = step.then(answer, parked.requester, parked.correlation_id, response)
+    return step
+
+
+def _fail_pending_change(replica: Replica, leader: Leader) -> Step:
+    """Answer its requester NOT_LEADER_OR_FOLLOWER.
 
     The change itself may be in the log, and may commit under a later leader.
     """
     step = Step(replica)
     error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    for parked in leader.parked:
-        response = FetchResponse(error, replica.leader, log_start_offset=replica.log.start_offset)
-        step = step.then(answer, parked.requester, parked.correlation_id, response)
     pending = leader.pending
     if pending is None or (isinstance(pending, PendingAdd) and pending.is_answered):
         return step

@@ -119,19 +119,19 @@ def handle_vote_response(replica: Replica, message: RaftMessage, response: VoteR
         return step
     votes = state.votes.record(message.source, granted=response.vote_granted)
     counted = replace(step.replica, state=replace(state, votes=votes))
-    return Step(counted, step.operations, step.messages).then(_conclude)
+    return Step(counted, step.operations, step.messages).then(advance_election)
 
 
 def begin_election(replica: Replica) -> Step:
     """A timeout has passed without a leader: become prospective."""
-    return to_prospective(replica).then(_conclude)
+    return to_prospective(replica).then(advance_election)
 
 
 def _become_candidate(replica: Replica) -> Step:
-    return to_candidate(replica).then(_conclude)
+    return to_candidate(replica).then(advance_election)
 
 
-def _conclude(replica: Replica) -> Step:
+def advance_election(replica: Replica) -> Step:
     """Advance with a granted majority; a prospective replica that cannot win steps back at once."""
     state = replica.state
     if isinstance(state, Prospective) and state.votes.has_granted_majority:

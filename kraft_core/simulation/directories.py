@@ -24,6 +24,7 @@ from kraft_core.messages.control import (
 )
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.protocol.lifecycle import durable_vote
 from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot
@@ -80,17 +81,17 @@ def _meta_properties(replica: Replica) -> str:
 
 
 def _quorum_state(replica: Replica) -> dict[str, Any]:
-    """Version 0 lists the voters' ids; version 1, with kraft.version 1, the vote's directory id instead."""
-    leader_id, voted = replica.leader.leader_id, replica.voted
+    """As last written: version 0 lists the voters' ids, version 1 has the vote's directory id instead."""
+    leader_id, voted = replica.leader.leader_id, durable_vote(replica)
     state: dict[str, Any] = {
         "leaderId": -1 if leader_id is None else leader_id,
         "leaderEpoch": replica.epoch,
         "votedId": voted.id if voted else -1,
     }
-    if replica.kraft_version > 0:
+    if replica.quorum_state_voters is None:
         directory = voted.directory_id if voted else None
         return state | {"votedDirectoryId": directory or ZERO_UUID, "data_version": 1}
-    voters = [{"voterId": voter_id} for voter_id in replica.voters.ids]
+    voters = [{"voterId": voter_id} for voter_id in replica.quorum_state_voters]
     return {"clusterId": ""} | state | {"appliedOffset": 0, "currentVoters": voters, "data_version": 0}
 
 

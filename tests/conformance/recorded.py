@@ -55,9 +55,18 @@ def alone(line: Line, nodes: dict[str, Line], node: str) -> Line:
 
 
 def is_at(replica: Replica, target: Line) -> bool:
-    voted = replica.voted.id if replica.voted else None
-    found = (replica.role.value, replica.epoch, replica.leader.leader_id, voted)
+    """Whether it is in the recorded role, epoch and vote, with the recorded leader."""
+    found = (replica.role.value, replica.epoch, replica.leader.leader_id, voted_id(replica))
     return found == (target["role"], target["epoch"], target.get("leader"), target.get("voted"))
+
+
+def is_all_of(replica: Replica, target: Line) -> bool:
+    """The recorded high watermark included."""
+    return is_at(replica, target) and replica.log.known_high_watermark == target["hwm"]
+
+
+def voted_id(replica: Replica) -> int | None:
+    return replica.voted.id if replica.voted else None
 
 
 def deadline(state: Any) -> int:

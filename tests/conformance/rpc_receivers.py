@@ -52,6 +52,7 @@ class RecordedLog:
     states: list[EmulatedReplica]
     sizes: tuple[tuple[EpochEnd, int], ...]
     key: ReplicaKey
+    port: int
     final: Line | None
     position: int = 0
 
@@ -75,6 +76,7 @@ def recorded_logs(lines: Iterable[Line]) -> Logs:
     quorum = SimulatedQuorum({}, Tally(), rewinds=False)
     states: dict[str, list[EmulatedReplica]] = defaultdict(list)
     sizes: dict[str, dict[EpochEnd, int]] = defaultdict(dict)
+    ports: dict[int, int] = {}
     aborted = False
     for line in lines:
         if "ev" not in line:
@@ -86,10 +88,13 @@ def recorded_logs(lines: Iterable[Line]) -> Logs:
             )
             aborted = False
             sizes.clear()
+            ports.clear()
             continue
         aborted = aborted or line["ev"] == "aborted"
         if aborted:
             continue
+        if "new_port" in line:
+            ports[line["node"]] = line["new_port"]
         states.clear()
         before = dict(quorum.replicas)
         quorum.event(line)
@@ -99,10 +104,13 @@ def recorded_logs(lines: Iterable[Line]) -> Logs:
                     size_bytes = len(base64.b64decode(operation["raw"]))
                     sizes[node][EpochEnd(*operation["id"])] = size_bytes
         for node, emulated in before.items():
-            key = (line["case"], line["i"], int(node[1:]))
+            number = int(node[1:])
+            key = (line["case"], line["i"], number)
             final = line["nodes"].get(node, {}).get("state")
             held = tuple(sizes[node].items())
-            logs[key] = RecordedLog([emulated, *states[node]], held, quorum.keys[node], final)
+            logs[key] = RecordedLog(
+                [emulated, *states[node]], held, quorum.keys[node], ports.get(number, 9093), final
+            )
     return logs
 
 
@@ -115,6 +123,11 @@ class Receivers:
     addresses: dict[tuple[int, int], set[Endpoint]] = field(default_factory=lambda: defaultdict(set))
     announced: dict[tuple[int, int, int], Endpoint] = field(default_factory=dict)
     later: dict[tuple[int, int, int], list[Line]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        """Every port that a node began to listen on is one that it may be known by."""
+        for (case, _, node), recorded in self.logs.items():
+            self.addresses[case, node].add(Endpoint("LISTENER", f"h{node}", recorded.port))
 
     def learn(self, line: Line) -> None:
         """A node's own requests bear the cluster id; a new leader's, and changes of voters, addresses."""
@@ -144,7 +157,9 @@ class Receivers:
             states += [_receiver_of(recorded.final, recorded.states[-1].log)] if recorded.final else []
         if line["api"] in CHANGES:
             leaders = [receiver for receiver in (line["receiver"], *states) if receiver["role"] == "leader"]
-            states += [receiver | {"pending": change} for receiver in leaders for change in ("add", "remove")]
+            states += [
+                receiver | {"pending": change} for receiver in leaders for change in ("add", "remove", None)
+            ]
         for receiver in states:
             if receiver != line["receiver"] and receiver["role"] != "down":
                 yield line | {"receiver": receiver}
@@ -154,7 +169,10 @@ class Receivers:
         receiver = line["receiver"]
         recorded = self.logs.get((line["case"], line["i"], line["to"]))
         log = recorded.matching(receiver) if recorded else None
-        for own_key, address in product(_own_keys(line, recorded), self._addresses(line)):
+        addresses = self._addresses(line)
+        if recorded and receiver["leader"] == line["to"]:
+            addresses = [Endpoint("LISTENER", f"h{line['to']}", recorded.port)]
+        for own_key, address in product(_own_keys(line, recorded), addresses):
             endpoints = (address,)
             for state in _states(line, endpoints, own_key):
                 yield Replica(

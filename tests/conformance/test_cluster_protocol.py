@@ -28,6 +28,7 @@ LEFT_OUT = {
     f"{CHOSEN}who sent an update that changes nothing",
     "a leader whose removal timed out and then committed: Kafka's goes on",
     "a new leader's first records, written in a later event",
+    "a new leader's first records, lost with its process",
 }
 
 
@@ -75,6 +76,7 @@ def spoilt(field: str, wrong: object, role: str) -> Tally:
         ("leader", 77, "leader"),
         ("epoch", 77, "leader"),
         ("role", "observer", "follower"),
+        ("voted", 77, "follower"),
     ],
 )
 def test_a_wrong_state_is_a_mismatch(field: str, wrong: object, role: str) -> None:

@@ -22,6 +22,7 @@ from kraft_core.evidence.facts import (
 from kraft_core.findings.facts import BatchConflict, BatchCopy, RuleFacts
 from kraft_core.format.capture import CapturedAtSource
 from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.protocol.lifecycle import durable_vote
 from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot
@@ -135,15 +136,15 @@ _NO_STATE: dict[str, Any] = {}
 
 def _quorum_state(replica: Replica) -> dict[str, Any]:
     """The fields of a capture that quorum-state gives."""
-    leader_id, voted = replica.leader.leader_id, replica.voted
-    with_version = replica.kraft_version > 0
-    voted_directory = (voted.directory_id or ZERO_UUID if voted else ZERO_UUID) if with_version else None
+    leader_id, voted = replica.leader.leader_id, durable_vote(replica)
+    voters = replica.quorum_state_voters
+    voted_directory = voted.directory_id if voted else None
     return {
         "quorum_state_epoch": replica.epoch,
         "quorum_state_leader_id": -1 if leader_id is None else leader_id,
         "voted_id": voted.id if voted else -1,
-        "voted_directory_id": voted_directory,
-        "current_voters": None if with_version else tuple(replica.voters.ids),
+        "voted_directory_id": voted_directory or ZERO_UUID if voters is None else None,
+        "current_voters": voters,
     }
 
 

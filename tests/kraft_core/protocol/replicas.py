@@ -7,7 +7,7 @@ from typing import Any
 
 from kraft_core.protocol.leading import become_leader
 from kraft_core.protocol.lifecycle import first_start, formatted_store
-from kraft_core.protocol.messages import Endpoints, RaftMessage, Request
+from kraft_core.protocol.messages import Endpoints, FetchRequest, RaftMessage, Request
 from kraft_core.protocol.replica import Replica, ReplicaConfig, Step
 from kraft_core.protocol.step import Event, Received, step
 from kraft_core.protocol.transitions import to_candidate, to_follower, to_prospective, to_unattached
@@ -77,4 +77,17 @@ def answer_to(replica: Replica, request: Request, source: int = 2) -> Any:
 def after(replica: Replica, *events: Event) -> Replica:
     for event in events:
         replica = step(replica, event).replica
+    return replica
+
+
+def fetch(of: int, offset: int, last_epoch: int = 1, epoch: int = 1, **more: int) -> FetchRequest:
+    return FetchRequest(CLUSTER_ID, key(of), epoch, offset, last_epoch, **more)
+
+
+def committed_leader(voters: tuple[int, ...] = (1, 2, 3)) -> Replica:
+    """A leader of epoch 1 whose start of epoch, offsets 0 to 2, has committed."""
+    replica = leader(1, voters)
+    for node in voters[1:]:
+        replica = ask(replica, fetch(node, 3), node).replica
+    assert replica.log.known_high_watermark == 3
     return replica

@@ -20,6 +20,7 @@ from kraft_core.protocol.messages import (
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
+    FetchSnapshotResponse,
     RaftMessage,
     RemoveVoterRequest,
     UpdateFeaturesRequest,
@@ -40,7 +41,9 @@ from tests.kraft_core.protocol.replicas import (
     answer_to,
     ask,
     candidate,
+    committed_leader,
     endpoints,
+    fetch,
     follower,
     key,
     leader,
@@ -52,19 +55,6 @@ from tests.kraft_core.protocol.replicas import (
 
 def vote(of: int, epoch: int, *, pre_vote: bool = False, end: tuple[int, int] = (0, 0), to: int = 1):
     return VoteRequest(CLUSTER_ID, key(to), key(of), epoch, *end, pre_vote)
-
-
-def fetch(of: int, offset: int, last_epoch: int = 1, epoch: int = 1, **more: int) -> FetchRequest:
-    return FetchRequest(CLUSTER_ID, key(of), epoch, offset, last_epoch, **more)
-
-
-def committed_leader(voters: tuple[int, ...] = (1, 2, 3)) -> Replica:
-    """A leader of epoch 1 whose start of epoch, offsets 0 to 2, has committed."""
-    replica = leader(1, voters)
-    for node in voters[1:]:
-        replica = ask(replica, fetch(node, 3), node).replica
-    assert replica.log.known_high_watermark == 3
-    return replica
 
 
 class TestVote:
@@ -153,7 +143,7 @@ class TestElection:
         assert replica.role is Role.FOLLOWER
 
     def test_is_not_for_observers(self) -> None:
-        assert after(follower(4, 2), Tick(1000)).role is Role.UNATTACHED
+        assert after(follower(4, 2), Tick(1000)).role is Role.OBSERVER
         assert after(unattached(4), Tick(10_000)).role is Role.UNATTACHED
 
     def test_a_voter_without_pre_vote_makes_the_prospective_a_candidate(self) -> None:
@@ -262,9 +252,24 @@ class TestFetch:
         replica = after(committed_leader(), TakeSnapshot(delete_older=False))
         assert answer_to(replica, fetch(2, 0, 0)).snapshot_id == EpochEnd(3, 1)
 
-    def test_with_the_leaders_id_ends_the_process(self) -> None:
-        with pytest.raises(ProtocolFault):
-            ask(leader(), fetch(1, 3), 1)
+    @pytest.mark.parametrize("directory", [key(1).directory_id, "another-disk-of-node-1"])
+    def test_with_the_leaders_id_is_answered_with_an_error(self, directory: str) -> None:
+        request = replace(fetch(1, 3), replica=ReplicaKey(1, directory))
+        outcome = ask(leader(), request, 9)
+        assert [message.body for message in outcome.messages] == [
+            FetchResponse(
+                ErrorCode.UNKNOWN_SERVER_ERROR, CurrentLeader(1, 1, endpoints(1)), log_start_offset=0
+            )
+        ]
+        assert outcome.replica == leader()
+
+    def test_answered_with_a_negative_snapshot_id_is_not_successful(self) -> None:
+        replica = follower(1, 2)
+        for snapshot_id in (EpochEnd(-1, 1), EpochEnd(3, -1)):
+            response = FetchResponse(
+                ErrorCode.NONE, CurrentLeader(2, 1, endpoints(2)), snapshot_id=snapshot_id
+            )
+            assert self._answered(replica, response).state == replica.state
 
     def test_response_below_the_watermark_ends_the_process(self) -> None:
         response = FetchResponse(
@@ -297,6 +302,33 @@ class TestFetchSnapshot:
         replica = after(committed_leader(), TakeSnapshot(delete_older=False))
         request = FetchSnapshotRequest(CLUSTER_ID, key(2), 1, snapshot_id, position, 256)
         assert answer_to(replica, request).error is error
+
+    def test_with_the_leaders_id_ends_the_process(self) -> None:
+        replica = after(committed_leader(), TakeSnapshot(delete_older=False))
+        with pytest.raises(ProtocolFault):
+            ask(replica, FetchSnapshotRequest(CLUSTER_ID, key(1), 1, EpochEnd(3, 1), 0, 256), 9)
+
+    @pytest.mark.parametrize(
+        ("response", "goes_on"),
+        [
+            (FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND), False),
+            (FetchSnapshotResponse(ErrorCode.NONE, snapshot_id=EpochEnd(-1, 1)), False),
+            (FetchSnapshotResponse(ErrorCode.POSITION_OUT_OF_RANGE, snapshot_id=EpochEnd(3, -1)), False),
+            (FetchSnapshotResponse(ErrorCode.POSITION_OUT_OF_RANGE), True),
+        ],
+    )
+    def test_is_given_up_if_the_leader_names_no_snapshot(
+        self, response: FetchSnapshotResponse, goes_on: bool
+    ) -> None:
+        replica = follower(1, 2)
+        assert isinstance(replica.state, Follower)
+        wanted = EpochEnd(3, 1)
+        replica = after(replace(replica, state=replace(replica.state, fetching_snapshot=wanted)), Tick(2))
+        answer = replace(response, leader=CurrentLeader(2, 1, endpoints(2)))
+        number = replica.sent[0].correlation_id
+        answered = step(replica, Received(RaftMessage(2, 1, number, answer))).replica
+        assert isinstance(answered.state, Follower)
+        assert answered.state.fetching_snapshot == (wanted if goes_on else None)
 
 
 class TestMembership:
@@ -369,6 +401,10 @@ class TestMembership:
         outcome = ask(committed_leader(), request)
         assert outcome.replica.endpoints_of(2) == moved
         assert answer_to(committed_leader(), request).error is ErrorCode.NONE
+
+    def test_an_update_of_the_leader_by_another_ends_the_process(self) -> None:
+        with pytest.raises(ProtocolFault):
+            ask(committed_leader(), UpdateVoterRequest(CLUSTER_ID, 1, key(1), endpoints(1), 0, 1))
 
     def test_an_update_with_kraft_version_0_stays_in_memory_for_the_upgrade(self) -> None:
         replica = ask(static_leader(), fetch(2, 1)).replica

@@ -13,7 +13,7 @@ from kraft_core.simulation.setup import Setup
 
 # What Kafka believes, and what it then writes into snapshots: the stale set itself, not what comes of it.
 STALENESS = frozenset({16, 17})
-SPLIT_SEED = Setup(seed=48, voters=7, observers=0, brokers=0)
+SPLIT_SEED = Setup(seed=106, voters=7, observers=0, brokers=0)
 SPLIT_WITHIN_STEPS = 6_000
 STALE_SEED = Setup(seed=45, voters=3, observers=1)
 STALE_WITHIN_STEPS = 1_000
