@@ -200,13 +200,16 @@ class SimulatedQuorum:
         """Does nothing if voters are known by id alone, or if any replica takes the node for the leader.
 
         In the first case committed records would be lost, as the new disk cannot be distinguished from the
-        old; in the second, Kafka's process ends until another leader is elected.
+        old; in the second, Kafka's process ends until another leader is elected. Nor where the node's own
+        configuration has no other voter: it would lead a quorum of its own.
         """
         old = self.replicas[node]
         named = any(replica.leader.leader_id == node for replica in self.replicas.values())
         if named or any(replica.kraft_version == 0 and replica.voters for replica in self.replicas.values()):
             return
         fresh = formatted_replica(self.setup, node, self.network.next_number(), self.now)
+        if fresh.is_only_voter:
+            return
         self.replicas[node] = replace(
             fresh, endpoints=old.endpoints, next_correlation_id=old.next_correlation_id + 1
         )
