@@ -112,9 +112,14 @@ def to_resigned(replica: Replica) -> Step:
 
 
 def vote_for(replica: Replica, candidate: ReplicaKey) -> Step:
-    """The vote is durable before it is sent; the election timeout restarts."""
+    """The vote is durable before it is sent; the election timeout restarts.
+
+    Raises ProtocolFault for a candidate with the replica's own id: another directory of it (QuorumState).
+    """
     if not isinstance(replica.state, Unattached | Prospective):
         raise ProtocolFault(f"a {replica.role} does not vote")
+    if candidate.id == replica.key.id:
+        raise ProtocolFault(f"{replica.key} is asked to vote for {candidate}, which has its id")
     voter, deadline = random_election_deadline(written(replica))
     if isinstance(replica.state, Prospective):
         votes = Votes(replica.voters).record(replica.key.id, granted=True)

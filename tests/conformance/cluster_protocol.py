@@ -69,6 +69,7 @@ SETTINGS = ReplicaConfig(caught_up_for=FAR)
 ROUNDS = 12
 
 CHOSEN = "taken from the record: "
+OF_THE_CONTROLLER = (replay.CreateSnapshot, replay.DeleteBefore)
 
 
 class ProtocolFollower:
@@ -140,6 +141,9 @@ class ProtocolFollower:
         if owed and isinstance(operation, replay.Restart):
             self.tally.leave_out("a new leader's first records, lost with its process")
             owed.clear()
+        if owed and isinstance(operation, OF_THE_CONTROLLER) and not isinstance(owed[0], OF_THE_CONTROLLER):
+            owed.insert(0, operation)  # in between, on its own
+            self.tally.leave_out(f"{CHOSEN}{type(operation).__name__} of the controller")
         if not owed:
             replica = self._explain(node, replica, operation)
         found = owed.pop(0) if owed else None
@@ -388,7 +392,8 @@ class ProtocolFollower:
         free = replace(replica, state=replace(replica.state, pending=None))  # its requester gave up
         if level is not None:
             return self._upgraded(node, free, voters, level)
-        assert voters is not None
+        if voters is None:
+            return replica  # the first records of an epoch that the engine does not lead
         return self._changed(node, free, voters)
 
     def _upgraded(self, node: str, replica: Replica, voters: VoterSet | None, level: int) -> Replica:
@@ -405,8 +410,9 @@ class ProtocolFollower:
         change = change_between(replica.voters, voters)
         if voters == replica.voters:
             self.tally.leave_out(f"{CHOSEN}who sent an update that changes nothing")
-            same = next(voter for voter in voters if voter.key.id != replica.key.id)
-            return self._receive(node, replica, same.key.id, update_request(replica, same))
+            for same in [voter for voter in voters if voter.key.id != replica.key.id][:1]:
+                replica = self._receive(node, replica, same.key.id, update_request(replica, same))
+            return replica
         for voter in change.removed:
             replica = self._receive(
                 node, replica, ADMIN, messages.RemoveVoterRequest(self.cluster_id, voter.key)
@@ -415,7 +421,8 @@ class ProtocolFollower:
             replica = self._receive(node, replica, voter.key.id, update_request(replica, voter))
         for voter in change.added:
             state = replica.state
-            assert isinstance(state, Leader)
+            if not isinstance(state, Leader):
+                return replica
             self.tally.leave_out(f"{CHOSEN}that an added voter was caught up")
             times = (*state.fetch_times, (voter.key, FetchTimes(1, 1, replica.log.end_offset)))
             caught_up = replace(replica, state=replace(state, fetch_times=times), sent=())

@@ -30,12 +30,13 @@ LEFT_OUT = {
     "cluster-rewound": {"event that aborted the simulation", "MockLog's: epochs"},
 }
 
-RPC_LEFT_OPEN = 911  # lines whose response the recorded state does not determine; the output names why
+RPC_LEFT_OPEN = 805  # lines whose response the recorded state does not determine; the output names why
 
 
-# Parts of quorums of another seed: requests that waited behind others, a voter set written again unchanged,
-# followers that catch up in an epoch that has ended, a leader that resigned before it followed.
-SEED = "5001"
+# Parts of quorums of other seeds: requests that waited behind others, a voter set written again unchanged,
+# followers that catch up in an epoch that has ended, leaders that resigned before they followed, an election
+# lost within one event, a sole voter killed before it wrote its first records.
+SEEDS = {"role": 1_896, "rpc": 1_669}
 
 
 @pytest.mark.parametrize("name", sorted(STEPS))
@@ -59,18 +60,18 @@ def test_engine_answers_as_kafka_does(show_counts) -> None:
     assert tally.unsound.total() <= RPC_LEFT_OPEN
 
 
-def test_engine_agrees_with_kafka_in_quorums_of_another_seed() -> None:
-    path = TRACES / f"cluster-{SEED}.jsonl.gz"
+def test_engine_agrees_with_kafka_in_quorums_of_other_seeds() -> None:
+    path = TRACES / "cluster-seeds.jsonl.gz"
     compare = comparison_for(path)
     assert compare is not None
     replicas = compare_protocol(path)
     assert replicas is not None
     for tally in (compare_trace(path, compare), replicas):
         assert [str(mismatch) for mismatch in tally.mismatches] == []
-    assert replicas.steps["role"] == 761
-    answers = compare_trace(TRACES / f"rpc-{SEED}.jsonl.gz", COMPARISONS["rpc"])
+    assert replicas.steps["role"] == SEEDS["role"]
+    answers = compare_trace(TRACES / "rpc-seeds.jsonl.gz", COMPARISONS["rpc"])
     assert [str(mismatch) for mismatch in answers.mismatches] == []
-    assert answers.steps.total() == 613
+    assert answers.steps.total() == SEEDS["rpc"]
 
 
 def test_a_lone_rpc_trace_is_compared_as_far_as_it_goes(tmp_path: Path) -> None:

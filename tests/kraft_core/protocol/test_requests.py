@@ -85,6 +85,12 @@ class TestVote:
         response = answer_to(unattached(1), replace(vote(2, 1), cluster_id="other"))
         assert response == VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID)
 
+    def test_for_another_directory_of_its_own_id_ends_the_process(self) -> None:
+        request = replace(vote(1, 1), replica=ReplicaKey(1, "another-disk-of-node-1"))
+        with pytest.raises(ProtocolFault):
+            ask(unattached(1), request, 9)
+        assert answer_to(unattached(1), replace(request, pre_vote=True), 9).vote_granted
+
     def test_is_given_by_an_observer_too(self) -> None:
         assert answer_to(unattached(4), vote(2, 1, to=4)).vote_granted
 
