@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from kraft_core.protocol.messages import BeginQuorumEpochRequest, Endpoints
+from kraft_core.protocol.messages import ApiVersionsRequest, BeginQuorumEpochRequest, Endpoints
 from kraft_core.protocol.replica import (
     Candidate,
     Follower,
@@ -24,6 +24,7 @@ from kraft_core.protocol.replica import (
     Prospective,
     Replica,
     Resigned,
+    Sent,
     State,
     Unattached,
     Votes,
@@ -174,13 +175,14 @@ class Receivers:
             addresses = [Endpoint("LISTENER", f"h{line['to']}", recorded.port)]
         for own_key, address in product(_own_keys(line, recorded), addresses):
             endpoints = (address,)
-            for state in _states(line, endpoints, own_key):
+            for state, sent in product(_states(line, endpoints, own_key), _sent(line)):
                 yield Replica(
                     self.cluster_ids.get(line["case"], ""),
                     own_key,
                     endpoints if receiver["leader"] == line["to"] else (LISTENER,),
                     _store(receiver, log or _log_of_bounds(receiver)),
                     state,
+                    sent=sent,
                     snapshot_sizes=recorded.sizes if recorded else (),
                     now=1,
                 )
@@ -300,6 +302,13 @@ def _states(line: Line, endpoints: Endpoints, own_key: ReplicaKey) -> Iterator[S
         case _:
             for has_fetched in (False, True):
                 yield Follower(epoch, leader_id, endpoints, LONG, LONG, voted, has_fetched)
+
+
+def _sent(line: Line) -> Iterator[tuple[Sent, ...]]:
+    """What is in flight is not recorded; it matters to who is asked to add a voter."""
+    yield ()
+    if line["api"] == "AddRaftVoter":
+        yield (Sent(line["req"]["voterId"], 0, ApiVersionsRequest(), LONG),)
 
 
 def _leaders(line: Line, own: ReplicaKey) -> Iterator[Leader]:
