@@ -182,7 +182,7 @@ class CommitStatus:
             no_next_set = (
                 len(left) <= (len(voters.voters) - 1) // 2
                 or self._has_no_next(voters, as_of)
-                or self._leader_stayed(voters, line, as_of)
+                or self._leader_stayed(voters, line, end, as_of)
             )
             if no_next_set:
                 words = f"{known}; the others ({labels(left) or 'none'}) are no majority"
@@ -204,8 +204,8 @@ class CommitStatus:
         count = sum(lack.at >= moment for lack in lacking.values())
         return len(voters.voters) - count < voters.voters.majority
 
-    def _leader_stayed(self, voters: SetInForce, line: EpochLine, moment: int) -> bool:
-        """Whether the epoch's leader was captured in its epoch at or after a moment, with a whole log.
+    def _leader_stayed(self, voters: SetInForce, line: EpochLine, end: int, moment: int) -> bool:
+        """Whether the epoch's leader was captured in its epoch at or after a moment, its log known from end.
 
         Then every voter set that it had appended is known. Half of an even set is a majority of that set
         without one of the others.
@@ -215,17 +215,22 @@ class CommitStatus:
             capture.captured_from is not None
             and capture.captured_from >= moment
             and capture.in_epoch == line.leader_epoch
-            and self._shows_sets(capture)
+            and self._shows_sets(line, end, capture)
             for replica in self._holdings.replicas_of(leader)
             for capture in reversed(self._holdings.captures[replica])
         )
 
-    def _shows_sets(self, capture: Capture) -> bool:
-        """Whether every set in its log is known: bytes that no copy supplies may hold one."""
-        if capture.known_end is None or not capture.runs:
+    def _shows_sets(self, line: EpochLine, end: int, capture: Capture) -> bool:
+        """Whether every set in its log from a batch's end on is known: what no copy supplies may hold one."""
+        log_end = capture.known_end
+        if log_end is None or log_end < end:
             return False
-        last = capture.runs[-1]
-        return self.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is not None
+        is_whole = any(first < end and log_end <= last for first, last in line.covered)
+        return is_whole and all(
+            part.voters is not None
+            for part in self.in_force.voter_set_ranges(line)
+            if part.end_offset >= end and part.first_offset < log_end
+        )
 
     def _lacking(
         self, voters: VoterSet, leader_epoch: int, first: int, appended_by: int

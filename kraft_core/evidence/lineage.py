@@ -98,6 +98,8 @@ class _Line:
         self.ranges.add(bounds)
         self.contested |= self.digests.setdefault(bounds, run.digest) != run.digest
         self.appended.add((run.end_offset, run.last_appended_at))
+        if run.first_offset == 0:
+            self.starts.add(0)  # whether or not the LEADER_CHANGE comes first (KAFKA-15345)
         if captured_until is not None:
             self.newest_capture_at = max(self.newest_capture_at or 0, captured_until)
         if run.first_batch_end is not None:

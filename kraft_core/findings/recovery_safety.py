@@ -92,6 +92,7 @@ def reasons_against(case: RecoveryCase) -> Iterator[str]:
     yield from _unusable_choice(case)
     yield from _lost_records(case)
     yield from _voted_for_less(case)
+    yield from _of_another_disk(case)
     yield from _contested_epochs(case)
     yield from _open_errors(case)
 
@@ -156,6 +157,23 @@ def _voted_for_less(case: RecoveryCase) -> Iterator[str]:
                 f"Node {label(replica)} voted in a later epoch than its captured quorum-state has, and its "
                 "captured log holds what the best claim lacks: capture it again, or find out whether its "
                 "disk was replaced."
+            )
+
+
+def _of_another_disk(case: RecoveryCase) -> Iterator[str]:
+    """A voter by id alone, not always captured with its directory id, that held what the best claim lacks.
+
+    Of one directory that was truncated; of two, the disk was replaced, and the voter forgot it.
+    """
+    for voter in dict.fromkeys(v for counted in case.counting for v in counted.voters):
+        replicas = case.known.holdings.replicas_of(voter)
+        if voter.key.directory_id is not None or len(replicas) < 2:
+            continue
+        captures = [c for replica in replicas for c in case.known.holdings.captures[replica]]
+        if any(capture.runs and not _is_held(capture, case.best) for capture in captures):
+            yield (
+                f"Node {label(voter.key)} is a voter by id alone, not every capture of it names its "
+                "directory, and it held what the best claim lacks: find out whether its disk was replaced."
             )
 
 

@@ -46,12 +46,22 @@ def epoch_cache_matches_batches(log: ReplicaLog) -> Iterator[Violation]:
 
 
 def epochs_begin_with_leader_change(log: ReplicaLog) -> Iterator[Violation]:
-    """Rule 11. The first batch of a log that begins above 0 may lie anywhere in its epoch."""
-    epoch = log.batches.first.leader_epoch if log.batches.first and log.batches.first.base_offset else 0
+    """Rule 11. The first batch of a log that begins above 0 may lie anywhere in its epoch.
+
+    Before release 3.6 the leader of an empty log may write records before its LEADER_CHANGE (KAFKA-15345).
+    """
+    first = log.batches.first
+    epoch = first.leader_epoch if first and (first.base_offset or _may_follow(log, first.leader_epoch)) else 0
     for batch in log.batches:
         if batch.leader_epoch != epoch and leader_change_of(batch) is None:
             yield _at(11, batch, "is the first of its epoch and has no LEADER_CHANGE")
         epoch = batch.leader_epoch
+
+
+def _may_follow(log: ReplicaLog, leader_epoch: int) -> bool:
+    """Whether the LEADER_CHANGE of the first epoch is there, or the log ends before it could be."""
+    of_epoch = [batch for batch in log.batches if batch.leader_epoch == leader_epoch]
+    return any(leader_change_of(batch) for batch in of_epoch) or of_epoch[-1] == log.batches.last
 
 
 def one_change_uncommitted(log: ReplicaLog, high_watermark: int) -> Iterator[Violation]:

@@ -25,7 +25,7 @@ def test_every_bundled_output_is_found_and_dated_by_its_name(golden: Path) -> No
     names = {path.name for path in golden.rglob("quorum/*.txt")}
     assert found.left_out == ()
     assert {o.source for f in found.files for o in f.observations} == names
-    assert len(found.files) == len(names) == 208
+    assert len(found.files) == len(names) == 214
     for file in found.files:
         for seen in file.observations:
             assert seen.cluster_id == file.cluster_id

@@ -15,20 +15,21 @@ bootservers() { local s=""; for i in $CTRLS; do s="$s,127.0.0.1:${PORT[$i]}"; do
 segprops() { case ${1:-$V} in 4.1*|4.2*|4.3*|4.4*) echo "internal.metadata.log.segment.bytes=$SEG";; *) echo "metadata.log.segment.min.bytes=12"; echo "metadata.log.segment.bytes=$SEG";; esac; }
 ctrlcfg() { # id [version]
  local i=$1 v=${KVER[$1]:-$V}
- { echo "process.roles=controller"; echo "node.id=$i"; echo "listeners=CONTROLLER://127.0.0.1:${PORT[$i]}"; echo "advertised.listeners=CONTROLLER://127.0.0.1:${PORT[$i]}"
+ { echo "process.roles=controller"; echo "node.id=$i"; echo "listeners=CONTROLLER://127.0.0.1:${PORT[$i]}"
+   case $v in 3.[0-8].*) ;; *) echo "advertised.listeners=CONTROLLER://127.0.0.1:${PORT[$i]}";; esac
    echo "controller.listener.names=CONTROLLER"; echo "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT"
    if [ -n "$STATIC" ]; then echo "controller.quorum.voters=$STATIC"; else echo "controller.quorum.bootstrap.servers=$(bootservers)"; fi
    echo "log.dirs=$RUN/node-$i"; echo "metadata.log.dir=$RUN/node-$i"; segprops $v
    echo "metadata.log.max.record.bytes.between.snapshots=$SNAP"; echo "metadata.log.max.snapshot.interval.ms=${SNAPMS:-0}"
    echo "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"; echo "super.users=User:ANONYMOUS;User:admin"
-   echo "delegation.token.secret.key=golden-secret"; echo "broker.session.timeout.ms=4000"; echo "broker.heartbeat.interval.ms=1000"
+   case $v in 3.[0-5].*) ;; *) echo "delegation.token.secret.key=golden-secret";; esac; echo "broker.session.timeout.ms=4000"; echo "broker.heartbeat.interval.ms=1000"
    echo "num.network.threads=1"; echo "num.io.threads=2"; printf "%b\n" "$CTRL_EXTRA"; printf "%b\n" "${EXTRA[$i]}"; } > $RUN/c$i.properties; }
 brokercfg() { # id ; PORT[id] plaintext, PORT+1000? sasl = PORT[id]+1
  local i=$1; { echo "process.roles=broker"; echo "node.id=$i"; echo "listeners=PLAINTEXT://127.0.0.1:${PORT[$i]},SASL://127.0.0.1:$((PORT[$i]+1))"; echo "advertised.listeners=PLAINTEXT://127.0.0.1:${PORT[$i]},SASL://127.0.0.1:$((PORT[$i]+1))"
    echo "controller.listener.names=CONTROLLER"; echo "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT"; echo "inter.broker.listener.name=PLAINTEXT"
    echo "sasl.enabled.mechanisms=PLAIN"; echo 'listener.name.sasl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="admin-pw" user_admin="admin-pw";'
    if [ -n "$STATIC" ]; then echo "controller.quorum.voters=$STATIC"; else echo "controller.quorum.bootstrap.servers=$(bootservers)"; fi
-   echo "log.dirs=$RUN/broker-$i/a,$RUN/broker-$i/b"; segprops ${KVER[$i]:-$V}; echo "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"; echo "super.users=User:ANONYMOUS;User:admin"; echo "delegation.token.secret.key=golden-secret"
+   echo "log.dirs=$RUN/broker-$i/a,$RUN/broker-$i/b"; segprops ${KVER[$i]:-$V}; echo "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"; echo "super.users=User:ANONYMOUS;User:admin"; case ${KVER[$i]:-$V} in 3.[0-5].*) ;; *) echo "delegation.token.secret.key=golden-secret";; esac
    echo "offsets.topic.replication.factor=1"; echo "offsets.topic.num.partitions=2"; echo "transaction.state.log.replication.factor=1"; echo "transaction.state.log.num.partitions=2"; echo "share.coordinator.state.topic.replication.factor=1";echo "share.coordinator.state.topic.num.partitions=2"; echo "broker.heartbeat.interval.ms=1000"; echo "broker.session.timeout.ms=4000"; echo "log.cleaner.enable=true"; echo "log.cleaner.dedupe.buffer.size=2097152"
    echo "num.network.threads=1"; echo "num.io.threads=2"; printf "%b\n" "${EXTRA[$i]}"; } > $RUN/b$i.properties; }
 fmt() { # kind(c|b) id args...

@@ -12,6 +12,7 @@ from kraft_core.format.controller_dir import find_controller_dirs
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 MOMENTS = (
+    "born-on-3.4",
     "disk-failure",
     "disk-failure/before-wipe",
     "disk-failure/reformatted-not-added",

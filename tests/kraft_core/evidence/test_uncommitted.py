@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.kraft_core.evidence.narrated import Story
 
 THREE = "1 2 3"
@@ -82,6 +84,19 @@ def test_half_of_an_even_set_may_have_committed_it_by_a_set_that_was_not_capture
     assert statuses(story) == ["0-20 committed", "20-30 undecided"]
     story.capture("1", 1000, "1:0-30", 1)
     assert statuses(story) == ["0-20 committed", "20-30 uncommitted"]
+
+
+@pytest.mark.parametrize("log", ["1:0-22 1:25-30", "1:25-30"])
+def test_what_lies_in_a_gap_of_the_leaders_log_may_be_such_a_set(log: str) -> None:
+    """A set after the gap is known; the one that counted may lie in it."""
+    story = Story().leader(1, 0, 1, FOUR, sets=FOUR).voters(1, 27, FOUR)
+    story.capture("2", 1000, "1:0-22", 1)
+    story.capture("3", 1000, "1:0-20", 1).capture("4", 1000, "1:0-20", 1)
+    story.capture("1", 1000, log, 1)
+    assert statuses(story)[1] == "20-22 undecided"
+    story.captures.pop()
+    story.capture("1", 1000, "1:0-30", 1)
+    assert statuses(story)[1] == "20-30 uncommitted"
 
 
 def test_a_captured_next_set_counts_too() -> None:

@@ -37,6 +37,16 @@ def test_static_sets_change_by_configuration() -> None:
     assert first.voters[0].directory_id == "A" * 22
 
 
+def test_records_before_the_first_leader_change_have_its_voters() -> None:
+    """Before release 3.6 the leader of an empty log may write them (KAFKA-15345): they prove no commit."""
+    story = Story().leader(1, 4, 1, THREE).data(1, 0)
+    story.capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-40", 1)
+    assert story.sets() == ["static 4/1: 1 2 3 None"]
+    assert story.ranges() == ["1: 0-40 committed", "1: 40-50 undecided"]
+    del story.captures[1]
+    assert story.ranges() == ["1: 0-50 undecided"]
+
+
 def test_the_upgrade_bootstraps_the_voters() -> None:
     story = Story().leader(1, 0, 1, THREE).upgrade(1, 20, THREE).voters(1, 30, "1 2")
     story.capture("1", 1000, "1:0-50", 1)

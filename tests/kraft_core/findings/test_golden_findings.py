@@ -170,11 +170,11 @@ def crossings(rows: list[HighWatermarkRow]) -> list[tuple[str, str]]:
 
 
 def test_how_many_outputs_were_compared() -> None:
-    """82 of describe --status, 126 of --replication, plain and human readable, of all scenarios."""
+    """85 of describe --status, 129 of --replication, plain and human readable, of all scenarios."""
     outputs = {(o.source, o.kind) for s in SCENARIOS for o in observations(s)}
     kinds = [kind for _, kind in outputs]
-    assert (kinds.count("status"), kinds.count("replication")) == (82, 126)
+    assert (kinds.count("status"), kinds.count("replication")) == (85, 129)
     reported = [o for s in SCENARIOS for o in observations(s) if o.high_watermark is not None]
-    assert len(reported) == 82
+    assert len(reported) == 85
     assert all(o.observed_from < o.observed_to <= o.observed_from + 10_000 for o in reported)
     assert set(rule_facts()) == {known(name).facts.cluster_id for name in EVERY}

@@ -170,6 +170,17 @@ def test_two_directories_of_one_static_id_count_for_none() -> None:
     assert "Node 2 is a voter by id alone and has 2 directories" in advice.why
 
 
+@pytest.mark.parametrize("name", ["1", "1?"])
+def test_what_a_voter_held_in_a_directory_that_is_not_known_may_be_forgotten(name: str) -> None:
+    """Node 1 held 30 to 49 of epoch 1, which epoch 2 lacks: truncated lawfully, or its disk was replaced."""
+    story = Story().leader(1, 0, 1, "1 2 3").leader(2, 30, 3, "1 2 3").capture(name, 1000, "1:0-50", 1)
+    for voter in ("1", "2", "3"):
+        story.capture(voter, 5000, "1:0-30 2:30-40", 2)
+    advice = advised(story)
+    assert advice.is_safe == (name == "1")
+    assert ("find out whether its disk was replaced" in advice.why) == (name == "1?")
+
+
 @pytest.mark.parametrize("nth", [0, 2, 3])
 def test_it_is_not_safe_with_one_capture_less(nth: int) -> None:
     """Without the capture of node 2's old disk no file shows that there was one: 2b and 3 look lawful."""

@@ -47,7 +47,7 @@ def copy(tmp_path: Path, source: Path = NODE) -> Path:
 def test_every_golden_directory_is_found_and_without_fault():
     found = find_controller_dirs([GOLDEN])
     assert found.refused == ()
-    assert len(found.directories) == 82
+    assert len(found.directories) == 85
     assert [d.path for d in found.directories] == sorted(d.path for d in found.directories)
     for directory in found.directories:
         assert directory.faults == ()
@@ -58,9 +58,9 @@ def test_every_golden_directory_is_found_and_without_fault():
         assert [s.base_offset for s in directory.segments] == sorted(
             s.base_offset for s in directory.segments
         )
-    assert sum(len(d.segments) for d in found.directories) == 158
-    assert sum(len(d.checkpoints) for d in found.directories) == 92
-    assert sum(d.bootstrap is not None for d in found.directories) == 78
+    assert sum(len(d.segments) for d in found.directories) == 161
+    assert sum(len(d.checkpoints) for d in found.directories) == 106
+    assert sum(d.bootstrap is not None for d in found.directories) == 81
     assert [name for d in found.directories for name in d.deleted] == ["00000000000000000000.log.deleted"] * 2
 
 

@@ -52,7 +52,7 @@ def test_every_checkpoint_by_kafka_is_complete(path):
 
 
 def test_there_are_checkpoints_to_test():
-    assert len(CHECKPOINTS) == 170
+    assert len(CHECKPOINTS) == 187
 
 
 def test_a_snapshot_of_kraft_version_1():

@@ -84,6 +84,7 @@ def test_a_healthy_log_breaks_nothing() -> None:
         (replace(HEALTHY, epochs=EpochCache(((1, 0), (2, 4)))), [(10, 3)]),
         (replace(HEALTHY, epochs=EpochCache(((1, 0),))), [(10, 3)]),
         (log_of(FIRST, batch(3, 2)), [(11, 3)]),
+        (log_of(batch(0, 1), batch(1, 2, elected(B, ABC))), [(11, 0)]),
         (log_of(FIRST, batch(3, 1, ABCD), batch(4, 1, ABC)), [(12, 4)]),
         (log_of(FIRST, batch(3, 2, elected(B, ABC), ABCD)), [(12, 4)]),
         (log_of(FIRST, batch(3, 1, VoterSet.of((A, B, D)))), [(13, 3)]),
@@ -113,6 +114,14 @@ def test_a_healthy_log_breaks_nothing() -> None:
 )
 def test_a_broken_rule_is_named(log: ReplicaLog, expected: list[tuple[int, int]]) -> None:
     assert broken(log) == expected
+
+
+def test_a_log_may_begin_with_records_before_its_first_leader_change() -> None:
+    """As written before release 3.6 (KAFKA-15345), also where the copy ends before it."""
+    first = (batch(0, 1), batch(1, 1, elected(A, ABC)))
+    for count in (1, 2):
+        assert broken(log_of(*first[:count], static_voters=ABC)) == []
+    assert broken(log_of(*first, batch(2, 2), static_voters=ABC)) == [(11, 2)]
 
 
 def test_a_committed_change_makes_room_for_the_next() -> None:

@@ -87,18 +87,24 @@ def test_a_leader_whose_log_cannot_be_read_may_have_appended_a_next_set() -> Non
 
 
 def test_an_unusable_copy_that_ends_where_the_best_claim_does_is_not_advised() -> None:
-    """A copy of voter 1 without a directory id is that of an observer; it lacks the first segments."""
-    moves = Elect(1, (2, 3)), Pull(2, 1, 1), Append(1, 3), Pull(2, 1, 1)
+    """The log of voter 1 without a directory id, and that of observer 3: each may lack the first segments."""
+    moves = Elect(1, (2, 3)), Pull(2, 1, 1), Append(1, 3), Pull(2, 1, 1), Pull(3, 1, 2)
     execution = executed(Setup(1, 2, 1), *moves)
-    voters = copied(execution, 1, 4), copied(execution, 2, 4)
-    unnamed = copied(execution, 1, 4, Missing(directory_id=True))
-    partial = copied(execution, 1, 4, Missing((0, 3), directory_id=True))
+    voters = copied(execution, 1, 5), copied(execution, 2, 5)
+    unnamed = copied(execution, 1, 5, Missing(directory_id=True))
+    partial = copied(execution, 1, 5, Missing((0, 3), directory_id=True))
     both = sound(execution, *voters, unnamed).answers.recovery
     assert both.is_safe
     assert best_nodes(both) == [1, 2, 1]
     one = sound(execution, *voters, partial).answers.recovery
-    assert one.is_safe
+    assert not one.is_safe  # it may be a copy of voter 1's own directory, which then is broken
     assert best_nodes(one) == [1, 2]
+    observer = sound(execution, *voters, copied(execution, 3, 5)).answers.recovery
+    assert observer.is_safe
+    assert best_nodes(observer) == [1, 2, 3]
+    broken = sound(execution, *voters, copied(execution, 3, 5, Missing((0, 3)))).answers.recovery
+    assert broken.is_safe
+    assert best_nodes(broken) == [1, 2]
 
 
 def test_what_is_missing_is_not_in_the_facts() -> None:
