@@ -24,6 +24,7 @@ from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, 
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.plan import Plan, plan
 from kraft_core.plan.registrations import registered
+from kraft_core.plan.risks import failures
 from kraft_core.plan.standings import Member
 from kraft_core.plan.verdicts import Side
 from kraft_core.raft.voters import Endpoint
@@ -122,13 +123,22 @@ def run(args: argparse.Namespace) -> int:
         raise Failure("give --captures PATH... or --lake PATH")
     quorum, unread = from_captures(args) if args.captures else from_lake(args)
     made = plan(quorum, action)
-    known_at = None if quorum.evidence_from is None else EPOCH + timedelta(milliseconds=quorum.evidence_from)
-    age = EvidenceAge(known_at, now_of(args), args.max_evidence_age_hours)
+    age = _evidence_age(quorum, args)
     if args.format == "json":
         print_line(json_line(as_json(made) | _age_fields(made, age) | {"unread": unread}))
     else:
         print_lines(lines(made, age, unread))
     return ExitCode.FINE if answer(made, age) == "safe" else ExitCode.FOUND
+
+
+def _evidence_age(quorum: CapturedQuorum, args: argparse.Namespace) -> EvidenceAge:
+    """The age of the captures that count; if none does, of the log that the others are compared with."""
+    ms, source = quorum.evidence_from, None
+    if ms is None:
+        ms = quorum.as_of
+        source = None if quorum.as_of_source in STATED_SOURCES else quorum.as_of_source
+    known_at = EPOCH + timedelta(milliseconds=ms)
+    return EvidenceAge(known_at, now_of(args), args.max_evidence_age_hours, source)
 
 
 def answer(made: Plan, age: EvidenceAge) -> str:
@@ -219,11 +229,7 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
             f"  {nth}. {stage.what}: {stage.verdict.name.replace('_', ' ')}; {stage.verdict.reason}"
             for nth, stage in enumerate(judged.stages, start=1)
         )
-    leader = quorum.leader.id if quorum.leader else "unknown"
-    yield (
-        f"cluster {quorum.cluster_id} {_captured(quorum)}: epoch {quorum.epoch}, leader {leader}, log end "
-        f"{quorum.log_end}, {_watermark_words(judged.high_watermarks)}"
-    )
+    yield f"cluster {quorum.cluster_id} {_captured(quorum)}: {_log_words(quorum, judged.high_watermarks)}"
     for when, side in (("before", judged.before), ("after", judged.after)):
         if side is not None:
             yield f"{when}: {_side_words(side)}"
@@ -253,8 +259,17 @@ def _captured(quorum: CapturedQuorum) -> str:
     return f"at {iso(quorum.as_of)} ({quorum.as_of_source}) or later"
 
 
+def _log_words(quorum: CapturedQuorum, marks: tuple[int | None, int | None]) -> str:
+    """The leader and its log, as far as the captures show it."""
+    leader = quorum.leader.id if quorum.leader else "unknown"
+    end = quorum.log_end if quorum.leader_log_gap is None else f"at least {quorum.log_end}"
+    return f"epoch {quorum.epoch}, leader {leader}, log end {end}, {_watermark_words(marks)}"
+
+
 def _watermark_words(marks: tuple[int | None, int | None]) -> str:
     least, most = marks
+    if least is not None and most is None:
+        return f"high watermark at least {least}"
     if least is None:
         return "high watermark not known" if most is None else f"high watermark unknown or up to {most}"
     return f"high watermark {least}" if least == most else f"high watermark {least} to {most}"
@@ -267,8 +282,8 @@ def _side_words(side: Side) -> str:
         f", commits hang on each of {', '.join(str(k.id) for k in side.hangs_on)}" if side.hangs_on else ""
     )
     return (
-        f"{len(side.voters)} voters ({names}), majority {side.majority}, tolerates {side.tolerated_failures} "
-        f"failures; {side.keeping_up} keep up, {spare}{hangs}"
+        f"{len(side.voters)} voters ({names}), majority {side.majority}, tolerates "
+        f"{failures(side.tolerated_failures)}; {side.keeping_up} keep up, {spare}{hangs}"
     )
 
 

@@ -35,23 +35,20 @@ class EvidenceAge:
     def sentence(self) -> str:
         """How old the evidence is, and what may have changed since."""
         if self.as_of is None:
-            return (
-                "The captures do not show until when they cover the cluster: state when each was taken "
-                "(capture.json or --captured-at)."
-            )
+            return "Nothing shows when the captures were taken: state it (capture.json or --captured-at)."
         if self.as_of > self.now:
             return (
-                f"The evidence reaches until {when(self.as_of)}, after the reference time {when(self.now)}: "
+                f"The evidence ends at {when(self.as_of)}, after the reference time {when(self.now)}: "
                 "check the clocks and --now."
             )
         if self.bounded_by is not None:
             return (
-                f"The evidence reaches at least until {when(self.as_of)} ({self.bounded_by}), at most until "
-                "the captures were read: state when each was taken (capture.json or --captured-at). " + _SINCE
+                f"The evidence ends at {when(self.as_of)} ({self.bounded_by}) or later: state when each "
+                "capture was taken (capture.json or --captured-at). " + _SINCE
             )
         older = f", more than {self.max_hours:g} h: capture the controllers again" if self.is_old else ""
         return (
-            f"The evidence reaches until {when(self.as_of)}, {_duration(self.now - self.as_of)} ago{older}. "
+            f"The evidence ends at {when(self.as_of)}, {_duration(self.now - self.as_of)} ago{older}. "
             f"{_SINCE}"
         )
 

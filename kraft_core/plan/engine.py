@@ -95,7 +95,7 @@ def _leader(
                 progress = follower_fetched(progress, member.key, end)
         if member.key in fetching:
             times.append((member.key, FetchTimes(quorum.as_of, quorum.as_of, quorum.log_end)))
-    proven = _proven_watermark(quorum)
+    proven = proven_watermark(quorum)
     if proven is not None:
         progress = replace(progress, high_watermark=max(proven, progress.high_watermark or 0))
     watermark = progress.high_watermark
@@ -122,7 +122,7 @@ def _fetched_end(quorum: CapturedQuorum, member: Member, fetching: frozenset[Rep
     return min(member.end_offset, quorum.log_end) if in_epoch == quorum.epoch else None
 
 
-def _proven_watermark(quorum: CapturedQuorum) -> int | None:
+def proven_watermark(quorum: CapturedQuorum) -> int | None:
     """What files prove that this leader reached; None while nothing of its own epoch is proven committed."""
     assert quorum.epoch_start is not None
     bounds = [

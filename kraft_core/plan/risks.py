@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_core.evidence.set_history import set_nodes
-from kraft_core.plan.actions import Action, Remove, Replace
+from kraft_core.plan.actions import Action, Remove, Replace, lost_by
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.parts import directory_of
 from kraft_core.plan.standings import Standing
@@ -23,7 +23,7 @@ class Risk:
 
 def risks(quorum: CapturedQuorum, action: Action, judged: Judged) -> tuple[Risk, ...]:
     """Every risk found, those of the quorum first."""
-    found = [*_of_quorum(quorum, judged), *_of_voters(quorum), *_of_action(quorum, action, judged)]
+    found = [*_of_quorum(quorum, judged), *_of_voters(quorum, action), *_of_action(quorum, action, judged)]
     return tuple(found)
 
 
@@ -54,9 +54,10 @@ def _uncommitted_change(quorum: CapturedQuorum) -> Iterator[Risk]:
         yield Risk("uncommitted_change", words)
 
 
-def _of_voters(quorum: CapturedQuorum) -> Iterator[Risk]:
+def _of_voters(quorum: CapturedQuorum, action: Action) -> Iterator[Risk]:
     for member in lagging(quorum):
-        yield Risk("voter_not_keeping_up", f"voter {member.key.id} {member.words}")
+        if member.key.id not in lost_by(action):
+            yield Risk("voter_not_keeping_up", f"voter {member.key.id}: {member.words}")
     for member in quorum.members:
         entry = quorum.voter_of(member.key.id)
         if member.is_voter or entry is None or member.standing is Standing.REPLACED:
@@ -94,7 +95,8 @@ def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterat
         yield Risk("leader_goes", f"{action.node_id} leads: during the election nothing is written")
     if isinstance(action, Replace) and action.successor is None and judged.before is not None:
         left = len(judged.before.voters) - 1
-        words = f"between the removal and the addition {left} voters tolerate {(left - 1) // 2} failures"
+        tolerated = failures((left - 1) // 2)
+        words = f"between the removal and the addition {left} voters tolerate {tolerated}"
         yield Risk("fewer_voters_meanwhile", words)
     after = judged.after
     if after is None:
@@ -106,6 +108,11 @@ def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterat
         count = len(after.voters)
         words = f"{count} voters tolerate no more failures than {count - 1}, but need a larger majority"
         yield Risk("even_voters", words)
+
+
+def failures(count: int) -> str:
+    """How many failures a voter set tolerates, in words."""
+    return f"{count or 'no'} failure{'s' if count > 1 else ''}"
 
 
 def _rejoining(quorum: CapturedQuorum, action: Remove) -> Iterator[Risk]:

@@ -139,7 +139,7 @@ def _standing(
         return Standing.LEADER, f"leads epoch {log.epoch}"
     unknown = _log_gap(log, capture)
     if unknown is not None or lag is None:
-        return Standing.NOT_KNOWN, unknown or "its log end cannot be read"
+        return Standing.NOT_KNOWN, unknown or _end_gap(capture)
     behind = _not_keeping_up(log, capture, lag, lag_ms)
     if behind is not None:
         return behind
@@ -180,10 +180,19 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
         when = "before" if apart < 0 else "after"
         return f"captured {abs(apart) // 1000} s {when} the leader"
     if capture.known_end is None:
-        return "its log end cannot be read"
+        return _end_gap(capture)
     if not capture.is_contiguous:
-        return "its log was not read whole"
+        return "its captured log has a gap"
     return None
+
+
+def _end_gap(capture: Capture) -> str:
+    """Why a capture does not show where the replica's log ended."""
+    if not capture.readable:
+        return "files of its log could not be read"
+    if capture.older_log is not None:
+        return f"its log is older than the files beside it, or a part of it ({capture.older_log})"
+    return "its log is damaged at the end" if capture.tail_damaged else "no file of its log was captured"
 
 
 def _is_older(one: Capture, other: Capture) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kraft_core.plan import engine
-from kraft_core.plan.actions import Action, Replace, UpgradeKRaftVersion
+from kraft_core.plan.actions import Action, Replace, UpgradeKRaftVersion, lost_by
 from kraft_core.plan.captured_quorum import COUNTED, CapturedQuorum
 from kraft_core.plan.engine import QuorumAnswer, World
 from kraft_core.plan.feature_support import unsupported
@@ -46,7 +46,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The outcome of an action. high_watermarks: at least and at most, None if not known yet.
+    """The outcome of an action. high_watermarks: the leader's, at least and at most, None where not known.
 
     missing: what to capture to know a verdict that is not known, in words; empty for any other.
     """
@@ -67,8 +67,9 @@ def judge(quorum: CapturedQuorum, action: Action) -> Judged:
         verdict = Verdict("not_known", _not_in_sight(quorum))
     if verdict is not None or both is None:
         assert verdict is not None
-        return Judged(verdict, (), (None, None), None, None, _missing(quorum, verdict, None))
-    watermarks = (_watermark(both[0]), _watermark(both[1]))
+        missing = _missing(quorum, action, verdict, None)
+        return Judged(verdict, (), (None, None), None, None, missing)
+    watermarks = _watermarks(quorum, both)
     before = side(engine.write(both[0])) if quorum.leader_gap is None else None
     stages: list[Stage] = []
     here: tuple[World, ...] = both
@@ -82,7 +83,8 @@ def judge(quorum: CapturedQuorum, action: Action) -> Judged:
     verdict = stages[-1].verdict
     after = side(engine.write(here[0])) if here and verdict.name in ("safe", "unsafe") else None
     last = parts[len(stages) - 1]
-    return Judged(verdict, tuple(stages), watermarks, before, after, _missing(quorum, verdict, last))
+    missing = _missing(quorum, action, verdict, last)
+    return Judged(verdict, tuple(stages), watermarks, before, after, missing)
 
 
 def _decided(quorum: CapturedQuorum, verdict: Verdict, gap: str | None) -> Verdict:
@@ -99,15 +101,22 @@ def _decided(quorum: CapturedQuorum, verdict: Verdict, gap: str | None) -> Verdi
     return Verdict("not_known", f"{open_questions}; {would_be}", verdict.error, verdict.error_text)
 
 
-def _missing(quorum: CapturedQuorum, verdict: Verdict, part: ActionPart | None) -> tuple[str, ...]:
-    """What to capture to know the verdict: the leader first, then voters, then what the part needs."""
+def _missing(
+    quorum: CapturedQuorum, action: Action, verdict: Verdict, part: ActionPart | None
+) -> tuple[str, ...]:
+    """What to capture to know the verdict: the leader first, then voters, then what the part needs.
+
+    Nobody can capture again what the action takes for gone, and nothing depends on it.
+    """
     if verdict.name != "not_known":
         return ()
+    gone = lost_by(action)
     found = [] if quorum.leader_gap is None else [quorum.leader_gap]
     found += [
         f"voter {member.key.id}: {member.gap}"
         for member in quorum.members
         if member.is_voter and member.standing is Standing.NOT_KNOWN and member.key != quorum.leader
+        if member.key.id not in gone
     ]
     if part is not None and part.caught_up is not None and not quorum.is_counted(part.caught_up):
         member = quorum.member(part.caught_up)
@@ -137,8 +146,17 @@ def _ruled_out(quorum: CapturedQuorum, action: Action) -> Verdict | None:
     return None if refusal is None else _decided(quorum, refusal, None)
 
 
-def _watermark(world: World) -> int | None:
-    return world.leader.log.known_high_watermark
+def _watermarks(quorum: CapturedQuorum, both: tuple[World, World]) -> tuple[int | None, int | None]:
+    """The leader's high watermark: at least, and at most.
+
+    Without its log, which may have gone on and may have other voters in force, nothing bounds it from above.
+    """
+    if quorum.contested:
+        return None, None
+    if quorum.leader_log_gap is not None:
+        return engine.proven_watermark(quorum), None
+    least, most = (world.leader.log.known_high_watermark for world in both)
+    return least, most
 
 
 def _not_in_sight(quorum: CapturedQuorum) -> str:
@@ -220,13 +238,11 @@ def _refusal(part: ActionPart, answer: QuorumAnswer) -> Verdict:
 
 
 def _undecided(quorum: CapturedQuorum, part: ActionPart, refused: QuorumAnswer) -> str:
-    unknown = [f"{m.key.id} {m.words}" for m in quorum.members if m.standing is Standing.NOT_KNOWN]
+    unknown = [f"{m.key.id} ({m.words})" for m in quorum.members if m.standing is Standing.NOT_KNOWN]
     if part.caught_up is not None:
         member = quorum.member(part.caught_up)
-        unknown.insert(
-            0, f"{part.caught_up.id} {member.words}" if member else f"{part.caught_up.id} not captured"
-        )
-    names = "; ".join(unknown) or "what the captures do not show"
+        unknown.insert(0, f"{part.caught_up.id} ({member.words if member else 'not captured'})")
+    names = ", ".join(dict.fromkeys(unknown)) or "what the captures do not show"
     return f"it depends on {names}: Kafka may answer {refused.error.name}: {refused.text}"
 
 
@@ -245,7 +261,7 @@ def _committed(part: ActionPart, after: tuple[World, ...]) -> tuple[Verdict, tup
     lives = [engine.commits(engine.write(world)) for world in lasting]
     if not all(done) or not all(lives):
         shown = engine.side_words(after[0])
-        reason = f"it commits only if voters that these captures do not show keep up: {shown}"
+        reason = f"it commits only with voters not known to keep up: {shown}"
         return Verdict("not_known", reason), lasting
     return Verdict("safe", f"it commits: {engine.side_words(lasting[0])}"), lasting
 
@@ -269,7 +285,8 @@ def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tupl
         return Verdict("safe", (note if strangers else "") + reason), lasting
     if any(alive):
         shown = engine.side_words(replace(here[0], fetching=_left(here[0], part.lost)))
-        return Verdict("not_known", f"without {names} it depends on voters not captured: {shown}"), lasting
+        reason = f"without {names} it depends on voters not known to keep up: {shown}"
+        return Verdict("not_known", reason), lasting
     reason = f"without {names} nothing commits: too few voters are left that keep up"
     return Verdict("unsafe", reason), lasting
 

@@ -76,6 +76,27 @@ def test_a_voter_that_was_not_captured_is_not_counted(capsys: pytest.CaptureFixt
     out = capsys.readouterr().out
     assert out.startswith("NOT KNOWN: leader 3 was not captured; ")
     assert "missing:\n  leader 3 was not captured\n" in out
+    assert "leader 3, log end at least 54, high watermark at least 3\n" in out
+
+
+def test_what_does_not_count_has_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No capture counts, but each states when it was taken."""
+    shutil.copytree(f"{HEALTHY[1]}/node-3", tmp_path / "node-3")
+    (tmp_path / "node-3/__cluster_metadata-0/quorum-state").unlink()
+    assert main(["plan", "lose", "1", "--captures", str(tmp_path), "--now", SOON]) == 1
+    out = capsys.readouterr().out
+    assert "The evidence ends at 2026-11-21 09:21:04Z, 10 min ago. " in out
+    (tmp_path / "node-3/capture.json").unlink()
+    assert main(["plan", "lose", "1", "--captures", str(tmp_path), "--now", SOON]) == 1
+    out = capsys.readouterr().out
+    assert "(newest timestamp in the log) or later: state when each capture was taken " in out
+
+
+def test_one_failure_is_a_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["plan", "replace", "2", *HEALTHY, "--now", SOON])
+    out = capsys.readouterr().out
+    assert "majority 2, tolerates 1 failure; 3 keep up" in out
+    assert "between the removal and the addition 2 voters tolerate no failure" in out
 
 
 def test_a_lost_node_does_not_keep_up(capsys: pytest.CaptureFixture[str]) -> None:

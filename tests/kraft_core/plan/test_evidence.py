@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import Capture, ClusterFacts
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
+from kraft_core.plan.plan import plan
 from kraft_core.plan.registrations import Registered
 from kraft_core.plan.standings import Standing
 from kraft_core.plan.verdicts import judge
@@ -231,3 +233,79 @@ def test_a_stated_time_before_the_newest_record_hides_no_lag(stated: int, verdic
     assert judged.verdict.name == verdict
     if verdict == "not_known":
         assert "is 99 s before its newest record" in judged.missing[0]
+
+
+def story_of(*logs: tuple[str, str]) -> CapturedQuorum:
+    """Voters 1, 2 and the leader 3, captured at one moment with these logs."""
+    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").data(1, 3)
+    for name, log in logs:
+        story.capture(name, 1000, log, 1, leader_epoch_checkpoint=((1, 0),))
+    quorum = quorum_of(conclude(story.facts()), Registered(()))
+    assert quorum is not None
+    return quorum
+
+
+@pytest.mark.parametrize(
+    ("logs", "bounds"),
+    [
+        ((("1", "1:0-100"), ("2", "1:0-100"), ("3", "1:0-100")), (100, 100)),
+        ((("2", "1:0-100"), ("3", "1:0-100")), (100, 100)),
+        ((("3", "1:0-100"),), (3, 100)),
+        # Voters 1 and 3 may hold more; and 3 may have removed itself: then 2 alone makes no majority.
+        ((("2", "1:0-100"),), (3, None)),
+        ((("1", "1:0-100"), ("2", "1:0-100")), (3, None)),
+    ],
+)
+def test_without_the_leaders_log_nothing_bounds_the_high_watermark_from_above(
+    logs: tuple[tuple[str, str], ...], bounds: tuple[int | None, int | None]
+) -> None:
+    assert judge(story_of(*logs), Lose((1,))).high_watermarks == bounds
+
+
+def test_captures_of_two_histories_bound_no_high_watermark() -> None:
+    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").data(1, 3)
+    for name, digests in (("1", ""), ("2", "other"), ("3", "")):
+        story.capture(name, 1000, "1:0-100", 1, digests=digests, leader_epoch_checkpoint=((1, 0),))
+    quorum = quorum_of(conclude(story.facts()), Registered(()))
+    assert quorum is not None
+    assert quorum.contested
+    assert judge(quorum, Lose((1,))).high_watermarks == (None, None)
+
+
+@pytest.mark.parametrize("action", [Lose((1,)), Replace(1)], ids=str)
+def test_what_is_missing_names_no_node_that_is_gone(action: Action) -> None:
+    """Nobody can capture it again."""
+    made = plan(story_of(("3", "1:0-100")), action)
+    assert made.judged.verdict.name == "not_known"
+    assert made.judged.missing == ("voter 2: not captured",)
+    assert [r.sentence for r in made.risks if r.name == "voter_not_keeping_up"] == ["voter 2: not captured"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"readable": False}, "files of its log could not be read"),
+        ({"tail_damaged": True}, "its log is damaged at the end"),
+        ({"runs": (), "log_start_offset": None, "log_end_offset": None}, "no file of its log was captured"),
+        (
+            {"runs": (), "log_start_offset": None, "log_end_offset": 0},
+            "no segment of it was captured, and a checkpoint ends at 0",
+        ),
+        ({"leader_epoch_checkpoint": ((2, 200),)}, "leader-epoch-checkpoint has epoch 2 from 200"),
+    ],
+    ids=str,
+)
+def test_a_log_end_that_is_not_known_has_its_reason(fault: dict[str, Any], words: str) -> None:
+    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").data(1, 3)
+    for name in ("1", "2", "3"):
+        story.capture(name, 1000, "1:0-100", 1, leader_epoch_checkpoint=((1, 0),))
+    facts = story.facts()
+    captures = tuple(replace(c, **fault) if c.node_id == 2 else c for c in facts.captures)
+    quorum = quorum_of(conclude(replace(facts, captures=captures)), Registered(()))
+    assert quorum is not None
+    judged = judge(quorum, Lose((1,)))
+    assert judged.verdict.name == "not_known"
+    assert "voters not known to keep up" in judged.verdict.reason
+    (missing,) = judged.missing
+    assert missing.startswith("voter 2: ")
+    assert words in missing

@@ -100,6 +100,12 @@ def test_a_level_that_is_there_already_needs_the_voters_too() -> None:
     assert judge(captured(f"{HEALTHY}/node-3"), UpgradeKRaftVersion(1)).verdict.name == "not_known"
 
 
+def test_a_level_that_is_there_already_is_no_step() -> None:
+    (step,) = plan(captured(HEALTHY), UpgradeKRaftVersion(1)).steps
+    assert step.command is not None
+    assert step.command.endswith("describe --status")
+
+
 def test_listeners_that_no_capture_shows_may_be_refused() -> None:
     quorum = captured(FOLLOWED)
     assert judge(quorum, Add(4)).verdict.name == "safe"
