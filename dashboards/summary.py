@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from dashboards.report.formatting import count
 from kraft_core.evidence.watermark_at import WatermarkAt, newest_watermark
 from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
@@ -45,7 +46,7 @@ def summary(lake: Path, clusters: Sequence[str]) -> Summary:
     found = Found(lake, clusters, listed)
     lines = [line for cluster in listed for line in found.cluster_lines(cluster)]
     if len(clusters) > len(listed):
-        lines.append(f"and {len(clusters) - len(listed)} more clusters: see kraftlake clusters")
+        lines.append(f"and {count(len(clusters) - len(listed), 'more cluster')}: see kraftlake clusters")
     return Summary(lines, found.lost_rows)
 
 
@@ -122,7 +123,7 @@ class Found:
         reported = [s for s in found if s["in_force_from_offset"] is None and s["observed_to"] is not None]
         reported.sort(key=lambda s: (s["observed_to"], s["leader_epoch"]))
         more = f", and {len(reported)} only reported" if reported else ""
-        lines = [f"  voters: {len(sets)} sets{more}"]
+        lines = [f"  voters: {count(len(sets), 'set')}{more}"]
         if len(sets) > MOST_SETS:
             lines.append(f"    ... {len(sets) - MOST_SETS} earlier")
         lines += [_voter_line(s) for s in sets[-MOST_SETS:]]

@@ -73,11 +73,18 @@ def build_parser(verb: str | None, known: settings.Settings) -> argparse.Argumen
             )
             imported.add_arguments(sub)
             sub.set_defaults(run=imported.run, settings=known)
-            add_settings(sub)
-            settings.apply(sub, known)
+            for leaf in _leaves(sub):
+                add_settings(leaf)
+                settings.apply(leaf, known)
         else:
             verbs.add_parser(name, help=summary)
     return parser
+
+
+def _leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """The parsers of a verb's own verbs, such as those of findings list; else the verb's parser."""
+    nested = [action.choices for action in parser._actions if isinstance(action.choices, dict)]
+    return [leaf for verbs in nested for leaf in verbs.values()] or [parser]
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

@@ -61,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
     parser.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake, instead of --captures")
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
+    parser.add_argument("--cluster-id", metavar="ID", help="cluster id of --captures that contain none")
+    parser.add_argument("--node-id", type=int, metavar="N", help="node id of --captures that contain none")
     parser.add_argument(
         "--captured-at",
         type=moment_ms,
@@ -165,16 +167,17 @@ def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
         if not path.exists():
             raise Failure(f"{path} does not exist")
     found = find_controller_dirs(args.captures)
-    facts = collect(found.directories, args.captured_at)
+    facts = collect(found.directories, args.captured_at, args.cluster_id, args.node_id)
     if not facts:
         for line in chain.from_iterable(map(fault_lines, found.directories)):
             warn_line(f"kraftlake plan: {line}")
     cluster = captured_cluster([each.cluster_id for each in facts], args.cluster)
-    directories = [d for d in found.directories if d.meta is not None and d.meta.cluster_id == cluster]
+    owners = [(d, identity(d, args.cluster_id, args.node_id)) for d in found.directories]
+    directories = [d for d, who in owners if who is not None and who.cluster_id == cluster]
     of_cluster = next(each for each in facts if each.cluster_id == cluster)
     quorum = known(quorum_of(conclude(of_cluster), registered(directories)), cluster)
     unread = [f"{path.path}: {path.reason}" for path in found.refused]
-    unread += [f"{d.path}: no cluster id or no node id" for d in found.directories if identity(d) is None]
+    unread += [f"{d.path}: no cluster id or no node id" for d, who in owners if who is None]
     unread += [line for directory in directories for line in fault_lines(directory)]
     return quorum, unread
 
@@ -199,7 +202,11 @@ def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
 def captured_cluster(found: list[str], wanted: str | None) -> str:
     """The wanted cluster, or the only one. Raises Failure."""
     if not found:
-        raise Failure("no controller directory with a cluster id and a node id", ExitCode.NOTHING_READABLE)
+        raise Failure(
+            "no controller directory with a cluster id and a node id; where meta.properties is missing, give "
+            "them with --cluster-id and --node-id",
+            ExitCode.NOTHING_READABLE,
+        )
     if wanted is not None and wanted not in found:
         raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(found))}")
     if wanted is None and len(found) > 1:

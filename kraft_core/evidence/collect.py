@@ -47,14 +47,20 @@ _METADATA_VERSION = "metadata.version"
 _BATCH_IDENTITY = struct.Struct(">qiIi")
 
 
-def collect(directories: Iterable[ControllerDir], captured_at_ms: int | None = None) -> list[ClusterFacts]:
+def collect(
+    directories: Iterable[ControllerDir],
+    captured_at_ms: int | None = None,
+    cluster_id: str | None = None,
+    node_id: int | None = None,
+) -> list[ClusterFacts]:
     """The facts of each cluster, by cluster id. captured_at_ms: when all were copied, if known.
 
-    What cannot be read raises nothing: its capture is not readable.
+    cluster_id, node_id: of directories that contain none. What cannot be read raises nothing: its capture is
+    not readable.
     """
     of_cluster: defaultdict[str, list[tuple[Identity, ControllerDir]]] = defaultdict(list)
     for directory in directories:
-        who = identity(directory)
+        who = identity(directory, cluster_id, node_id)
         if who is not None:
             of_cluster[who.cluster_id].append((who, directory))
     return [_collect_cluster(key, of_cluster[key], captured_at_ms) for key in sorted(of_cluster)]

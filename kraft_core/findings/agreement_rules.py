@@ -13,7 +13,7 @@ from kraft_core.evidence.facts import Capture, EpochRange, label, labels
 from kraft_core.evidence.proofs import Proof
 from kraft_core.evidence.truncation import committed_ranges
 from kraft_core.findings.cluster_view import ClusterView, epoch_at, holds, replicas_of
-from kraft_core.findings.facts import BatchConflict
+from kraft_core.findings.facts import MAX_CONFLICTS, BatchConflict
 from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.raft.quorum_invariants import leaders_agree
 from kraft_core.raft.voters import ReplicaKey
@@ -110,7 +110,7 @@ def _conflicting(view: ClusterView, epoch: int, conflicts: list[BatchConflict]) 
     end = max(copy.end_offset for conflict in conflicts for copy in conflict.copies)
     sentence = (
         f"Epoch {epoch} has different batches at the same offset, {first.base_offset}: {sides} "
-        f"({len(conflicts)} such offset{'s' if len(conflicts) > 1 else ''})."
+        f"({_offsets(len(conflicts))})."
     )
     evidence = "; ".join(
         f"{conflict.base_offset}: "
@@ -118,6 +118,13 @@ def _conflicting(view: ClusterView, epoch: int, conflicts: list[BatchConflict]) 
         for conflict in conflicts[:10]
     )
     return _unmatched(epoch, sentence, evidence, first.base_offset, end, captures)
+
+
+def _offsets(conflicts: int) -> str:
+    """How many offsets differ; conflicts above MAX_CONFLICTS are not among the facts."""
+    if conflicts == 1:
+        return "the only such offset"
+    return f"{conflicts} such offsets{' or more' if conflicts >= MAX_CONFLICTS else ''}"
 
 
 def _unmatched(

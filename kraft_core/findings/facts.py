@@ -25,6 +25,10 @@ class BatchCopy:
     held_by: tuple[Holder, ...]
 
 
+# Of an epoch in which batches differ, the conflicts at so many base offsets are facts, the lowest.
+MAX_CONFLICTS = 16
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class BatchConflict:
     """Captured batches that share base offset and leader epoch and yet differ (by end, crc or size)."""

@@ -200,13 +200,25 @@ def test_clusters_and_metrics_report_failed_derivations(
     assert samples == {(("cluster_id", "a"),): 0, (("cluster_id", "b"),): 1}
 
 
+@pytest.mark.parametrize("verb", ["list", "ack"])
+def test_the_verbs_of_findings_take_settings(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["findings", verb, "--help"])
+    assert end.value.code == 0
+    assert "--config FILE" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_takes_settings_and_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([verb, "--help"])
     assert end.value.code == 0
     shown = capsys.readouterr().out
-    assert "--config FILE" in shown
+    if verb == "findings":  # its own verbs take them
+        assert "list" in shown
+        assert "ack" in shown
+    else:
+        assert "--config FILE" in shown
     assert f"kraftlake {verb}" in shown.split("examples:")[1]
 
 

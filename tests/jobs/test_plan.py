@@ -41,6 +41,27 @@ def test_a_refusal_as_text(golden: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "1. bring back 2, 3, so that the pending change commits; then plan again" in out
 
 
+def test_a_directory_without_meta_properties_is_named_by_flags(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = golden / "disk-failure/before-wipe"
+    shutil.copytree(before, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "node-1/meta.properties").unlink()
+    words = ["plan", "lose", "3", "--captures", str(tmp_path), "--now", SOON]
+    assert main(words) == 1
+    assert "node-1: no cluster id or no node id" in capsys.readouterr().out
+    (cluster,) = (c.cluster_id for c in collect(find_controller_dirs([before]).directories))
+    main([*words, "--cluster-id", cluster, "--node-id", "1"])
+    named = capsys.readouterr().out
+    assert "no cluster id" not in named
+    main(["plan", "lose", "3", "--captures", str(before), "--now", SOON])
+    assert named != capsys.readouterr().out  # its directory id is not known: 1 is no proven voter
+    shutil.rmtree(tmp_path / "node-2")
+    shutil.rmtree(tmp_path / "node-3")
+    assert main(words) == 3
+    assert "--cluster-id and --node-id" in capsys.readouterr().err
+
+
 def test_a_safe_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["plan", "replace", "2", *HEALTHY, "--format", "json", "--now", SOON]
     assert main(words) == 0

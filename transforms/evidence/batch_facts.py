@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from kraft_core.findings.facts import MAX_CONFLICTS
+
 Row = dict[str, Any]
 PLACE = ("cluster_id", "leader_epoch", "base_offset")
 CONTENT = ("last_offset", "crc", "size_bytes")
 REPLICA = ("node_id", "directory_id")
-# Of contradicting batches those of so many base offsets of each epoch are reported, the lowest.
-MAX_REPORTED_CONFLICTS = 16
 # So many batches are compared at once, with 100 MB; of so many base offsets one is sampled to cut ranges.
 COMPARED_BATCHES, SAMPLED_ONE_OF = 500_000, 1000
 CHUNK_ROWS = 8192
@@ -96,14 +96,14 @@ def batch_conflicts(
     """Batches of one base offset and epoch that differ: a row a distinct one, with the replicas that held it.
 
     Log matching (KIP-595) has none, so ranges of offsets are compared by their extremes, one at a time; the
-    replicas are read of those alone that differ. Of each epoch those of the lowest MAX_REPORTED_CONFLICTS
+    replicas are read of those alone that differ. Of each epoch those of the lowest MAX_CONFLICTS
     base offsets.
     """
     places: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for condition in _offset_ranges(batches, _of(clusters), compared_batches):
         for row in _conflicting_places(batches, condition):
             of_epoch = places[row["cluster_id"], row["leader_epoch"]]
-            if len(of_epoch) < MAX_REPORTED_CONFLICTS:
+            if len(of_epoch) < MAX_CONFLICTS:
                 of_epoch.append(row["base_offset"])
     if not places:
         return _CONFLICTS.empty_table()

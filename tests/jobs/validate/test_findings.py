@@ -114,13 +114,26 @@ def test_a_cluster_that_the_lake_does_not_have(lake: Path, capsys: pytest.Captur
     assert "has no capture of cluster TYPO; it has c, d" in capsys.readouterr().err
 
 
+def test_list_takes_the_lake_and_the_names_of_clusters_from_the_settings(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(f'lake = "{lake}"\n[clusters.the-other]\nid = "d"\n')
+    words = ["findings", "list", "--config", str(file), "--cluster", "the-other", "--format", "jsonl"]
+    assert main(words) == 0
+    assert [json.loads(line)["finding_id"] for line in capsys.readouterr().out.splitlines()] == ["elsewhere"]
+    assert main(["findings", "ack", "elsewhere", "--reason", "known", "--config", str(file)]) == 0
+    assert main(["findings", "list", "--config", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml cannot be read" in capsys.readouterr().err
+
+
 def test_the_summary_lists_the_worst_of_many_clusters(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "MOST_CLUSTERS", 1)
     assert summary.summary(lake, ["c", "d"]).lines[0].startswith("cluster c: ")
     put_rows(lake, FINDINGS, [finding("another", cluster="d")], by="finding_id")
     lines = summary.summary(lake, ["c", "d"]).lines
     assert lines[0].startswith("cluster d: ")
-    assert lines[-1] == "and 1 more clusters: see kraftlake clusters"
+    assert lines[-1] == "and 1 more cluster: see kraftlake clusters"
 
 
 def test_a_finding_in_words(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -340,6 +340,18 @@ def test_of_differing_batches_the_lonely_one_is_named(alone: str) -> None:
     assert len(unplaced.replicas) == 3
 
 
+@pytest.mark.parametrize(
+    ("conflicts", "words"),
+    [(1, "(the only such offset)"), (15, "(15 such offsets)"), (16, "(16 such offsets or more)")],
+)
+def test_of_many_differing_batches_there_may_be_more(conflicts: int, words: str) -> None:
+    story = three().capture("1", 1000, "1:0-50", 1).capture("2", 1000, "1:0-50", 1, digests="x")
+    copies = (BatchCopy(21, 7, 70, (directory("1"),)), BatchCopy(21, 8, 70, (directory("2"),)))
+    differing = tuple(BatchConflict(1, base, copies) for base in range(conflicts))
+    (finding,) = found(story, RuleFacts(batch_conflicts=differing))
+    assert words in finding.sentence
+
+
 def test_quorum_states_alone_may_show_two_leaders() -> None:
     story = three().capture("1", 1000, "1:0-50", 1, quorum_state_leader_id=1)
     story.capture("2", 1000, "1:0-50", 1, quorum_state_leader_id=2)

@@ -123,6 +123,24 @@ def test_each_subset_of_captures_and_files_is_safe_only_if_it_proves_it(
     assert safe >= 1
 
 
+def test_an_election_is_under_way_only_where_a_quorum_state_says_so() -> None:
+    facts, found = facts_of(HEALTHY)
+    electing = tuple(replace(c, quorum_state_epoch=2, quorum_state_leader_id=None) for c in facts.captures)
+    known = [r for r in facts.control_records if r.type != "LeaderChange"]
+    silent = tuple(replace(c, quorum_state_epoch=None, quorum_state_leader_id=None) for c in facts.captures)
+    nobody = replace(facts, captures=silent, control_records=tuple(known))
+    cases = [
+        (replace(facts, captures=electing), "lead epoch 2: an election was under way"),
+        (nobody, "lead epoch 1: no captured log holds its LEADER_CHANGE, and no quorum-state of it was"),
+    ]
+    for left, words in cases:
+        quorum = quorum_of(conclude(left), found)
+        assert quorum is not None
+        judged = judge(quorum, Remove(2))
+        assert judged.verdict.name == "not_known"
+        assert words in judged.verdict.reason
+
+
 # --- times
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from transforms.evidence import batch_facts
 from transforms.evidence.batch_facts import (
-    MAX_REPORTED_CONFLICTS,
+    MAX_CONFLICTS,
     batch_conflicts,
     batch_counts,
     batch_ends,
@@ -89,7 +89,7 @@ def plain_conflicts(rows: list[Row], clusters: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for place in conflicts:
         nth[place[:2]] += 1
-        if nth[place[:2]] <= MAX_REPORTED_CONFLICTS:
+        if nth[place[:2]] <= MAX_CONFLICTS:
             found.update(repr((place, c, sorted(held))) for c, held in places[place].items())
     return found
 
@@ -142,7 +142,7 @@ def test_only_the_lowest_conflicts_of_an_epoch_are_reported(tmp_path: Path) -> N
     rows += [batch("c", node, base, 2, size_bytes=node) for node in (1, 2) for base in range(200, 203)]
     found = batch_conflicts(dataset_of(tmp_path, rows), ["c"], 10).to_pylist()
     offsets = Counter((row["leader_epoch"], row["base_offset"]) for row in found)
-    expected = [(1, base) for base in range(MAX_REPORTED_CONFLICTS)] + [(2, 200), (2, 201), (2, 202)]
+    expected = [(1, base) for base in range(MAX_CONFLICTS)] + [(2, 200), (2, 201), (2, 202)]
     assert offsets == dict.fromkeys(expected, 2)
 
 
