@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +30,9 @@ from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import read_leader_epoch_checkpoint
 
-TRIES = 5
+TRIES = 7
+# Before the second try, and doubled before each further one, in s: Kafka may delete many segments in a row.
+FIRST_PAUSE_S = 0.05
 CHUNK_BYTES = 1024 * 1024
 STATE_FILES = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
 
@@ -55,6 +58,8 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
     """Copy the controller directory `source` to target/CLUSTER/node-N/TIME. Raises CopyError, OSError."""
     reason = ""
     for attempt in range(1, TRIES + 1):
+        if attempt > 1:
+            time.sleep(FIRST_PAUSE_S * 2 ** (attempt - 2))
         directory = one_directory(source)
         meta = directory.meta
         if meta is None or meta.cluster_id is None or meta.node_id is None:
