@@ -30,15 +30,17 @@ if main.__spec__ is None and not hasattr(main, "__file__"):
 
 # Folders whose tests start Spark: in parallel runs, each is run by one process, which has one session.
 SPARK_FOLDERS = ("jobs", "transforms", "dashboards")
+# About half of what these tests take.
+LOADING = (("jobs", "run"), ("jobs", "validate"), ("jobs", "secrets"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups for `pytest --dist loadgroup`: the tests that share a Spark session, and each other test."""
     here = Path(__file__).parent
     for item in items:
-        folder = item.path.relative_to(here).parts[0]
-        if folder in SPARK_FOLDERS or folder.endswith(".py"):
-            item.add_marker(pytest.mark.xdist_group("jobs" if folder == "jobs" else "tables"))
+        parts = item.path.relative_to(here).parts
+        if parts[0] in SPARK_FOLDERS or parts[0].endswith(".py"):
+            item.add_marker(pytest.mark.xdist_group("loading" if parts[:2] in LOADING else "asking"))
 
 
 @pytest.fixture(scope="session")
