@@ -14,6 +14,7 @@ from kraft_core.evidence.watermark_at import WatermarkAt, newest_watermark
 from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.isolation import apart
 from transforms.lake.tables import (
     CAPTURES,
     EPOCHS,
@@ -34,20 +35,31 @@ MOST_ERRORS = 5
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Lines to print, and how many rows of quarantine are more than the torn tail of a live copy."""
+    """Lines to print, and how many rows of quarantine are more than the torn tail of a live copy.
+
+    failed: the clusters of which no line can be made, and why.
+    """
 
     lines: list[str]
     lost_rows: int
+    failed: dict[str, str]
 
 
 def summary(lake: Path, clusters: Sequence[str]) -> Summary:
     """The summary of the clusters as the lake's tables have them now."""
     listed = _worst_first(lake, clusters)[:MOST_CLUSTERS]
-    found = Found(lake, clusters, listed)
-    lines = [line for cluster in listed for line in found.cluster_lines(cluster)]
+    lines_of: dict[str, list[str]] = {}
+
+    def sum_up(some: Sequence[str]) -> None:
+        found = Found(lake, some)
+        lines_of.update({cluster: found.cluster_lines(cluster) for cluster in some})
+
+    failed = apart(listed, sum_up)
+    lines = [line for cluster in listed for line in lines_of.get(cluster, ())]
     if len(clusters) > len(listed):
         lines.append(f"and {count(len(clusters) - len(listed), 'more cluster')}: see kraftlake clusters")
-    return Summary(lines, found.lost_rows)
+    lost = rows_with(lake, QUARANTINE, ["reason"], cluster_id=clusters)
+    return Summary(lines, sum(row["reason"] != "torn_tail" for row in lost), failed)
 
 
 def _worst_first(lake: Path, clusters: Sequence[str]) -> list[str]:
@@ -88,16 +100,14 @@ COLUMNS = {
 
 
 class Found:
-    """Rows of the listed clusters by table, and how many rows of quarantine all clusters have."""
+    """Rows of the clusters by table."""
 
-    def __init__(self, lake: Path, clusters: Sequence[str], listed: Sequence[str]) -> None:
+    def __init__(self, lake: Path, clusters: Sequence[str]) -> None:
         self._rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for table, columns in COLUMNS.items():
-            for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=listed):
+            for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=clusters):
                 self._rows[table.name, row["cluster_id"]].append(row)
-        self._missing = missing_by_cluster(lake, known_paths(lake, listed))
-        lost = rows_with(lake, QUARANTINE, ["reason"], cluster_id=clusters)
-        self.lost_rows = sum(row["reason"] != "torn_tail" for row in lost)
+        self._missing = missing_by_cluster(lake, known_paths(lake, clusters))
 
     def of(self, table: Table, cluster: str) -> list[Row]:
         return self._rows[table.name, cluster]

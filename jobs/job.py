@@ -137,6 +137,8 @@ class Job:
 
         with self.progress.stage("summary"):
             found = summary(self.lake.path, clusters)
+        for cluster, reason in found.failed.items():
+            self.record.failed.setdefault(cluster, f"could not be summed up: {reason}")
         return self.end(clusters, [*found.lines, *also], found.lost_rows)
 
     def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:

@@ -38,7 +38,7 @@ HELP = {
     "kraftlake_last_good_run_timestamp_seconds": "When the last run that loaded captures ended",
     "kraftlake_last_good_run_age_seconds": "Age of that run when this was written",
     "kraftlake_last_run_exit_code": "Exit code of the last finished run",
-    "kraftlake_failed_clusters": "Clusters that the last run failed to derive",
+    "kraftlake_failed_clusters": "Clusters that failed in the last run",
     "kraftlake_derivation_failed": "1 if the newest captures of the cluster failed to derive, else 0",
     "kraftlake_expectations_not_met": "Failed expectations by severity, by their newest results",
     "kraftlake_findings": "Findings by rule, severity and state",

@@ -6,11 +6,18 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobs import arguments
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line
+from jobs.runtime.output import json_line, print_line, warn_line
+
+if TYPE_CHECKING:
+    from dashboards.report.write import Report
+
+# What is said of a cluster that failed.
+NOT_SHOWN = "could not be shown on the page"
 
 EXAMPLES = """examples:
   kraftlake report --lake /data/lake --out /srv/www/kraft.html
@@ -44,27 +51,40 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the page and print one JSON line. Raises Failure."""
+    """Write the page and print one JSON line. Returns the exit code. Raises Failure."""
     began = time.monotonic()
     must_be_lake(args.lake, up_to_date=True)
-    written = write_page(args.lake, args.out, args.cluster, args.now)
-    print_line(json_line({"job": "report", **written, "seconds": round(time.monotonic() - began, 1)}))
-    return ExitCode.FINE
+    made = made_page(args.lake, args.cluster, args.now)
+    put_page(made, args.out)
+    for cluster, reason in made.failed.items():
+        warn_line(f"kraftlake report: cluster {cluster} {NOT_SHOWN}: {reason}")
+    report = {
+        "job": "report",
+        "page": str(args.out),
+        "page_bytes": len(made.data),
+        "clusters": made.clusters,
+        "clusters_detailed": len(made.detailed),
+        "failed_clusters": len(made.failed),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+    print_line(json_line(report))
+    return ExitCode.FOUND if made.failed else ExitCode.FINE
 
 
-def write_page(lake: Path, out: Path, clusters: Sequence[str], now: int | None) -> dict[str, object]:
-    """Write the page; what was written, for a job's JSON line. Raises Failure."""
-    from dashboards.report.write import PageFileError, write_report
+def made_page(lake: Path, clusters: Sequence[str], now: int | None) -> Report:
+    """The page over the named clusters, or all. Raises Failure."""
+    from dashboards.report.write import made_report
     from jobs.runtime.lake_clusters import lake_clusters
 
     chosen = lake_clusters(lake, clusters) if clusters else ()
+    return made_report(lake, round(time.time() * 1000) if now is None else now, chosen)
+
+
+def put_page(made: Report, out: Path) -> None:
+    """Write the page. Raises Failure."""
+    from dashboards.report.write import PageFileError, put_report
+
     try:
-        written = write_report(lake, out, round(time.time() * 1000) if now is None else now, chosen)
+        put_report(made, out)
     except PageFileError as error:
         raise Failure(f"{out} cannot be written: {error}") from None
-    return {
-        "page": str(out),
-        "page_bytes": written.size_bytes,
-        "clusters": written.clusters,
-        "clusters_detailed": len(written.detailed),
-    }

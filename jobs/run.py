@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobs import arguments
 from jobs.captures.inputs import Inputs, opened_inputs
@@ -12,13 +14,16 @@ from jobs.captures.planning import ReadPlan, plan
 from jobs.job import QUICK_BYTES, Job, opened_job
 from jobs.maintenance.publishing import publish_known
 from jobs.no_new_captures import end_if_unchanged
-from jobs.report import add_report, write_page
+from jobs.report import NOT_SHOWN, add_report, made_page, put_page
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.lakes import must_be_whole
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from dashboards.report.write import Report
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
@@ -41,18 +46,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    code = read_captures(args, derive=True, validate=args.validate)
-    if args.report is not None and not args.dry_run:
-        page = write_page(args.lake, args.report, (), args.now)
-        warn_line(f"page: {args.report}, {page['page_bytes']:,} bytes")
+    out: Path | None = None if args.dry_run else args.report
+    if out is None:
+        return read_captures(args, derive=True, validate=args.validate)
+    made: list[Report] = []
+    code = read_captures(
+        args, derive=True, validate=args.validate, show=lambda record: made.append(page_of(args, record))
+    )
+    put_page(made[0], out)
+    warn_line(f"page: {out}, {len(made[0].data):,} bytes")
     return code
 
 
-def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False) -> int:
+def page_of(args: argparse.Namespace, record: RunRecord) -> Report:
+    """The page of all clusters; those that cannot be shown are noted as failed."""
+    with record.progress.stage("page"):
+        made = made_page(args.lake, (), args.now)
+    for cluster, reason in made.failed.items():
+        record.failed.setdefault(cluster, f"{NOT_SHOWN}: {reason}")
+    return made
+
+
+def do_nothing(record: RunRecord) -> None:
+    """What a run without a page does before it ends."""
+
+
+def read_captures(
+    args: argparse.Namespace,
+    derive: bool,
+    validate: bool = False,
+    show: Callable[[RunRecord], None] = do_nothing,
+) -> int:
     """Read captures into the lake; derive what they prove and validate the tables, if asked to.
 
-    A run with nothing new ends before it starts Spark, unless it validates: captures grow old. Returns the
-    exit code.
+    show: called before the run ends. A run with nothing new ends before it starts Spark, unless it validates:
+    captures grow old. Returns the exit code.
     """
     progress = Progress(args.log)
     with opened_inputs(args.captures, args.scratch) as inputs:
@@ -69,8 +97,12 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
         if not validate:
             record = RunRecord(args.verb, progress, args.fail_on)
             shown = args.settings.shown_configs
-            publish = partial(publish_known, args, progress)
-            code = end_if_unchanged(args.lake, shown, planned, record, publish)
+
+            def publish_and_show() -> None:
+                publish_known(args, progress)
+                show(record)
+
+            code = end_if_unchanged(args.lake, shown, planned, record, publish_and_show)
             if code is not None:
                 return code
         with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
@@ -80,6 +112,7 @@ def read_captures(args: argparse.Namespace, derive: bool, validate: bool = False
             job.commit()
             failing = failed_expectations(job, args) if validate else []
             job.publish()
+            show(job.record)
             return job.finish(sorted(planned.clusters), failing)
 
 

@@ -11,7 +11,7 @@ from dashboards.report.sections_logs import captures, recovery, snapshots, trunc
 from dashboards.report.sections_metadata import admin_events, min_isr, missing_records
 from dashboards.report.sections_quality import expectations, findings, quarantine
 from dashboards.report.sections_quorum import epochs, voting, watermarks
-from dashboards.report.state import NEED_WORDS, ClusterState
+from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.view import Rows, View
 
 Section = Callable[[View], "Markup | None"]
@@ -41,7 +41,7 @@ def cluster_view(state: ClusterState, rows: Rows, now: int, anchor: str, is_open
 def _headline(state: ClusterState) -> Markup:
     return el(
         "h2",
-        badge(state),
+        badge(state.need),
         " ",
         el("span", state.title, class_="title"),
         el("code", state.cluster_id) if state.name else None,
@@ -49,11 +49,24 @@ def _headline(state: ClusterState) -> Markup:
     )
 
 
-def badge(state: ClusterState) -> Markup:
+def badge(need: Need) -> Markup:
     """The urgency as a sign and words."""
-    sign = ("✓", "▲", "●")[state.need]
-    return el("span", el("span", sign, aria_hidden="true"), f" {NEED_WORDS[state.need]}",
-              class_=f"badge need{int(state.need)}")  # fmt: skip
+    sign = ("✓", "▲", "●")[need]
+    return el("span", el("span", sign, aria_hidden="true"), f" {NEED_WORDS[need]}",
+              class_=f"badge need{int(need)}")  # fmt: skip
+
+
+def failed_view(cluster_id: str, why: str, anchor: str) -> Markup:
+    """The part of a cluster that cannot be shown."""
+    title = el("h2", badge(Need.ACTION), " ", el("span", cluster_id, class_="title"))
+    reason = el("li", failed_words(why), class_=f"need{int(Need.ACTION)}")
+    facts = el("div", el("ul", reason, class_="why"))
+    return el("details", el("summary", title), facts, class_="cluster", id=anchor, open=True)
+
+
+def failed_words(why: str) -> str:
+    """Why a cluster cannot be shown."""
+    return f"could not be shown: {why}"
 
 
 def _key_facts(view: View) -> Markup:

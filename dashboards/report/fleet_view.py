@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dashboards.report.cluster_view import (
     badge,
+    failed_words,
     leader,
     leader_note,
     reported_voters,
@@ -17,7 +19,7 @@ from dashboards.report.cluster_view import (
 from dashboards.report.draw_lanes import VERBS
 from dashboards.report.formatting import ago, count, number, time_by, time_of
 from dashboards.report.markup import Markup, el
-from dashboards.report.state import NEED_WORDS, ClusterState, Need
+from dashboards.report.state import NEED_WORDS, NONE_FAILED, ClusterState, Need
 from dashboards.report.tables import status_badge
 
 COLUMNS = ("State", "Cluster", "Voters", "Leader", "High watermark", "Errors", "Last capture", "Last change")
@@ -25,17 +27,28 @@ COLUMNS = ("State", "Cluster", "Voters", "Leader", "High watermark", "Errors", "
 SEARCHABLE = 8
 
 
-def fleet_view(states: Sequence[ClusterState], anchors: Mapping[str, str], now: int, shown: int) -> Markup:
-    """The section. `anchors`: the ids of the clusters with a part of their own; `shown`: most rows."""
-    rows = [_row(state, anchors.get(state.cluster_id), now) for state in states[:shown]]
-    left_out = len(states) - len(rows)
+def fleet_view(
+    states: Sequence[ClusterState],
+    anchors: Mapping[str, str],
+    now: int,
+    shown: int,
+    failed: Mapping[str, str] = NONE_FAILED,
+) -> Markup:
+    """The section. `anchors`: the ids of the clusters with a part of their own; `shown`: most rows.
+
+    `failed`: clusters that cannot be shown, and why.
+    """
+    rows = [_failed_row(cluster, why, anchors.get(cluster)) for cluster, why in failed.items()]
+    rows += [_row(state, anchors.get(state.cluster_id), now) for state in states[:shown]]
+    clusters = len(failed) + len(states)
+    left_out = clusters - len(rows)
     headings = [el("th", title, scope="col") for title in COLUMNS]
     return el(
         "section",
         el("h2", "Fleet", id="fleet-h"),
-        verdict(states),
-        _tiles(states, anchors) if len(states) > 1 else None,
-        _search() if len(states) >= SEARCHABLE else None,
+        verdict(states, failed),
+        _tiles(states, anchors, failed) if clusters > 1 else None,
+        _search() if clusters >= SEARCHABLE else None,
         el(
             "table",
             el("caption", "Clusters, most urgent first", class_="vh"),
@@ -50,12 +63,13 @@ def fleet_view(states: Sequence[ClusterState], anchors: Mapping[str, str], now: 
     )  # fmt: skip
 
 
-def verdict(states: Sequence[ClusterState]) -> Markup:
+def verdict(states: Sequence[ClusterState], failed: Mapping[str, str] = NONE_FAILED) -> Markup:
     """The state of the fleet in one sentence."""
     needing = {need: sum(1 for s in states if s.need == need) for need in Need}
-    if needing[Need.ACTION]:
-        verb = "needs" if needing[Need.ACTION] == 1 else "need"
-        words = f"{needing[Need.ACTION]} of {count(len(states), 'cluster')} {verb} action"
+    urgent = needing[Need.ACTION] + len(failed)
+    if urgent:
+        verb = "needs" if urgent == 1 else "need"
+        words = f"{urgent} of {count(len(states) + len(failed), 'cluster')} {verb} action"
     elif needing[Need.LOOK]:
         verb = "is" if needing[Need.LOOK] == 1 else "are"
         words = f"No cluster needs action; {needing[Need.LOOK]} of {len(states):,} {verb} worth a look"
@@ -66,21 +80,22 @@ def verdict(states: Sequence[ClusterState]) -> Markup:
     return el("p", f"{words}.", class_="verdict")
 
 
-def _tiles(states: Sequence[ClusterState], anchors: Mapping[str, str]) -> Markup:
+def _tiles(states: Sequence[ClusterState], anchors: Mapping[str, str], failed: Mapping[str, str]) -> Markup:
     """A tile per cluster, grouped by urgency, in the order of the table."""
     groups = []
     for need in sorted(Need, reverse=True):
-        members = [s for s in states if s.need == need]
+        members = [(cluster, cluster) for cluster in failed] if need is Need.ACTION else []
+        members += [(s.cluster_id, s.title) for s in states if s.need == need]
         if not members:
             continue
         squares = [
             el(
                 "a",
-                el("span", s.title, class_="vh"),
-                href=f"#{anchors.get(s.cluster_id, 'fleet')}",
-                title=s.title,
+                el("span", title, class_="vh"),
+                href=f"#{anchors.get(cluster, 'fleet')}",
+                title=title,
             )
-            for s in members[:MOST_TILES]
+            for cluster, title in members[:MOST_TILES]
         ]
         some = f", {MOST_TILES} of them shown" if len(members) > MOST_TILES else ""
         words = f"{NEED_WORDS[need]}: {len(members):,}{some}"
@@ -102,8 +117,14 @@ def _search() -> Markup:
     )
 
 
+def _failed_row(cluster_id: str, why: str, anchor: str | None) -> Markup:
+    name = [_linked(cluster_id, anchor), el("ul", el("li", failed_words(why)))]
+    unknown = el("span", "–", class_="none")
+    return _cells((badge(Need.ACTION), name, *[unknown] * (len(COLUMNS) - 2)), Need.ACTION)
+
+
 def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
-    title = el("a", state.title, href=f"#{anchor}") if anchor else el("span", state.title)
+    title = _linked(state.title, anchor)
     why = [el("li", reason.words) for reason in state.reasons]
     name = [
         title,
@@ -113,7 +134,7 @@ def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
     ]
     found = f"{number(state.errors)} {'error' if state.errors == 1 else 'errors'}"
     cells = (
-        badge(state),
+        badge(state.need),
         name,
         [voters(state), el("small", f"{voters_mark(state)}{reported_voters(state)}")],
         [leader(state), el("small", leader_note(state))],
@@ -126,11 +147,17 @@ def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
         [ago(state.last_captured_at, now), el("small", time_of(state.last_captured_at))],
         _last_change(state),
     )
-    return el(
-        "tr",
-        [el("td", cell, data_l=title_) for title_, cell in zip(COLUMNS, cells, strict=True)],
-        class_=f"need{int(state.need)}",
-    )
+    return _cells(cells, state.need)
+
+
+def _linked(title: str, anchor: str | None) -> Markup:
+    return el("a", title, href=f"#{anchor}") if anchor else el("span", title)
+
+
+def _cells(cells: Sequence[Any], need: Need) -> Markup:
+    """A row with a cell for each of COLUMNS."""
+    named = [el("td", cell, data_l=title) for title, cell in zip(COLUMNS, cells, strict=True)]
+    return el("tr", named, class_=f"need{int(need)}")
 
 
 def _last_change(state: ClusterState) -> list[Markup]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from dashboards.report.cluster_view import cluster_view
+from dashboards.report.cluster_view import cluster_view, failed_view
 from dashboards.report.fleet_view import fleet_view
 from dashboards.report.formatting import count, time_of
 from dashboards.report.markup import Markup, el, join
 from dashboards.report.sections_quality import expectation_results
-from dashboards.report.state import ClusterState
+from dashboards.report.state import NONE_FAILED, ClusterState
 
 Row = dict[str, Any]
 # The page stays quick to send and open: beyond this size no more clusters get a part of their own.
@@ -26,9 +26,10 @@ MOST_OPEN = 3
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The text of the page, and the clusters with a part of their own."""
+    """The text of the page, how many clusters it lists, and which have a part of their own."""
 
     text: str
+    clusters: int
     detailed: tuple[str, ...]
 
 
@@ -38,42 +39,50 @@ def page(
     now: int,
     lake: str,
     of_lake: Sequence[Row] = (),
+    failed: Mapping[str, str] = NONE_FAILED,
 ) -> Page:
     """The page over the fleet. `now` in ms.
 
     `rows` are those of the clusters that get a part of their own, as far as there is room; `of_lake` the
-    expectation results of the lake as a whole.
+    expectation results of the lake as a whole; `failed` are clusters that are not among `states`.
     """
-    views = _cluster_views(states, rows, now)
+    failures = [failed_view(cluster, why, _anchor(n)) for n, (cluster, why) in enumerate(failed.items())]
+    views = _cluster_views(states, rows, now, failures)
     detailed = tuple(views)
-    linked = {cluster: _anchor(n) for n, cluster in enumerate(detailed)}
+    linked = {cluster: _anchor(n) for n, cluster in enumerate((*failed, *detailed))}
     body = [
-        el("a", "Skip to the clusters", href="#clusters", class_="skip") if views else None,
+        el("a", "Skip to the clusters", href="#clusters", class_="skip") if views or failed else None,
         PATTERNS,
         el("header", el("h1", "Kraftlake"), el("p", f"{lake} · as of ", time_of(now), " · all times UTC")),
         el(
             "main",
-            fleet_view(states, linked, now, MOST_LISTED) if states else EMPTY,
+            fleet_view(states, linked, now, MOST_LISTED, failed) if states or failed else EMPTY,
             _lake_view(of_lake),
-            el("div", list(views.values()), id="clusters"),
+            el("div", failures, list(views.values()), id="clusters"),
             _left_out(states, detailed),
         ),
         el("footer", el("p", "What the captures do not prove is undecided; nothing is guessed. "
                         "kraftlake sql queries every number on this page.")),
         el("div", id="tip", role="status", aria_live="polite", hidden=True),
     ]  # fmt: skip
-    return Page(_file(join(body), lake), detailed)
+    return Page(_file(join(body), lake), len(states) + len(failed), detailed)
 
 
 def _cluster_views(
-    states: Sequence[ClusterState], rows: Mapping[str, dict[str, list[Row]]], now: int
+    states: Sequence[ClusterState],
+    rows: Mapping[str, dict[str, list[Row]]],
+    now: int,
+    before: Sequence[Markup],
 ) -> dict[str, Markup]:
-    """The parts of the clusters in the order of the fleet, as many as there is room for; at least one."""
+    """The parts of the clusters in the order of the fleet, as many as there is room for; at least one.
+
+    before: the parts that come before them.
+    """
     wanted = [s for s in states if s.cluster_id in rows]
     # A row of the fleet takes up to 1,000 bytes; the clusters' parts get the rest.
-    room = MOST_BYTES - 1_000 * min(len(states), MOST_LISTED)
+    room = MOST_BYTES - 1_000 * min(len(states), MOST_LISTED) - sum(len(part.encode()) for part in before)
     views: dict[str, Markup] = {}
-    for n, state in enumerate(wanted):
+    for n, state in enumerate(wanted, len(before)):
         view = cluster_view(state, rows[state.cluster_id], now, _anchor(n), len(wanted) <= MOST_OPEN)
         room -= len(view.encode())
         if views and room < 0:

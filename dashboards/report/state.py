@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any
 
 from dashboards.report.formatting import DAY, HOUR, ago, count, duration, listed, size
@@ -25,6 +26,8 @@ class Need(IntEnum):
     ACTION = 2
 
 
+# Clusters that cannot be shown, and why.
+NONE_FAILED: Mapping[str, str] = MappingProxyType({})
 NEED_WORDS = {Need.NONE: "Healthy", Need.LOOK: "Worth a look", Need.ACTION: "Needs action"}
 
 

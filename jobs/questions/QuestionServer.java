@@ -24,6 +24,8 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.Timer;
+import java.util.TimerTask;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLServerSocket;
@@ -47,6 +49,9 @@ import org.apache.thrift.protocol.TBinaryProtocol;
 import org.apache.thrift.server.TThreadPoolServer;
 import org.apache.thrift.transport.TSaslServerTransport;
 import org.apache.thrift.transport.TServerSocket;
+import org.apache.thrift.transport.TTransport;
+import org.apache.thrift.transport.TTransportException;
+import org.apache.thrift.transport.TTransportFactory;
 
 /**
  * The protocol of HiveServer2 over one socket, for clients that know the user and the password (SASL PLAIN).
@@ -55,6 +60,10 @@ import org.apache.thrift.transport.TServerSocket;
  * (Hive would set system properties of the JVM and settings of Spark with it), except for the database.
  */
 public class QuestionServer extends ThriftBinaryCLIService {
+    // What a client may take before it has logged in, and how many may be connected at once.
+    private static final int LOGIN_SECONDS = 5;
+    private static final int LOGIN_BYTES = 4096;
+    private static final int MOST_CONNECTIONS = 64;
     private static final String DATABASE = "use:database";
     private static final String[] WRAPPED = {
         "org.apache.hive.service.cli.HiveSQLException: ", "Error running query: ",
@@ -129,7 +138,9 @@ public class QuestionServer extends ThriftBinaryCLIService {
             transport.addServerDefinition("PLAIN", "CUSTOM", null, new HashMap(), new Login());
             TThreadPoolServer.Args arguments = new TThreadPoolServer.Args(new TServerSocket(socket));
             arguments.processor(new TSetIpAddressProcessor(allowed()));
-            arguments.transportFactory(transport);
+            arguments.transportFactory(new LoginInTime(transport));
+            // Beyond them, a connection is closed as soon as it is made.
+            arguments.maxWorkerThreads(MOST_CONNECTIONS);
             arguments.protocolFactory(new TBinaryProtocol.Factory());
             server = new TThreadPoolServer(arguments);
             server.setServerEventHandler(serverEventHandler);
@@ -185,6 +196,39 @@ public class QuestionServer extends ThriftBinaryCLIService {
             ((TGetOperationStatusResp) answer).setErrorMessage(message);
         }
         return answer;
+    }
+
+    /** Waits for a client's login: not long, and for no long message, since anybody may connect. */
+    private static class LoginInTime extends TTransportFactory {
+        private final TTransportFactory logins;
+        private final Timer timer = new Timer("login", true);
+
+        LoginInTime(TTransportFactory logins) {
+            this.logins = logins;
+        }
+
+        public TTransport getTransport(final TTransport client) throws TTransportException {
+            TimerTask late = new TimerTask() {
+                public void run() {
+                    client.close();
+                }
+            };
+            int most = client.getConfiguration().getMaxMessageSize();
+            timer.schedule(late, LOGIN_SECONDS * 1000L);
+            client.getConfiguration().setMaxMessageSize(Math.min(most, LOGIN_BYTES));
+            try {
+                TTransport known = logins.getTransport(client);
+                client.getConfiguration().setMaxMessageSize(most);
+                // Sets what is left of a message to the most again.
+                known.updateKnownMessageSize(0);
+                return known;
+            } catch (RuntimeException noLogin) {
+                // Of this type it is not logged: anybody could fill the log.
+                throw new TTransportException(TTransportException.END_OF_FILE, noLogin);
+            } finally {
+                late.cancel();
+            }
+        }
     }
 
     /** Compares a client's user and password with the server's, in the same time whatever they are. */

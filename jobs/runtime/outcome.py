@@ -9,7 +9,7 @@ class ExitCode(IntEnum):
     """Exit codes, the same for every verb."""
 
     FINE = 0
-    FOUND = 1  # a finding that --fail-on selects, a failed expectation, a cluster that failed to derive
+    FOUND = 1  # a finding that --fail-on selects, a failed expectation, a cluster that failed
     USAGE = 2
     NOTHING_READABLE = 3
     LAKE_BUSY = 4

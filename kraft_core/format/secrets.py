@@ -31,17 +31,22 @@ NONE_ALLOWED: frozenset[str] = frozenset()
 # a few places: the value comes from a log, and time must not grow with the square of its length.
 _CREDENTIAL = re.compile(
     r"""
-    (?<=[a-z0-9+.-])://[^\s/?#]*@            # a URL with user information
-    | -----BEGIN\s                           # PEM
+    -----BEGIN\s                             # PEM
     | LoginModule\b                          # JAAS
     | \b(?:bearer|basic|digest|negotiate)\s+[a-z0-9+/._~=-]{4,}  # an Authorization header
-    | (?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|(?:api|access|account|private)[._-]?key)
-      \s*(?:["']\s*)?[=:]\s*\S               # NAME=VALUE, as in connection strings
+    | (?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|(?:api|access|account|private)[._-]?key
+      |authorization|cookie|signature|\bsig)
+      \s*(?:["']\s*)?[=:>]\s*\S              # NAME=VALUE, as in connection strings, URLs, JSON, XML
+    | SharedAccessSignature\s                # of Azure
+    | (?-i:\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)    # an access key id of AWS
+    | (?-i:\bAIza[\w-]{35} | \bya29\.\w)     # a key and a token of Google
+    # Tokens of GitHub, GitLab, Slack, Stripe, Vault.
+    | \b(?:gh[opsur]_|github_pat_|glpat-|xox[a-z]-|[rs]k_live_|hvs\.)[\w-]{10}
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 # A JSON web token, if its group matches. A match takes in every later place where one could begin.
-_JSON_WEB_TOKEN = re.compile(r"\beyJ[a-z0-9_-]{8,}(\.[a-z0-9_-])?", re.IGNORECASE)
+_JSON_WEB_TOKEN = re.compile(r"eyJ[a-z0-9_-]{8,}(\.[a-z0-9_-])?", re.IGNORECASE)
 
 
 def redact(
@@ -130,4 +135,14 @@ def is_credential(value: str) -> bool:
         value == HIDDEN
         or _CREDENTIAL.search(value) is not None
         or any(token[1] for token in _JSON_WEB_TOKEN.finditer(value))
+        or ("@" in value and any(map(_names_user, value.split())))
     )
+
+
+def _names_user(url: str) -> bool:
+    """Whether a word is a URL with user information, even of a password that should have been escaped."""
+    user, at, _ = url.partition("://")[2].partition("@")
+    if at and user:
+        return True
+    user, at, _ = url.lower().partition("jdbc:oracle:")[2].partition("@")
+    return bool(at) and "/" in user

@@ -20,12 +20,12 @@ def apart(clusters: Sequence[str], work: Callable[[Sequence[str]], None]) -> dic
     """Do the work for all clusters, or, where it fails, for each half apart, down to those that fail alone.
 
     Returns these, with the reason. Work that was done in part is done again, which must make no difference.
-    Raises errors of the run: of Spark, of files and of tables.
+    Raises errors of the run: of Spark, of files and of tables, and any error of work without clusters.
     """
     try:
         work(clusters)
     except Exception as error:
-        if is_of_run(error):
+        if is_of_run(error) or not clusters:
             raise
         if len(clusters) == 1:
             return {clusters[0]: described(error)}

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
 from jobs.captures import ingest, load
+from jobs.cli import main
 from jobs.derivation import derive_histories
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.progress import Progress
@@ -20,8 +22,18 @@ from tests.jobs.captured_logs import captured, metadata
 from tests.jobs.lakes import content, opened, report, run
 from tests.kraft_core.batches import control_batch, no_op_batch
 from transforms.ingest import failing_files
-from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import CAPTURES, DERIVATIONS, FINDINGS, QUARANTINE, RECORDS, REPLAYS, RUNS, TABLES
+from transforms.lake.delta_rs import replace_where, rows_with
+from transforms.lake.tables import (
+    CAPTURES,
+    DERIVATIONS,
+    FINDINGS,
+    QUARANTINE,
+    RECORDS,
+    REPLAYS,
+    RUNS,
+    TABLES,
+    VOTER_CHANGES,
+)
 
 MINI = "v4.4.0-mini/node-1"
 FAILING = "failing"
@@ -93,6 +105,35 @@ def test_histories_that_cannot_be_made(
     assert f"cluster {FAILING}: derived, which an earlier run could not" in capsys.readouterr().err
     assert failures(lake) == {}
     assert {cluster: content(opened(spark, lake), cluster) for cluster in before} == before
+
+
+@pytest.mark.parametrize("flags", [(), ("--validate",)])
+def test_a_page_that_cannot_show_a_cluster(
+    spark: Any, captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
+) -> None:
+    """The run says so, and fails for it; the page has the other cluster."""
+    lake, page = tmp_path / "lake", tmp_path / "page.html"
+    assert spark.sparkContext is not None
+    assert run(lake, captures, flags=("--report", str(page))) == ExitCode.FINE
+    held = DeltaTable(lake / VOTER_CHANGES.name).to_pyarrow_table()
+    kinds = pc.if_else(pc.equal(held["cluster_id"], FAILING), "eaten", held["kind"])
+    eaten = held.set_column(held.column_names.index("kind"), "kind", kinds)
+    replace_where(lake, VOTER_CHANGES, eaten, None)
+    capsys.readouterr()
+    assert run(lake, captures, flags=("--report", str(page), *flags)) == ExitCode.FOUND
+    said = capsys.readouterr()
+    assert f"cluster {FAILING} could not be shown on the page: KeyError: 'eaten'" in said.err
+    assert "Traceback" not in said.out + said.err
+    noted = report(said.out)
+    assert (noted["exit_code"], noted["failed_clusters"]) == (ExitCode.FOUND, 1)
+    (held,) = rows_with(lake, RUNS, ["exit_code", "failed_clusters"], run_id=[noted["run_id"]])
+    assert (held["exit_code"], [cluster for cluster, _ in held["failed_clusters"]]) == (1, [FAILING])
+    assert "1 of 2 clusters needs action" in page.read_text()
+
+    assert main(["report", "--lake", str(lake), "--out", str(page)]) == ExitCode.FOUND
+    said = capsys.readouterr()
+    assert f"kraftlake report: cluster {FAILING} could not be shown on the page: KeyError" in said.err
+    assert report(said.out)["failed_clusters"] == 1
 
 
 TOPIC, CONFIG = 2, 4

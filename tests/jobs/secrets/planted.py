@@ -42,6 +42,13 @@ CREDENTIALS = {
     "jwt": "eyJhbGciOiJIUzI1NiJ9.{}.x",
     "connection-string": "Endpoint=sb://x/;SharedAccessKeyName=a;AccountKey={}",
     "json": '{{"client_secret": "{}"}}',
+    "xml": "<password>{}</password>",
+    "url-unescaped": "https://alice:a/{}@registry.example/path",
+    "oracle": "jdbc:oracle:thin:alice/{}@//db.example/x",
+    "azure-sas": "https://x.example/c?sv=2022-11-02&sig={}%3D",
+    "azure-signature": "SharedAccessSignature sr={}",
+    "aws": "AKIAIOSFODNN7EXAMPLE/{}",
+    "service": "glpat-{}",
 }
 
 

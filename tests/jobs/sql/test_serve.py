@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,62 @@ def test_a_server_answers_questions_of_those_who_may_ask(server: Server, tmp_pat
     assert "se:cret" not in server.errors.read_text()
 
 
+# As in QuestionServer.java, and how long a busy machine may take to notice.
+LOGIN_SECONDS, MOST_CONNECTIONS, SLACK_SECONDS = 5, 64, 15
+# The beginning of a message of SASL, status START, of 96 MB.
+LONG_MESSAGE = b"\x01\x06\x00\x00\x00"
+
+
+def until_closed(peer: socket.socket, began: float, drip: bytes = b"") -> float:
+    """Seconds from `began` until the other side closes a connection, sent the bytes again and again."""
+    peer.settimeout(0.5 if drip else LOGIN_SECONDS + SLACK_SECONDS)
+    while time.monotonic() - began < LOGIN_SECONDS + SLACK_SECONDS:
+        try:
+            peer.sendall(drip)
+            if not peer.recv(4096):
+                break
+        except TimeoutError:
+            assert drip, "still open"
+        except ConnectionError:
+            break
+    else:
+        pytest.fail("still open")
+    return time.monotonic() - began
+
+
+def test_who_has_not_logged_in_takes_little(server: Server) -> None:
+    """Anybody may connect: neither many, nor slow ones, nor a long message keep others out."""
+    with ExitStack() as stack:
+        began = time.monotonic()
+        peers = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+            for _ in range(MOST_CONNECTIONS + 10)
+        ]
+        peers[0].sendall(LONG_MESSAGE)
+        assert until_closed(peers[0], began) < LOGIN_SECONDS
+        while sum(is_closed(peer) for peer in peers[1:]) < 10:
+            assert time.monotonic() - began < LOGIN_SECONDS
+            time.sleep(0.1)
+        until_closed(peers[1], began, drip=b"\x01")
+        for peer in peers[2:]:
+            until_closed(peer, began)
+    assert server.asked("SELECT 1") == ["1"]
+    assert "Exception" not in server.errors.read_text()
+
+
+def is_closed(peer: socket.socket) -> bool:
+    """Whether a connection that is sent nothing is closed already."""
+    peer.setblocking(False)
+    try:
+        return peer.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+    finally:
+        peer.setblocking(True)
+
+
 def test_a_server_whose_jvm_has_ended_ends(lake: Any, tmp_path: Path) -> None:
     """With an error; until then, other hosts are served over TLS alone."""
     flags = certified(tmp_path, "127.0.0.1")
@@ -137,6 +194,10 @@ def test_a_server_whose_jvm_has_ended_ends(lake: Any, tmp_path: Path) -> None:
         trusted.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
     ):
         assert secured.version() in ("TLSv1.2", "TLSv1.3")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as slow:
+        # A ClientHello of 16 KB, byte by byte.
+        slow.sendall(b"\x16\x03\x01\x40\x00\x01")
+        until_closed(slow, time.monotonic(), drip=b"\x00")
     os.kill(server.jvm(), signal.SIGKILL)
     assert server.process.wait(30) == 1
     said = server.errors.read_text()

@@ -74,6 +74,31 @@ CREDENTIALS = [
     "Server=db;User Id=a;Password=hunter2",
     "AccountKey = aGk=",
     '{"client_secret": "hunter2"}',
+    "<password>hunter2</password>",
+    "https://user:hun/ter2@host/path",
+    "https://user:hun?ter#2@host/path",
+    "jdbc:oracle:thin:scott/tiger@//db:1521/x",
+    "_eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x",
+    # Of clouds and services, by what they begin with.
+    "AKIAIOSFODNN7EXAMPLE",
+    "us-east-1/ASIAIOSFODNN7EXAMPLE/s3",
+    "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG",
+    "BlobEndpoint=https://x;SharedAccessSignature=sv=2022&sr=b",
+    "SharedAccessSignature sr=x&se=1",
+    "https://x.blob.core.windows.net/c?sv=2022-11-02&sig=Zm9v%3D",
+    "sig=Zm9v",
+    "https://b.s3.amazonaws.com/k?X-Amz-Signature=fe5f",
+    '{"type": "service_account", "private_key": "x"}',
+    "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    "ya29.a0AfH6SMBx",
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "github_pat_11ABCDEFG0123456789",
+    "glpat-16C7e42F292c6912E771",
+    "xoxb-123456789012-abc",
+    "sk_live_4eC39HqLyjWDarjtT1zdp7dc",
+    "hvs.CAESIJ16C7e42F292c6912E771",
+    "Authorization: Token16C7",
+    "Cookie: session=16c7",
 ]
 
 
@@ -92,6 +117,11 @@ def test_credentials_are_hidden_whatever_the_name(value):
         "INTERNAL://host:9092,EXTERNAL://other:9093",
         "compact,delete",
         "RULE:^CN=(.*?),OU=.*$/$1@x/",
+        "1@host:9093,2@other:9093",
+        "EXTERNAL://host:9092 CONTROLLER@host",
+        "signal=1,design=2,tokens,assign",
+        "AKIAIOSFODNN7",
+        "makiaiosfodnn7example",
         "[a-z]",
     ],
 )
@@ -100,7 +130,28 @@ def test_other_values_are_shown(value):
 
 
 @pytest.mark.parametrize(
-    "part", ["a", "a.", "pass ", "pass  \n", "eyJ-", "eyJabcdefgh-", "://", "bearer, ", 'pwd "']
+    "part",
+    [
+        "a",
+        "a.",
+        "pass ",
+        "pass  \n",
+        "eyJ-",
+        "eyJabcdefgh-",
+        "://",
+        "bearer, ",
+        'pwd "',
+        "jdbc:oracle:thin:",
+        "jdbc:oracle:a/",
+        "AKIA",
+        "AIza ",
+        "gh",
+        "ghp_ ",
+        "xoxb",
+        "sig ",
+        "://a ",
+        "_eyJabcdefgh",
+    ],
 )
 def test_a_value_is_judged_in_time_that_grows_with_its_length(part):
     """Of the longest that Kafka can write; a compressed batch holds hundreds of them in a few KB."""
