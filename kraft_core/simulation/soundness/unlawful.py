@@ -214,9 +214,9 @@ def _stated(execution: Execution, copies: Sequence[Copy]) -> tuple[Copy, ...]:
 
 
 def _two_directories(sample: FaultyCopies) -> bool:
-    """Two directories of one voter's id, both with a log."""
+    """Two directories of one voter's id, both known and with a log."""
     voters = sample.lives[0].script.setup.voters
-    held = {(c.node_id, c.directory_id) for c in sample.captures if c.node_id <= voters and c.runs}
+    held = {(c.node_id, c.directory_id) for c in sample.captures if c.node_id <= voters and _names_its_log(c)}
     return len(held) > len({node for node, _ in held})
 
 
@@ -227,7 +227,7 @@ def _two_live_directories(sample: FaultyCopies) -> bool:
     for capture in sample.captures:
         if capture.has_wrong_time:
             continue
-        if capture.runs and capture.node_id <= sample.lives[0].script.setup.voters:
+        if _names_its_log(capture) and capture.node_id <= sample.lives[0].script.setup.voters:
             key = (capture.node_id, capture.directory_id)
             first[key] = min(first.get(key, capture.captured_at), capture.captured_at)
             newest[key] = max(newest.get(key, 0), max(run.last_appended_at for run in capture.runs))
@@ -236,6 +236,11 @@ def _two_live_directories(sample: FaultyCopies) -> bool:
         for one in first
         for other in first
     )
+
+
+def _names_its_log(capture: Capture) -> bool:
+    """Whether it holds a log and says whose: a copy without a directory id may be of either directory."""
+    return bool(capture.runs) and capture.replica.directory_id is not None
 
 
 def _shrunk_log(sample: FaultyCopies) -> bool:
