@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_core.image.change import Change, RecordRefusedError
+from kraft_core.image.change import Change, RecordRefusedError, Refusal
 from kraft_core.image.names import (
     ACL_OPERATIONS,
     ACL_PERMISSION_TYPES,
@@ -12,6 +12,7 @@ from kraft_core.image.names import (
     PATTERN_TYPES,
     word,
 )
+from kraft_core.image.refusals import UNKNOWN_ACL
 from kraft_core.image.tables import ACLS, Tables
 
 
@@ -45,7 +46,7 @@ def add(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 def remove(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """REMOVE_ACCESS_CONTROL_ENTRY_RECORD."""
     if tables.get(ACLS, (value["id"],)) is None:
-        raise RecordRefusedError(f"no ACL has id {value['id']}")
+        raise RecordRefusedError(Refusal(UNKNOWN_ACL, f"ACL {value['id']}", f"no ACL has id {value['id']}"))
     yield Change(ACLS, (value["id"],), None)
 
 

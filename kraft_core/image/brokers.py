@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kraft_core.image.change import Change, RecordRefusedError
+from kraft_core.image.change import Change, RecordRefusedError, Refusal
 from kraft_core.image.endpoints import (
     EndPoint,
     SupportedFeature,
@@ -14,6 +14,7 @@ from kraft_core.image.endpoints import (
     supported_features,
     to_fields,
 )
+from kraft_core.image.refusals import OTHER_BROKER_EPOCH, UNKNOWN_BROKER, UNKNOWN_VALUE
 from kraft_core.image.tables import BROKERS, Tables
 
 _FENCED = {0: None, 1: True, -1: False}
@@ -75,8 +76,8 @@ def unfence(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
 def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """BROKER_REGISTRATION_CHANGE_RECORD: no change if every field is at its default."""
     before = _current(tables, value["brokerId"], value["brokerEpoch"])
-    fenced = _flag(_FENCED, "fenced", value.get("fenced", 0))
-    in_shutdown = _flag(_IN_CONTROLLED_SHUTDOWN, "inControlledShutdown", value.get("inControlledShutdown", 0))
+    fenced = _flag(_FENCED, value, "fenced")
+    in_shutdown = _flag(_IN_CONTROLLED_SHUTDOWN, value, "inControlledShutdown")
     cordoned = value.get("cordonedLogDirs")
     after = replace(
         before,
@@ -97,16 +98,37 @@ def _put(broker: Broker) -> Change:
 def _current(tables: Tables, broker_id: int, epoch: int) -> Broker:
     broker: Broker | None = tables.get(BROKERS, (broker_id,))
     if broker is None:
-        raise RecordRefusedError(f"broker {broker_id} is not registered")
+        raise RecordRefusedError(_not_registered(broker_id))
     if broker.broker_epoch != epoch:
-        raise RecordRefusedError(f"broker {broker_id} has epoch {broker.broker_epoch}, not {epoch}")
+        raise RecordRefusedError(_other_epoch(broker, epoch))
     return broker
 
 
-def _flag(meanings: Mapping[int, bool | None], field: str, number: int) -> bool | None:
+def _not_registered(broker_id: int) -> Refusal:
+    return Refusal(UNKNOWN_BROKER, f"broker {broker_id}", f"broker {broker_id} is not registered")
+
+
+def _other_epoch(broker: Broker, epoch: int) -> Refusal:
+    reason = f"broker {broker.broker_id} has epoch {broker.broker_epoch}, not {epoch}"
+    return Refusal(OTHER_BROKER_EPOCH, f"broker {broker.broker_id}", reason)
+
+
+def _flag(meanings: Mapping[int, bool | None], value: Mapping[str, Any], field: str) -> bool | None:
+    number = value.get(field, 0)
     if number not in meanings:
-        raise RecordRefusedError(f"unknown value {number} of {field}")
+        reason = f"unknown value {number} of {field}"
+        raise RecordRefusedError(Refusal(UNKNOWN_VALUE, f"broker {value['brokerId']}", reason))
     return meanings[number]
+
+
+def is_registered(tables: Tables, value: Mapping[str, Any]) -> Refusal | None:
+    """A controller refuses to unregister a broker or broker epoch that it does not know."""
+    broker: Broker | None = tables.get(BROKERS, (value["brokerId"],))
+    if broker is None:
+        return replace(_not_registered(value["brokerId"]), by_controllers_only=True)
+    if broker.broker_epoch != value["brokerEpoch"]:
+        return replace(_other_epoch(broker, value["brokerEpoch"]), by_controllers_only=True)
+    return None
 
 
 def row(broker: Broker) -> dict[str, Any]:
@@ -149,3 +171,4 @@ RULES = {
     "UNFENCE_BROKER_RECORD": unfence,
     "BROKER_REGISTRATION_CHANGE_RECORD": change,
 }
+CONTROLLER_CHECKS = {"UNREGISTER_BROKER_RECORD": is_registered}

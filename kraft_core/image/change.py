@@ -36,14 +36,36 @@ class Change:
     value: Any | None
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why Kafka's replay throws. cause: one of refusals.CAUSES; thing: what the record names, as text.
+
+    cause None: not Kafka refuses the record but this image, which does not know or cannot read it.
+    by_controllers_only: brokers apply the record all the same (MetadataDelta does not check it).
+    """
+
+    cause: str | None
+    thing: str
+    reason: str
+    by_controllers_only: bool = False
+
+
 class RecordRefusedError(ValueError):
     """A record that Kafka's replay rejects with an exception; it changes nothing."""
 
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.reason)
+        self.refusal = refusal
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, order=True)
 class RefusedRecord:
-    """A record that was not applied, and why."""
+    """A refused record, and the fields of its Refusal. An image applies it if by_controllers_only."""
 
     offset: int
+    leader_epoch: int
     type: str
+    cause: str | None
+    thing: str
     reason: str
+    by_controllers_only: bool = False

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_core.image.change import Change, Key, MetadataRecord, RecordRefusedError, RefusedRecord
-from kraft_core.image.kinds import BY_NAME, RULES
+from kraft_core.image.change import Change, Key, MetadataRecord, RecordRefusedError, Refusal, RefusedRecord
+from kraft_core.image.kinds import BY_NAME, CONTROLLER_CHECKS, RULES
+from kraft_core.image.refusals import NO_TRANSACTION, OPEN_TRANSACTION
 from kraft_core.image.tables import KINDS, Tables
 from kraft_core.messages.control import CONTROL_RECORDS
 
@@ -29,7 +30,8 @@ class Image:
 
     offset, leader_epoch, timestamp (ms): of the last record whose effect is visible; offset -1 before any.
     While a metadata transaction is open (KIP-868) they are those of the record before it, and its records are
-    held back. A record that Kafka would reject changes nothing and is added to `refusals`.
+    held back. A record that Kafka's brokers reject changes nothing and is added to `refusals`; one that takes
+    effect on brokers, but that controllers refuse, is added to `controller_refusals`.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,7 @@ class Image:
         self.leader_epoch = -1
         self.timestamp = -1
         self.refusals: list[RefusedRecord] = []
+        self.controller_refusals: list[RefusedRecord] = []
         self._transaction: list[MetadataRecord] | None = None
 
     @classmethod
@@ -79,14 +82,15 @@ class Image:
 
     def _begin(self, record: MetadataRecord) -> list[AppliedChange]:
         if self._transaction is not None:
-            self._refuse(record, "a metadata transaction is already open")
+            reason = "a metadata transaction is already open"
+            self._refuse(record, Refusal(OPEN_TRANSACTION, "transaction", reason))
         else:
             self._transaction = []
         return []
 
     def _finish(self, record: MetadataRecord) -> list[AppliedChange]:
         if self._transaction is None:
-            self._refuse(record, "no metadata transaction is open")
+            self._refuse(record, Refusal(NO_TRANSACTION, "transaction", "no metadata transaction is open"))
             return []
         waiting, self._transaction = self._transaction, None
         if record.type == _ABORT:
@@ -98,13 +102,18 @@ class Image:
             return []
         rule = RULES.get(record.type)
         if rule is None or record.value is None:
-            self._refuse(record, f"no rule to replay {record.type}" if rule is None else "unreadable value")
+            reason = f"no rule to replay {record.type}" if rule is None else "unreadable value"
+            self._refuse(record, Refusal(None, "", reason))
             return []
+        check = CONTROLLER_CHECKS.get(record.type)
+        objection = None if check is None else check(self.tables, record.value)
+        if objection is not None:
+            self._refuse(record, objection)
         try:
             # All changes are computed before the first is applied: a refused record changes nothing.
             changes = list(rule(self.tables, record.value))
         except RecordRefusedError as refused:
-            self._refuse(record, str(refused))
+            self._refuse(record, refused.refusal)
             return []
         return [self._make(change, record) for change in changes if self._changes(change)]
 
@@ -116,8 +125,17 @@ class Image:
         self.tables.put(change)
         return AppliedChange(change, before, record)
 
-    def _refuse(self, record: MetadataRecord, reason: str) -> None:
-        self.refusals.append(RefusedRecord(record.offset, record.type, reason))
+    def _refuse(self, record: MetadataRecord, why: Refusal) -> None:
+        found = RefusedRecord(
+            record.offset,
+            record.leader_epoch,
+            record.type,
+            why.cause,
+            why.thing,
+            why.reason,
+            why.by_controllers_only,
+        )
+        (self.controller_refusals if why.by_controllers_only else self.refusals).append(found)
 
     def to_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The records that produce this image: type, and fields at the newest version (ImageWriter)."""
@@ -131,6 +149,7 @@ class Image:
         twin.tables = self.tables.copy()
         twin.offset, twin.leader_epoch, twin.timestamp = self.offset, self.leader_epoch, self.timestamp
         twin.refusals = list(self.refusals)
+        twin.controller_refusals = list(self.controller_refusals)
         twin._transaction = None if self._transaction is None else list(self._transaction)
         return twin
 

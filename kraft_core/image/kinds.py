@@ -20,11 +20,14 @@ from kraft_core.image import (
     topics,
     zk_migration,
 )
-from kraft_core.image.change import Change
+from kraft_core.image.change import Change, Refusal
 from kraft_core.image.tables import Tables
 
 Rule = Callable[[Tables, Mapping[str, Any]], Iterator[Change]]
 """The changes of a record of one type; raises RecordRefusedError. Reads the tables, changes nothing."""
+
+ControllerCheck = Callable[[Tables, Mapping[str, Any]], Refusal | None]
+"""Why a controller refuses a record of one type that brokers apply; None if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +60,10 @@ BY_NAME: Mapping[str, Kind] = {
 
 RULES: Mapping[str, Rule] = {
     record_type: rule for module in _MODULES.values() for record_type, rule in module.RULES.items()
+}
+
+CONTROLLER_CHECKS: Mapping[str, ControllerCheck] = {
+    record_type: check
+    for module in (topics, brokers, scram_users, producer_ids)
+    for record_type, check in module.CONTROLLER_CHECKS.items()
 }

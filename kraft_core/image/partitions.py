@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kraft_core.image.change import Change, RecordRefusedError
+from kraft_core.image import refusals
+from kraft_core.image.change import Change, RecordRefusedError, Refusal
 from kraft_core.image.names import LEADER_RECOVERY_STATES, MIGRATING_DIRECTORY, word
 from kraft_core.image.tables import PARTITIONS, TOPICS, Tables
 
@@ -39,21 +40,21 @@ def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """PARTITION_RECORD: a full registration, which replaces an earlier one."""
     topic = tables.get(TOPICS, (value["topicId"],))
     if topic is None:
-        raise RecordRefusedError(f"partition {value['partitionId']} of unknown topic {value['topicId']}")
+        raise RecordRefusedError(refusals.partition_of_unknown_topic(value["topicId"], value["partitionId"]))
     replicas = tuple(value["replicas"])
     partition = Partition(
         topic_id=value["topicId"],
         topic_name=topic.name,
         partition_id=value["partitionId"],
         replicas=replicas,
-        directories=_directories(value.get("directories"), replicas),
+        directories=_directories(value["topicId"], value.get("directories"), replicas),
         isr=tuple(value["isr"]),
         removing_replicas=tuple(value["removingReplicas"]),
         adding_replicas=tuple(value["addingReplicas"]),
         eligible_leader_replicas=tuple(value.get("eligibleLeaderReplicas") or ()),
         last_known_elr=tuple(value.get("lastKnownElr") or ()),
         leader=value["leader"],
-        leader_recovery_state=_recovery_state(value["leaderRecoveryState"]),
+        leader_recovery_state=_recovery_state(value["topicId"], value["leaderRecoveryState"]),
         leader_epoch=value["leaderEpoch"],
         partition_epoch=value["partitionEpoch"],
     )
@@ -65,7 +66,9 @@ def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     key = (value["topicId"], value["partitionId"])
     partition: Partition | None = tables.get(PARTITIONS, key)
     if partition is None:
-        raise RecordRefusedError(f"change of unknown partition {key[1]} of topic {key[0]}")
+        if tables.get(TOPICS, key[:1]) is None:
+            raise RecordRefusedError(refusals.partition_of_unknown_topic(*key))
+        raise RecordRefusedError(refusals.unknown_partition(*key))
     yield _put(_merge(partition, value))
 
 
@@ -73,7 +76,9 @@ def clear_elr(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """CLEAR_ELR_RECORD: of one topic, or of all topics for an empty name; only partitions with ELR change."""
     name = value["topicName"]
     if name and name not in tables.topic_ids:
-        raise RecordRefusedError(f"ELR of unknown topic {name}")
+        raise RecordRefusedError(
+            Refusal(refusals.UNKNOWN_TOPIC, f"topic {name}", f"ELR of unknown topic {name}")
+        )
     prefixes = [(tables.topic_ids[name],)] if name else list(tables.groups(PARTITIONS))
     for prefix in prefixes:
         for partition in tables.group(PARTITIONS, *prefix).values():
@@ -104,7 +109,9 @@ def _merge(before: Partition, value: Mapping[str, Any]) -> Partition:
     return replace(
         before,
         replicas=replicas,
-        directories=_directories(before.directories if directories is None else directories, replicas),
+        directories=_directories(
+            before.topic_id, before.directories if directories is None else directories, replicas
+        ),
         isr=changed("isr", before.isr),
         removing_replicas=changed("removingReplicas", before.removing_replicas),
         adding_replicas=changed("addingReplicas", before.adding_replicas),
@@ -112,7 +119,9 @@ def _merge(before: Partition, value: Mapping[str, Any]) -> Partition:
         last_known_elr=changed("lastKnownElr", before.last_known_elr),
         leader=value["leader"] if elected else before.leader,
         leader_recovery_state=(
-            before.leader_recovery_state if state == NO_RECOVERY_STATE_CHANGE else _recovery_state(state)
+            before.leader_recovery_state
+            if state == NO_RECOVERY_STATE_CHANGE
+            else _recovery_state(before.topic_id, state)
         ),
         # Any leader in the record bumps the leader epoch, also the current one.
         leader_epoch=before.leader_epoch + elected,
@@ -120,18 +129,20 @@ def _merge(before: Partition, value: Mapping[str, Any]) -> Partition:
     )
 
 
-def _directories(given: list[str] | tuple[str, ...] | None, replicas: tuple[int, ...]) -> tuple[str, ...]:
+def _directories(
+    topic_id: str, given: list[str] | tuple[str, ...] | None, replicas: tuple[int, ...]
+) -> tuple[str, ...]:
     if all(directory == MIGRATING_DIRECTORY for directory in given or ()):
         return (MIGRATING_DIRECTORY,) * len(replicas)
     directories = tuple(given or ())
     if len(directories) != len(replicas):
-        raise RecordRefusedError(f"{len(directories)} directories for {len(replicas)} replicas")
+        raise RecordRefusedError(refusals.wrong_directories(topic_id, len(directories), len(replicas)))
     return directories
 
 
-def _recovery_state(state: int) -> int:
+def _recovery_state(topic_id: str, state: int) -> int:
     if state not in LEADER_RECOVERY_STATES:
-        raise RecordRefusedError(f"unknown leader recovery state {state}")
+        raise RecordRefusedError(refusals.unknown_recovery_state(topic_id, state))
     return state
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraft_core.image.change import Change
+from kraft_core.image.change import Change, Refusal
+from kraft_core.image.refusals import PRODUCER_IDS_FALL
 from kraft_core.image.tables import PRODUCER_IDS, Tables
 
 _THE_ONE = ("nextProducerId",)
@@ -25,6 +26,15 @@ def hand_out(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     yield Change(PRODUCER_IDS, _THE_ONE, ids)
 
 
+def rises(tables: Tables, value: Mapping[str, Any]) -> Refusal | None:
+    """A controller refuses a next id that is not above the current one (ProducerIdControlManager)."""
+    ids: ProducerIds | None = tables.get(PRODUCER_IDS, _THE_ONE)
+    if ids is None or value["nextProducerId"] > ids.next_producer_id:
+        return None
+    reason = f"next producer id {value['nextProducerId']} is not above {ids.next_producer_id}"
+    return Refusal(PRODUCER_IDS_FALL, "producer ids", reason, by_controllers_only=True)
+
+
 def row(ids: ProducerIds) -> dict[str, Any]:
     return {
         "next_producer_id": ids.next_producer_id,
@@ -42,3 +52,4 @@ def to_record(ids: ProducerIds) -> tuple[str, dict[str, Any]]:
 
 
 RULES = {"PRODUCER_IDS_RECORD": hand_out}
+CONTROLLER_CHECKS = {"PRODUCER_IDS_RECORD": rises}

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraft_core.image.change import Change
+from kraft_core.image.change import Change, Refusal
 from kraft_core.image.names import SCRAM_MECHANISMS, word
+from kraft_core.image.refusals import UNKNOWN_CREDENTIAL
 from kraft_core.image.tables import SCRAM_USERS, Tables
 
 
@@ -40,6 +41,15 @@ def remove(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     yield Change(SCRAM_USERS, (value["mechanism"], value["name"]), None)
 
 
+def is_known(tables: Tables, value: Mapping[str, Any]) -> Refusal | None:
+    """A controller refuses to remove a credential that is not there (ScramControlManager)."""
+    if tables.get(SCRAM_USERS, (value["mechanism"], value["name"])) is not None:
+        return None
+    who = f"user {value['name']}"
+    reason = f"{who} has no credential for {word(SCRAM_MECHANISMS, value['mechanism'])}"
+    return Refusal(UNKNOWN_CREDENTIAL, who, reason, by_controllers_only=True)
+
+
 def row(user: ScramUser) -> dict[str, Any]:
     return {
         "mechanism": word(SCRAM_MECHANISMS, user.mechanism),
@@ -63,3 +73,4 @@ RULES = {
     "USER_SCRAM_CREDENTIAL_RECORD": set_credential,
     "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": remove,
 }
+CONTROLLER_CHECKS = {"REMOVE_USER_SCRAM_CREDENTIAL_RECORD": is_known}

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_core.image import configs
-from kraft_core.image.change import Change, RecordRefusedError
+from kraft_core.image.change import Change, RecordRefusedError, Refusal
+from kraft_core.image.refusals import TOPIC_EXISTS, UNKNOWN_TOPIC
 from kraft_core.image.tables import PARTITIONS, TOPICS, Tables
 
 
@@ -27,7 +28,7 @@ def remove(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     topic_id = value["topicId"]
     topic: Topic | None = tables.get(TOPICS, (topic_id,))
     if topic is None:
-        raise RecordRefusedError(f"no topic has id {topic_id}")
+        raise RecordRefusedError(Refusal(UNKNOWN_TOPIC, f"topic {topic_id}", f"no topic has id {topic_id}"))
     yield from _without_partitions(tables, topic_id)
     yield from configs.without_topic(tables, topic.name)
     yield Change(TOPICS, (topic_id,), None)
@@ -46,4 +47,14 @@ def to_record(topic: Topic) -> tuple[str, dict[str, Any]]:
     return "TOPIC_RECORD", {"name": topic.name, "topicId": topic.topic_id}
 
 
+def is_new(tables: Tables, value: Mapping[str, Any]) -> Refusal | None:
+    """A controller refuses a name that a topic has (ReplicationControlManager)."""
+    held = tables.topic_ids.get(value["name"])
+    if held is None:
+        return None
+    reason = f"topic {value['name']} exists with id {held}"
+    return Refusal(TOPIC_EXISTS, f"topic {value['name']}", reason, by_controllers_only=True)
+
+
 RULES = {"TOPIC_RECORD": create, "REMOVE_TOPIC_RECORD": remove}
+CONTROLLER_CHECKS = {"TOPIC_RECORD": is_new}
