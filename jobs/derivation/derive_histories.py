@@ -5,63 +5,112 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from jobs.runtime.progress import Progress
+from kraft_core.image.change import RefusedRecord
 from transforms.histories import partition_replay
 from transforms.histories.other_kinds import OTHERS, count_others, other_versions
 from transforms.histories.partition_replay import changed_partitions, count_partitions
+from transforms.histories.refused_records import OfCluster, refused_rows
 from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays, step_row
-from transforms.histories.replay_tasks import others_by_tasks, partitions_by_tasks
+from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import arrow_schema, moment, to_arrow
 from transforms.lake.isolation import apart
 from transforms.lake.lake import Lake, of_clusters
 from transforms.lake.spark_tasks import in_groups
-from transforms.lake.tables import METADATA_TRANSACTIONS, PARTITIONS, REPLAYS, Table
+from transforms.lake.tables import METADATA_TRANSACTIONS, PARTITIONS, REFUSED_RECORDS, REPLAYS, Table
 
 Row = dict[str, Any]
 # A second's work, which the driver does: more goes to Spark's tasks. Of partitions it is one bucket.
 OTHERS_IN_DRIVER, PARTITIONS_IN_DRIVER = 20_000, partition_replay.TOGETHER
 
 
+@dataclass(slots=True)
+class Histories:
+    """failed: clusters whose histories could not be made, with the reason; some are older, some new.
+
+    refusing: those of which other records than before are refused by Kafka's replay (table refused_records).
+    """
+
+    failed: dict[str, str]
+    refusing: list[str]
+
+
 def derive_histories(
     lake: Lake, clusters: Sequence[str], progress: Progress, whole: bool = False
-) -> dict[str, str]:
+) -> Histories:
     """Write the histories of the clusters whose replay path is not what they were last made from.
 
     whole: all of them, from the beginning. The table replays, written last, is the mark that all are whole.
-    Returns the clusters that failed, with the reason: of some the histories are older, of some they are new.
     """
+    refusing: set[str] = set()
 
     def write(some: Sequence[str]) -> None:
         plans = replays(lake.path, some, whole)
         if plans:
-            write_histories(lake, plans)
+            refusing.update(write_histories(lake, plans))
 
     with progress.stage("histories", f"{len(clusters)} clusters"):
         failed = apart(clusters, write)
-    return {cluster: f"its histories could not be made: {reason}" for cluster, reason in failed.items()}
+    reasons = {cluster: f"its histories could not be made: {reason}" for cluster, reason in failed.items()}
+    return Histories(reasons, sorted(refusing))
 
 
-def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> None:
-    """Partitions come last: they end with their topics, which are read from the lake."""
+def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> list[str]:
+    """Partitions come last: they end with their topics, which are read from the lake.
+
+    Returns the clusters whose rows of refused_records changed.
+    """
     lowest = lowest_start(plans)
+    found: set[OfCluster] = set()
+
+    def refused(cluster: str, records: Sequence[RefusedRecord]) -> None:
+        found.update((cluster, record) for record in records)
+
     sizes = count_others(lake.path, plans)
     if sizes.total() <= OTHERS_IN_DRIVER:
-        write_changed(lake, plans, other_versions(lake.path, plans, lowest))
+        write_changed(lake, plans, other_versions(lake.path, plans, lowest, refused))
     else:
-        write_others_by_tasks(lake, plans, grouped(plans, sizes, OTHERS_IN_DRIVER))
+        in_tasks = RefusedInTasks(lake.spark)
+        write_others_by_tasks(lake, plans, grouped(plans, sizes, OTHERS_IN_DRIVER), in_tasks)
+        found |= in_tasks.found
     sizes = count_partitions(lake.path, plans)
     if sizes.total() <= PARTITIONS_IN_DRIVER:
-        write_changed(lake, plans, changed_partitions(lake.path, plans, lowest))
+        write_changed(lake, plans, changed_partitions(lake.path, plans, lowest, refused))
     else:
-        rows = partitions_by_tasks(lake.spark, lake.path, grouped(plans, sizes, PARTITIONS_IN_DRIVER))
+        in_tasks = RefusedInTasks(lake.spark)
+        groups = grouped(plans, sizes, PARTITIONS_IN_DRIVER)
+        rows = partitions_by_tasks(lake.spark, lake.path, groups, in_tasks)
         lake.replace_where(PARTITIONS, rows, replaced_by(plans, of_clusters(sizes)))
-    of_them = delta_rs.among_texts("cluster_id", sizes)
+        found |= in_tasks.found
+    refusing = write_refused(lake, plans, found)
+    write_path(lake, plans)
+    return refusing
+
+
+def write_refused(lake: Lake, plans: Sequence[ReplayPlan], found: Iterable[OfCluster]) -> list[str]:
+    """Replace the rows of refused_records; returns the clusters whose rows changed."""
+    changed: dict[str, list[Row]] = {}
+    for cluster, rows in refused_rows(lake.path, plans, found).items():
+        new = to_arrow(rows, REFUSED_RECORDS.schema)
+        if rows if not lake.exists(REFUSED_RECORDS) else not lake.holds(REFUSED_RECORDS, new, [cluster]):
+            changed[cluster] = rows
+    if changed:
+        every = to_arrow([row for rows in changed.values() for row in rows], REFUSED_RECORDS.schema)
+        of_them = delta_rs.among_texts("cluster_id", changed)
+        delta_rs.replace_where(lake.path, REFUSED_RECORDS, every, of_them)
+    return list(changed)
+
+
+def write_path(lake: Lake, plans: Sequence[ReplayPlan]) -> None:
+    """Replace the transactions and, last, the replay paths."""
+    of_them = delta_rs.among_texts("cluster_id", [plan.cluster_id for plan in plans])
     transactions = to_arrow(transaction_rows(plans), METADATA_TRANSACTIONS.schema)
     if len(transactions) or lake.exists(METADATA_TRANSACTIONS):
         delta_rs.replace_where(lake.path, METADATA_TRANSACTIONS, transactions, of_them)
@@ -87,11 +136,11 @@ def write_changed(
 
 
 def write_others_by_tasks(
-    lake: Lake, plans: Sequence[ReplayPlan], groups: Sequence[Sequence[ReplayPlan]]
+    lake: Lake, plans: Sequence[ReplayPlan], groups: Sequence[Sequence[ReplayPlan]], refused: RefusedInTasks
 ) -> None:
     """All histories but partitions; one with few rows is written by delta-rs, which takes less time."""
     # A checkpoint: else the replays would run again for each history.
-    changed = others_by_tasks(lake.spark, lake.path, groups).localCheckpoint()
+    changed = others_by_tasks(lake.spark, lake.path, groups, refused).localCheckpoint()
     counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for row in changed.groupBy("history", "cluster_id").count().collect():
         counts[row["history"]][row["cluster_id"]] = row["count"]

@@ -29,7 +29,11 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: PendingCommit, record: Ru
         lake.replace_few(SNAPSHOT_CHECKS, to_arrow(checks.rows, SNAPSHOT_CHECKS.schema), clusters)
     done = [c for c in clusters if c not in failed]
     if done:
-        failed |= derive_histories(lake, done, progress, whole=not fresh.captures)
+        histories = derive_histories(lake, done, progress, whole=not fresh.captures)
+        # The rules read what the replay refused, and the replay the log that the evidence found.
+        if histories.refusing:
+            failed |= derive_evidence(lake, histories.refusing, fresh, checks.deviations, progress)
+        failed |= histories.failed
     failed = checks.failed | failed
     states = derivation_rows(lake, clusters, failed, record)
     lake.replace_few(DERIVATIONS, to_arrow(states, DERIVATIONS.schema), clusters)

@@ -92,6 +92,28 @@ class SnapshotDeviation:
     explanation: str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class ReplayRefusal:
+    """A record that Kafka refuses to replay (rule 49); nothing that may explain it was missing in the replay.
+
+    cause, thing, reason, by_controllers_only: of kraft_core.image.change.Refusal. It was replayed onto the
+    checkpoint base_end_offset, base_content_digest (0, "": onto nothing) and the log with log_digest
+    (snapshot_replays.digest_of), which ends with it.
+    """
+
+    offset: int
+    leader_epoch: int
+    type: str
+    cause: str
+    thing: str
+    reason: str
+    by_controllers_only: bool
+    commit_status: str
+    base_end_offset: int
+    base_content_digest: str
+    log_digest: str
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """What kafka-metadata-quorum describe printed of a quorum or of one replica: see findings.describe.
@@ -132,6 +154,7 @@ class RuleFacts:
     unreadable: tuple[UnreadableBytes, ...] = ()
     snapshot_deviations: tuple[SnapshotDeviation, ...] = ()
     observations: tuple[Observation, ...] = ()
+    replay_refusals: tuple[ReplayRefusal, ...] = ()
 
 
 def distinct(facts: RuleFacts) -> RuleFacts:
@@ -142,4 +165,5 @@ def distinct(facts: RuleFacts) -> RuleFacts:
         tuple(sorted(set(facts.unreadable), key=repr)),
         tuple(sorted(set(facts.snapshot_deviations))),
         tuple(sorted(set(facts.observations), key=repr)),
+        tuple(sorted(set(facts.replay_refusals))),
     )

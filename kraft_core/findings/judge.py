@@ -18,6 +18,7 @@ from kraft_core.findings import (
     election_rules,
     log_rules,
     observed_quorum,
+    replay_rules,
     snapshot_rules,
     voter_rules,
     watermark_order_rules,
@@ -65,6 +66,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     44: (directory_rules.stored_stays,),
     45: (directory_rules.one_directory_per_static_id,),
     47: (observed_quorum.one_quorum_per_cluster_id,),
+    49: (replay_rules.records_can_be_replayed,),
 }
 
 _NO_FACTS = RuleFacts()

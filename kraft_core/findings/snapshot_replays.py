@@ -54,8 +54,13 @@ class Comparison:
     @property
     def log_digest(self) -> str:
         """Identifies the replay: equal digests mean equal results of the comparison."""
-        text = repr((COMPARISON_VERSION, [(p.leader_epoch, p.first_offset, p.end_offset) for p in self.log]))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return digest_of(self.log)
+
+
+def digest_of(log: Log) -> str:
+    """Identifies a log by its epochs and offsets."""
+    text = repr((COMPARISON_VERSION, [(p.leader_epoch, p.first_offset, p.end_offset) for p in log]))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +90,9 @@ def comparisons(lineage: Lineage, held: Mapping[Holder, Collection[CheckpointKey
             if log[0].first_offset == 0:
                 found[Comparison(checkpoint, None, log)] = None
                 continue
-            base = next(c for c in own if _lies_on(c, log))
+            base = next(c for c in own if lies_on(c, log))
             if base != checkpoint:
-                found[Comparison(checkpoint, base, _from(log, base.end_offset))] = None
+                found[Comparison(checkpoint, base, log_from(log, base.end_offset))] = None
     return list(found)
 
 
@@ -118,7 +123,7 @@ def _replay(
     if not starts:
         return SnapshotReplay(base, log, tuple(along))
     start = max(starts)
-    return SnapshotReplay(start, _from(log, start.end_offset), tuple(along))
+    return SnapshotReplay(start, log_from(log, start.end_offset), tuple(along))
 
 
 def _by_base(items: Iterable[Comparison]) -> dict[CheckpointKey | None, list[Comparison]]:
@@ -148,14 +153,14 @@ def _begins(log: Log, longer: Log) -> bool:
     return replace(one, end_offset=other.end_offset) == other and one.end_offset <= other.end_offset
 
 
-def _from(log: Log, offset: int) -> Log:
+def log_from(log: Log, offset: int) -> Log:
     """A log from an offset on."""
     return tuple(
         replace(part, first_offset=max(part.first_offset, offset)) for part in log if part.end_offset > offset
     )
 
 
-def _lies_on(checkpoint: CheckpointKey, log: Log) -> bool:
+def lies_on(checkpoint: CheckpointKey, log: Log) -> bool:
     """Whether a checkpoint ends where the log begins, or its last record is one of the log's."""
     if checkpoint.end_offset == log[0].first_offset:
         return checkpoint.leader_epoch <= log[0].leader_epoch

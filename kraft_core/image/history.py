@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kraft_core.image.change import Change, Key, MetadataRecord
+from kraft_core.image.change import Change, Key, MetadataRecord, RefusedRecord
 from kraft_core.image.differences import differences
 from kraft_core.image.image import AppliedChange, Image, net
 from kraft_core.image.kinds import BY_NAME
@@ -73,6 +73,8 @@ class History:
     def __init__(self) -> None:
         self.image = Image()
         self._effective_at = -1
+        self._refused: list[RefusedRecord] = []
+        self._refuses = True
         self._open: dict[str, dict[Key, Version]] = {kind: {} for kind in KINDS}
         self._closed: dict[str, list[Version]] = {kind: [] for kind in KINDS}
 
@@ -94,6 +96,8 @@ class History:
         for record in records:
             self.reach(record.timestamp)
         changes = [made for record in records for made in self.image.apply(record)]
+        if self.image.refusals or self.image.controller_refusals:
+            self._keep_refusals()
         offset = records[-1].offset
         for made in net(changes) if len(changes) > 1 else changes:
             self._end(made.change, offset, made.record.type)
@@ -111,7 +115,16 @@ class History:
             self._end(change, snapshot.offset, SNAPSHOT, gap)
             if change.value is not None:
                 self._begin(self._of_snapshot(change, snapshot, gap))
+        self._refuses = not snapshot.refusals
         self.image = snapshot.copy()
+        self.image.refusals.clear()
+        self.image.controller_refusals.clear()
+
+    def _keep_refusals(self) -> None:
+        if self._refuses:
+            self._refused += self.image.refusals + self.image.controller_refusals
+        self.image.refusals.clear()
+        self.image.controller_refusals.clear()
 
     def _of_record(self, made: AppliedChange, visible_from: int) -> Version:
         return Version(
@@ -167,6 +180,14 @@ class History:
     def current(self, kind: str) -> list[Version]:
         """The versions that have not ended."""
         return list(self._open[kind].values())
+
+    def take_refused(self) -> list[RefusedRecord]:
+        """The records of the log that were refused since the last call; this history forgets them.
+
+        None after a snapshot that holds a refused record itself: what it lacks is not known.
+        """
+        refused, self._refused = self._refused, []
+        return refused
 
     def take_ended(self, kind: str) -> list[Version]:
         """The versions that ended since the last call; this history forgets them."""

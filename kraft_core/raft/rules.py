@@ -490,5 +490,13 @@ RULES = {
             finding=("findings.directory_rules.copied_after_it_was_written",),
             note="a replica is not told when it is copied",
         ),
+        Rule(
+            49,
+            "records_can_be_replayed",
+            "a record can be replayed onto the log below it",
+            "Kafka's ReplicationControlManager, ClusterControlManager, MetadataDelta and others",
+            finding=("findings.replay_rules.records_can_be_replayed",),
+            note="the engine's logs hold no metadata records",
+        ),
     )
 }

@@ -25,6 +25,7 @@ from transforms.lake.tables import (
     CAPTURES,
     OBSERVATIONS,
     RECORDS,
+    REFUSED_RECORDS,
     SNAPSHOT_RECORDS,
     SNAPSHOTS,
     Table,
@@ -33,7 +34,16 @@ from transforms.lake.tables import (
 Row = dict[str, Any]
 # Rows of several clusters by kind of fact; each has a cluster_id.
 GroupFacts = Mapping[str, pa.Table]
-TABLES_READ = (ACKNOWLEDGEMENTS, BATCHES, CAPTURES, OBSERVATIONS, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS)
+TABLES_READ = (
+    ACKNOWLEDGEMENTS,
+    BATCHES,
+    CAPTURES,
+    OBSERVATIONS,
+    RECORDS,
+    REFUSED_RECORDS,
+    SNAPSHOT_RECORDS,
+    SNAPSHOTS,
+)
 CONTROL_TYPES = ("LeaderChange", "KRaftVersion", "KRaftVoters")
 CONTROL_COLUMNS = tuple(m.column for m in message_columns() if m.type_name in CONTROL_TYPES)
 ENVELOPE = ("offset", "leader_epoch", "batch_base_offset", "batch_crc", "appended_at", "type")
@@ -132,6 +142,7 @@ def group_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
         **evidence_facts(tables, clusters),
         "observations": tables.read(OBSERVATIONS, OBSERVATIONS.names, cluster_id=clusters),
         "acknowledgements": tables.read(ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.names, cluster_id=clusters),
+        "refused_records": tables.read(REFUSED_RECORDS, REFUSED_RECORDS.names, cluster_id=clusters),
     }
 
 

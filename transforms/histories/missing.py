@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,11 +16,11 @@ from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step
 from transforms.histories.clocks import Clock
 from transforms.lake.arrow_rows import Row, moment
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import BATCHES, RECORDS
+from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS
 
 # Values of a newer Kafka whose kind is not known: no history is made of them.
 OF_NO_HISTORY = ("unknown_type", "unknown_frame", "unknown_control_type")
-IS_UNDECODED = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(OF_NO_HISTORY)
+NOT_UNDERSTOOD = ds.field("unread_reason").is_valid() | (ds.field("unknown_tagged_fields") > 0)
 UNDECODED = ("cluster_id", "offset", "leader_epoch", "batch_base_offset", "batch_crc", "unread_reason")
 BATCH_ENDS = ("cluster_id", "base_offset", "leader_epoch", "crc", "last_offset")
 _Batch = tuple[str, int, int, int]
@@ -31,20 +32,60 @@ INCOMPLETE = (
 )
 
 
-def missing_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, list[MissingRecords]]:
-    """What the replay path of each cluster lacks."""
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """missing: what a replay path lacks. unsure: that, and what a newer Kafka wrote and is not all known."""
+
+    missing: list[MissingRecords]
+    unsure: list[MissingRecords]
+
+
+def lacking_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, Lacking]:
+    """What keeps each cluster's replay path from being known as a whole."""
     if not paths:
         return {}
     undecoded: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    rows = rows_with(lake, RECORDS, UNDECODED, where=IS_UNDECODED, cluster_id=paths)
+    unknown: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    rows = rows_with(lake, RECORDS, UNDECODED, where=NOT_UNDERSTOOD, cluster_id=paths)
     ends = _batch_ends(lake, [row for row in rows if row["unread_reason"] in BATCH_REASONS])
     for row in rows:
         if _is_on_path(row, paths[row["cluster_id"]]):
+            of_history = row["unread_reason"] is not None and row["unread_reason"] not in OF_NO_HISTORY
             end = ends.get(_batch(row))
             end = row["offset"] + 1 if end is None else end
             if row["offset"] < end:  # else the rest of its batch has no offset
-                undecoded[row["cluster_id"]].append((row["offset"], end))
-    return {cluster: missing_records(steps, undecoded[cluster]) for cluster, steps in paths.items()}
+                (undecoded if of_history else unknown)[row["cluster_id"]].append((row["offset"], end))
+    for cluster, offset in _unknown_in_checkpoints(lake, paths):
+        unknown[cluster].append((offset, offset + 1))
+    return {
+        cluster: Lacking(
+            missing_records(steps, undecoded[cluster]),
+            missing_records(steps, undecoded[cluster] + unknown[cluster]),
+        )
+        for cluster, steps in paths.items()
+    }
+
+
+def missing_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, list[MissingRecords]]:
+    """What the replay path of each cluster lacks."""
+    return {cluster: lacking.missing for cluster, lacking in lacking_by_cluster(lake, paths).items()}
+
+
+def _unknown_in_checkpoints(lake: Path, paths: Mapping[str, Sequence[Step]]) -> Iterator[tuple[str, int]]:
+    """The clusters and offsets where a checkpoint is loaded of which not every record is understood."""
+    loaded = {
+        (cluster, step.content_digest): step.first_offset
+        for cluster, steps in paths.items()
+        for step in steps
+        if isinstance(step, PathCheckpoint)
+    }
+    if loaded:
+        columns = ("cluster_id", "content_digest")
+        clusters = {cluster for cluster, _ in loaded}
+        for row in rows_with(lake, SNAPSHOT_RECORDS, columns, where=NOT_UNDERSTOOD, cluster_id=clusters):
+            offset = loaded.get((row["cluster_id"], row["content_digest"]))
+            if offset is not None:
+                yield row["cluster_id"], offset
 
 
 def _is_on_path(row: Row, steps: Iterable[Step]) -> bool:

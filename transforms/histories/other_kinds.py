@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from kraft_core.image.change import RefusedRecord
 from kraft_core.image.from_columns import MESSAGES, StoredRecord
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.history import SNAPSHOT, History, Version, rows
@@ -25,7 +26,8 @@ from kraft_core.image.image import Image
 from kraft_core.image.replay_path import COMMITTED, ReplayRange
 from kraft_core.image.tables import ZK_MIGRATION
 from transforms.histories.missing import with_missing
-from transforms.histories.partition_events import CHANGE, CLEAR_ELR, REGISTRATION
+from transforms.histories.partition_events import CHANGE, REGISTRATION
+from transforms.histories.refused_records import AddRefused, sure
 from transforms.histories.replay_plan import MARKERS, ReplayPlan, lowest_start
 from transforms.histories.replay_records import (
     END,
@@ -55,7 +57,8 @@ from transforms.lake.tables import (
 Row = dict[str, Any]
 OTHERS = tuple(table for table in HISTORIES if table is not PARTITIONS)
 KIND_OF = {table: table.name for table in OTHERS} | {ZK_MIGRATION_STATES: ZK_MIGRATION}
-TYPES = tuple(sorted(MESSAGES.keys() - {REGISTRATION, CHANGE, CLEAR_ELR}))
+# ELRs are of partitions; here only whether the topic is known counts.
+TYPES = tuple(sorted(MESSAGES.keys() - {REGISTRATION, CHANGE}))
 OF_LOG = WAS_READ & ds.field("type").isin([*TYPES, *MARKERS])
 OF_CHECKPOINTS = WAS_READ & ds.field("type").isin(TYPES)
 TIMES = ("valid_from_at", "valid_to_at", "earliest_from_at", "earliest_to_at", "appended_at")
@@ -72,11 +75,11 @@ def count_others(lake: Path, plans: Sequence[ReplayPlan]) -> Counter[str]:
 
 
 def other_versions(
-    lake: Path, plans: Sequence[ReplayPlan], lowest: int
+    lake: Path, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
 ) -> Iterator[tuple[str, Table, pa.Table]]:
     """By cluster and history, where it changes, the rows that end at an offset or later, or not at all.
 
-    lowest: that offset, at most the least start of the plans.
+    lowest: that offset, at most the least start of the plans. refused: takes what Kafka refuses to replay.
     """
     held = opened(lake, RECORDS, SNAPSHOT_RECORDS, *OTHERS)
     by_cluster = {plan.cluster_id: plan for plan in plans}
@@ -90,7 +93,9 @@ def other_versions(
             replay.resume(table, before[table][cluster])
         for _, records in pieces:
             replay.apply(records)
-        for table, made in replay.finish():
+        made_of = list(replay.finish())
+        refused(cluster, replay.refused)
+        for table, made in made_of:
             rows = before[table].pop(cluster)
             ended = rows.filter(pc.less(rows["valid_to_offset"], plan.start))
             joined = with_missing(pa.concat_tables([ended, *made]), plan.missing, plan.missing_at)
@@ -110,7 +115,10 @@ def checkpoints_held(held: Held, plans: Sequence[ReplayPlan]) -> dict[str, Held]
 
 
 class OtherKinds:
-    """The replay of one cluster: owns a history, and as Arrow tables the versions that ended in it."""
+    """The replay of one cluster: owns a history, and as Arrow tables the versions that ended in it.
+
+    refused: the records that Kafka refuses to replay.
+    """
 
     def __init__(self, plan: ReplayPlan, held: Held) -> None:
         self._plan = plan
@@ -118,6 +126,7 @@ class OtherKinds:
         self._to_load = sorted(plan.checkpoints, key=attrgetter("first_offset"), reverse=True)
         self._ranges = [step for step in plan.steps if isinstance(step, ReplayRange)]
         self._history = History()
+        self.refused: list[RefusedRecord] = []
         self._made: dict[Table, list[pa.Table]] = {table: [] for table in OTHERS}
 
     def resume(self, table: Table, rows: pa.Table) -> None:
@@ -134,6 +143,8 @@ class OtherKinds:
             self._load_below(offset)
             self._history.reach(self._plan.floor_at(offset))
             self._history.apply(*at_offset)
+        # Of a log that lacks its beginning most records may be refused: few are kept.
+        self.refused = sure([*self.refused, *self._history.take_refused()], self._plan.unsure)
         for table, kind in KIND_OF.items():
             self._keep(table, self._history.take_ended(kind))
 

@@ -31,20 +31,26 @@ from transforms.histories.partition_events import (
     things_of,
     vanished,
 )
+from transforms.histories.partition_refusals import (
+    has_unknown_state,
+    of_invalid,
+    of_unknown_partitions,
+    of_unknown_topics,
+)
 
 SCALARS = ("leader", "leader_recovery_state")
 
 
 def partition_versions(
     events: pa.Table, lives: Sequence[Life], clears: pa.Table, loads: pa.Table
-) -> pa.Table:
+) -> tuple[pa.Table, pa.Table]:
     """The versions of the partitions of one cluster: the columns of PARTITIONS but for the cluster's.
 
     events: EVENTS, in any order. What lies outside of every life of its topic is no partition. clears: ELRs
     cleared (ENVELOPE and topic_name, empty: of all topics). loads: snapshots that take the place of what was
-    known (ENVELOPE).
+    known (ENVELOPE). The second table has the events that Kafka refuses: partition_refusals.REFUSED.
     """
-    events, life = in_lives(events, lives)
+    events, life, outside = in_lives(events, lives)
     things = things_of(life, numbers(events, "partition_id"))
     more = [*cleared(events, things, lives, clears), *vanished(events, things, lives, loads)]
     if more:
@@ -56,19 +62,26 @@ def partition_versions(
     events, things = events.take(pa.array(order)).combine_chunks(), things[order]
     life = things >> 32
     lengths = {name: Lengths.of(events[name]) for name in LISTS}
-    rows = np.arange(len(events))
+    rows, judged = np.arange(len(events)), np.zeros(len(events), dtype=bool)
+    refused, odd = [of_unknown_topics(outside)], has_unknown_state(events)
     while True:
         state = PartitionStates.after(events, things, rows)
-        out = state.first_of_each_thing(misplaced(state, lengths) | without_effect(events, state, lengths))
+        invalid = misplaced(state, lengths) | odd[state.rows]
+        out = state.first_of_each_thing(invalid | without_effect(events, state, lengths))
         if not out.any() and len(state.rows) == len(rows):
             break
+        refused.append(refused_as_invalid(events, state.at(out & invalid), lengths))
+        judged[state.rows[out]] = True
         rows = state.rows[~out]
+    judged[state.rows] = True
+    refused.append(of_unknown_partitions(events.filter(pa.array(~judged))))
     if len(loads):
         state = state.at(~repeated(events, state, lengths))
     ends = np.array([NEVER if e is None else e for e in (each.end_offset for each in lives)], dtype=np.int64)
     visible = numbers(events, "visible_offset")[state.rows]
     remains = state.followed(visible, ends[life[state.rows]]) > visible
-    return as_table(events, state.at(remains), life, lives, lengths)
+    made = as_table(events, state.at(remains), life, lives, lengths)
+    return made, pa.concat_tables(refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +187,14 @@ def misplaced(state: PartitionStates, lengths: Mapping[str, Lengths]) -> Any:
     replicas = lengths["replicas"].all[state.sources["replicas"]]
     placed, directories = state.sources["directories"], lengths["directories"]
     return state.present & (directories.assigned[placed] > 0) & (directories.all[placed] != replicas)
+
+
+def refused_as_invalid(events: pa.Table, state: PartitionStates, lengths: Mapping[str, Lengths]) -> pa.Table:
+    """Events of a state that Kafka does not accept."""
+    wrong = misplaced(state, lengths)
+    directories = lengths["directories"].all[state.sources["directories"]]
+    replicas = lengths["replicas"].all[state.sources["replicas"]]
+    return of_invalid(events.take(pa.array(state.rows)), wrong, directories, replicas)
 
 
 def without_effect(events: pa.Table, state: PartitionStates, lengths: Mapping[str, Lengths]) -> Any:

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraft_core.image import names
 from kraft_core.image.history import SNAPSHOT
 from kraft_core.image.partitions import NO_LEADER_CHANGE, NO_RECOVERY_STATE_CHANGE
 
@@ -83,10 +82,7 @@ class Life:
 
 
 def events_from(rows: pa.Table, envelope: pa.Table) -> pa.Table:
-    """Events from rows of records with the structs partition and partition_change, one of which is null.
-
-    Rows that name a leader recovery state which Kafka does not know are left out: it refuses them.
-    """
+    """Events from rows of records with the structs partition and partition_change, one of which is null."""
     whole, change = (rows[name].combine_chunks() for name in ("partition", "partition_change"))
 
     def named(name: str) -> Any:
@@ -106,10 +102,8 @@ def events_from(rows: pa.Table, envelope: pa.Table) -> pa.Table:
     }
     columns |= {name: named(name) for name in ("topic_id", "partition_id", *LISTS)}
     found = pa.table([*envelope.columns, *columns.values()], [*envelope.column_names, *columns])
-    state = found["leader_recovery_state"]
-    known = pc.is_in(state, pa.array(list(names.LEADER_RECOVERY_STATES), pa.int8()))
     held = pc.or_(pc.is_valid(whole), pc.is_valid(change))
-    return found.filter(pc.and_(held, pc.or_(pc.is_null(state), known))).select(EVENTS.names).cast(EVENTS)
+    return found.filter(held).select(EVENTS.names).cast(EVENTS)
 
 
 def cleared(
@@ -198,15 +192,15 @@ def numbers(table: pa.Table, name: str, null: int = 0) -> Any:
     return table[name].cast(pa.int64()).fill_null(null).to_numpy()
 
 
-def in_lives(events: pa.Table, lives: Sequence[Life]) -> tuple[pa.Table, Any]:
-    """The events that lie in the life of a topic, and for each the place of that life in `lives`."""
+def in_lives(events: pa.Table, lives: Sequence[Life]) -> tuple[pa.Table, Any, pa.Table]:
+    """The events in the life of a topic, for each the place of that life in `lives`, and the other events."""
     codes: dict[str, int] = {}
     for life in lives:
         codes.setdefault(life.topic_id, len(codes))
     topics = events["topic_id"].combine_chunks().dictionary_encode()
     code_of = np.array([codes.get(topic, -1) for topic in topics.dictionary.to_pylist()], dtype=np.int64)
     if not len(events) or not codes:
-        return events.slice(0, 0), np.array([], dtype=np.int64)
+        return events.slice(0, 0), np.array([], dtype=np.int64), events
     code = code_of[topics.indices.to_numpy()]
     seq = numbers(events, "seq")
     of_life = np.array([codes[life.topic_id] for life in lives], dtype=np.int64)
@@ -218,4 +212,4 @@ def in_lives(events: pa.Table, lives: Sequence[Life]) -> tuple[pa.Table, Any]:
     place = np.searchsorted(of_life[order] << bits | first[order], code << bits | seq, side="right") - 1
     found = order[np.maximum(place, 0)]
     inside = (code >= 0) & (place >= 0) & (of_life[found] == code) & (seq < end[found])
-    return events.filter(pa.array(inside)), found[inside]
+    return events.filter(pa.array(inside)), found[inside], events.filter(pa.array(~inside))

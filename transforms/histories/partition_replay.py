@@ -37,6 +37,8 @@ from transforms.histories.partition_events import (
     events_from,
     numbers,
 )
+from transforms.histories.partition_refusals import refused_records
+from transforms.histories.refused_records import MOST_REFUSED, AddRefused
 from transforms.histories.replay_plan import ReplayPlan, lowest_start
 from transforms.histories.replay_records import (
     WAS_READ,
@@ -66,31 +68,33 @@ def count_partitions(lake: Path, plans: Sequence[ReplayPlan]) -> Counter[str]:
 
 
 def changed_partitions(
-    lake: Path, plans: Sequence[ReplayPlan], lowest: int
+    lake: Path, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
 ) -> Iterator[tuple[str, Table, pa.Table]]:
     """The rows of partition_rows by cluster, where they change; all of them are held in memory."""
     schema, clusters = arrow_schema(PARTITIONS.schema), [plan.cluster_id for plan in plans]
     before = history_rows(opened(lake, PARTITIONS), PARTITIONS, clusters, lowest)
-    made = pa.Table.from_batches(partition_rows(lake, plans, lowest), schema)
+    made = pa.Table.from_batches(partition_rows(lake, plans, lowest, refused), schema)
     for cluster, held in before.items():
         rows = in_order(PARTITIONS, made.filter(pc.equal(made["cluster_id"], cluster)))
         if not rows.equals(held):
             yield cluster, PARTITIONS, rows
 
 
-def partition_rows(lake: Path, plans: Sequence[ReplayPlan], lowest: int) -> Iterator[pa.RecordBatch]:
+def partition_rows(
+    lake: Path, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
+) -> Iterator[pa.RecordBatch]:
     """Rows of PARTITIONS that end at an offset or later, or not at all.
 
     lowest: that offset, at most the least start of the plans. The topics of the lake must be those of the
-    replays already.
+    replays already. refused: takes what Kafka refuses to replay.
     """
     schema = arrow_schema(PARTITIONS.schema)
     held = opened(lake, RECORDS, SNAPSHOT_RECORDS, TOPICS, PARTITIONS)
-    for rows in chain(rows_before(held, plans, lowest), rows_made(held, plans)):
+    for rows in chain(rows_before(held, plans, lowest), rows_made(held, plans, refused)):
         yield from rows.select(schema.names).cast(schema).to_batches()
 
 
-def rows_made(held: Held, plans: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
+def rows_made(held: Held, plans: Sequence[ReplayPlan], refused: AddRefused) -> Iterator[pa.Table]:
     """The rows that the replays make."""
     with ExitStack() as stack:
         lives, clears = topic_lives(held, plans), cleared(held, plans)
@@ -100,9 +104,13 @@ def rows_made(held: Held, plans: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
             for cluster in pc.unique(bucket["cluster_id"]).to_pylist():
                 of_cluster = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
                 of_cluster = of_cluster.combine_chunks()
-                found = partition_versions(of_cluster, lives[cluster], clears[cluster], loads[cluster])
+                plan = by_cluster[cluster]
+                found, invalid = partition_versions(
+                    of_cluster, lives[cluster], clears[cluster], loads[cluster]
+                )
+                refused(cluster, refused_records(invalid, plan.unsure, MOST_REFUSED))
                 found = found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
-                yield with_missing(found, by_cluster[cluster].missing, by_cluster[cluster].missing_at)
+                yield with_missing(found, plan.missing, plan.missing_at)
 
 
 def rows_before(held: Held, plans: Sequence[ReplayPlan], lowest: int) -> Iterator[pa.Table]:

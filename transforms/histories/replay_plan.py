@@ -25,7 +25,7 @@ from kraft_core.image.replay_path import (
     replay_path,
 )
 from transforms.histories.clocks import Clock, Floor, clocks
-from transforms.histories.missing import missing_by_cluster, times_of
+from transforms.histories.missing import lacking_by_cluster, times_of
 from transforms.lake.arrow_rows import milliseconds, moment
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
@@ -62,7 +62,8 @@ class ReplayPlan:
     """The replay path of a cluster; its histories hold up to `start` and are made anew from there.
 
     gaps: by the offset at which it is loaded, the gap that a checkpoint covers; the first step covers none.
-    missing: what the path lacks. missing_at: times of its offsets, as losses.times_of returns them.
+    missing, unsure: what the path lacks (missing.Lacking). missing_at: times of its offsets, as
+    missing.times_of returns them.
     """
 
     cluster_id: str
@@ -72,6 +73,7 @@ class ReplayPlan:
     transactions: list[Transaction] = field(default_factory=list[Transaction])
     gaps: dict[int, ReplayGap] = field(default_factory=dict[int, ReplayGap])
     missing: list[MissingRecords] = field(default_factory=list[MissingRecords])
+    unsure: list[MissingRecords] = field(default_factory=list[MissingRecords])
     missing_at: dict[int, int] = field(default_factory=dict[int, int])
 
     @property
@@ -109,14 +111,15 @@ def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[ReplayPlan
             else:
                 plans[cluster].start = start
     found = list(plans.values())
-    missing = missing_by_cluster(lake, {plan.cluster_id: plan.steps for plan in found})
+    lacking = lacking_by_cluster(lake, {plan.cluster_id: plan.steps for plan in found})
     for first in range(0, len(found), TOGETHER):
         group = found[first : first + TOGETHER]
         for cluster, clock in clocks(lake, {plan.cluster_id: plan.steps for plan in group}).items():
             plans[cluster].floors = clock.floors(undated(plans[cluster].steps))
             plans[cluster].gaps = gaps(plans[cluster].steps, clock)
-            plans[cluster].missing = missing[cluster]
-            plans[cluster].missing_at = times_of(missing[cluster], plans[cluster].steps, clock)
+            plans[cluster].missing = lacking[cluster].missing
+            plans[cluster].unsure = lacking[cluster].unsure
+            plans[cluster].missing_at = times_of(plans[cluster].missing, plans[cluster].steps, clock)
         add_transactions(lake, group)
     return found
 

@@ -7,10 +7,13 @@ from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 
+from kraft_core.image.change import RefusedRecord
 from transforms.histories.other_kinds import OTHERS, other_versions
 from transforms.histories.partition_replay import partition_rows
+from transforms.histories.refused_records import OfCluster
 from transforms.histories.replay_plan import ReplayPlan, lowest_start
 from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.spark_tasks import ROWS, in_tasks
@@ -26,22 +29,54 @@ CHANGED = pa.schema(
 )
 
 
-def partitions_by_tasks(spark: SparkSession, lake: Path, groups: Sequence[Sequence[ReplayPlan]]) -> DataFrame:
+class _Union(AccumulatorParam[frozenset[OfCluster]]):
+    """A task that runs twice adds the same records."""
+
+    def zero(self, value: frozenset[OfCluster]) -> frozenset[OfCluster]:
+        return value - value
+
+    def addInPlace(  # noqa: N802
+        self, value1: frozenset[OfCluster], value2: frozenset[OfCluster]
+    ) -> frozenset[OfCluster]:
+        return value1 | value2
+
+
+class RefusedInTasks:
+    """Takes what Kafka refuses to replay (AddRefused) in Spark's tasks; the driver asks for it afterwards."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._found = spark.sparkContext.accumulator(frozenset[OfCluster](), _Union())
+
+    def __call__(self, cluster: str, records: Sequence[RefusedRecord]) -> None:
+        if records:
+            self._found.add(frozenset((cluster, record) for record in records))
+
+    @property
+    def found(self) -> frozenset[OfCluster]:
+        """What the tasks that have ended took, each with its cluster."""
+        return self._found.value
+
+
+def partitions_by_tasks(
+    spark: SparkSession, lake: Path, groups: Sequence[Sequence[ReplayPlan]], refused: RefusedInTasks
+) -> DataFrame:
     """Rows of PARTITIONS, as partition_rows makes them."""
     lowest = lowest_start(chain(*groups))
 
     def make(plans: Sequence[ReplayPlan]) -> Iterator[pa.RecordBatch]:
-        return partition_rows(lake, plans, lowest)
+        return partition_rows(lake, plans, lowest, refused)
 
     return in_tasks(spark, groups, make, arrow_schema(PARTITIONS.schema))
 
 
-def others_by_tasks(spark: SparkSession, lake: Path, groups: Sequence[Sequence[ReplayPlan]]) -> DataFrame:
+def others_by_tasks(
+    spark: SparkSession, lake: Path, groups: Sequence[Sequence[ReplayPlan]], refused: RefusedInTasks
+) -> DataFrame:
     """Rows of CHANGED: what other_versions makes."""
     lowest = lowest_start(chain(*groups))
 
     def make(plans: Sequence[ReplayPlan]) -> Iterator[pa.RecordBatch]:
-        for cluster, table, rows in other_versions(lake, plans, lowest):
+        for cluster, table, rows in other_versions(lake, plans, lowest, refused):
             yield from changed(cluster, table, rows, CHANGED)
 
     return in_tasks(spark, groups, make, CHANGED)

@@ -11,6 +11,7 @@ from kraft_core.findings.facts import (
     BatchCopy,
     LogOrderFault,
     Observation,
+    ReplayRefusal,
     RuleFacts,
     SnapshotDeviation,
     UnreadableBytes,
@@ -42,6 +43,7 @@ def rule_facts(row: Mapping[str, Any], faults: Iterable[Row]) -> RuleFacts:
         unreadable=tuple(dict.fromkeys(map(unreadable, faults))),
         snapshot_deviations=tuple(SnapshotDeviation(**deviation) for deviation in row["snapshot_deviations"]),
         observations=tuple(observation(row["cluster_id"], observed) for observed in row["observations"]),
+        replay_refusals=tuple(ReplayRefusal(**refused) for refused in row["refused_records"]),
     )
 
 

@@ -14,7 +14,7 @@ from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
 from transforms.histories.missing import INCOMPLETE
 from transforms.histories.replay_plan import replays
-from transforms.histories.replay_tasks import others_by_tasks, partitions_by_tasks
+from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
 from transforms.lake.arrow_rows import moment, to_rows
 from transforms.lake.delta_rs import cluster_ids, rows_with
 from transforms.lake.tables import (
@@ -73,15 +73,17 @@ def test_sparks_tasks_make_the_same(lake: Any, tmp_path: Path) -> None:
     plans = replays(lake.path, cluster_ids(lake.path), whole=True)
     for table in (RECORDS, SNAPSHOT_RECORDS):
         (tmp_path / table.name).symlink_to(lake.path / table.name)
-    changed = others_by_tasks(lake.spark, tmp_path, [plans[:3], plans[3:]]).cache()
+    refused = RefusedInTasks(lake.spark)
+    changed = others_by_tasks(lake.spark, tmp_path, [plans[:3], plans[3:]], refused).cache()
     for table in HISTORIES:
         if table is not PARTITIONS:
             made = to_rows(changed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*"))
             held = rows_with(lake.path, table)
             assert texts(made, table.names) == texts(held, table.names), table.name
     (tmp_path / TOPICS.name).symlink_to(lake.path / TOPICS.name)
-    made = to_rows(partitions_by_tasks(lake.spark, tmp_path, [[plan] for plan in plans]))
+    made = to_rows(partitions_by_tasks(lake.spark, tmp_path, [[plan] for plan in plans], refused))
     assert texts(made, PARTITIONS.names) == texts(rows_with(lake.path, PARTITIONS), PARTITIONS.names)
+    assert not refused.found
 
 
 def texts(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:

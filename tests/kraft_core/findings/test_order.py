@@ -52,6 +52,7 @@ def shuffled_rule_facts(facts: RuleFacts, random: Random) -> RuleFacts:
         other(facts.unreadable),
         other(facts.snapshot_deviations),
         other(facts.observations),
+        other(facts.replay_refusals),
     )
 
 

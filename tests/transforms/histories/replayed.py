@@ -15,6 +15,7 @@ import pyarrow as pa
 from kraft_core.columnar.schema import RECORDS as RECORDS_SCHEMA
 from kraft_core.columnar.schema import message_projection
 from kraft_core.format.secrets import redact
+from kraft_core.image.change import RefusedRecord
 from kraft_core.image.history import History, ReplayGap, rows
 from kraft_core.image.image import Image
 from kraft_core.image.missing_records import MissingRecords, may_lack, missing_records
@@ -31,6 +32,7 @@ from kraft_core.messages.metadata import METADATA_RECORDS
 from tests.kraft_core.image.worlds import Row, replay
 from transforms.histories.clocks import clock, on_path
 from transforms.histories.missing import times_of
+from transforms.histories.refused_records import sure
 from transforms.histories.replay_plan import ReplayPlan, gaps, transactions, undated
 
 MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
@@ -40,6 +42,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 UNREADABLE = {"key_size_bytes": -1, "value_size_bytes": 0, "unknown_tagged_fields": 0}
 SCRAM = "USER_SCRAM_CREDENTIAL_RECORD"
 SAME = {"salt": b"", "storedKey": b"", "serverKey": b""}
+OF_PARTITIONS = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
 MARKERS = ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
 
 
@@ -92,7 +95,7 @@ class World:
         of_path = clock(made.steps, [(offsets[kept], offsets[kept] + 1, times[kept])])
         made.floors = of_path.floors(undated(made.steps))
         made.gaps = gaps(made.steps, of_path)
-        made.missing = self.missing
+        made.missing = made.unsure = self.missing
         made.missing_at = times_of(made.missing, made.steps, of_path)
         made.transactions = transactions(made, [as_row(r, crc) for crc, r in held if r.type in MARKERS])
         opened = [t.begin_offset for t in made.transactions if t.begin_offset < made.start <= t.last_offset]
@@ -117,6 +120,19 @@ class World:
 
     def expected(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of every history by the pure core."""
+        history = self._replayed()
+        return {kind: [self._lake_row(row) for row in rows(history.versions(kind))] for kind in KINDS}
+
+    def refused(self) -> list[RefusedRecord]:
+        """The records that the pure core refuses, but for those of partitions inside of a transaction."""
+        inside = [range(t.begin_offset, t.last_offset + 1) for t in self.plan().transactions]
+        return [
+            record
+            for record in sure(self._replayed().take_refused(), self.missing)
+            if not (record.type in OF_PARTITIONS and any(record.offset in each for each in inside))
+        ]
+
+    def _replayed(self) -> History:
         history = History()
         gap, reached = None, -1
         for step in self.steps:
@@ -129,7 +145,7 @@ class World:
                     history.apply(*found)
                     reached = max(reached, *(record.timestamp for record in found))
             gap = ReplayGap(step.end_offset, reached)
-        return {kind: [self._lake_row(row) for row in rows(history.versions(kind))] for kind in KINDS}
+        return history
 
     def _lake_row(self, row: dict[str, Any]) -> dict[str, Any]:
         known, end = row["known_from_offset"], row["valid_to_offset"]
@@ -225,15 +241,18 @@ def with_columns(rows: list[dict[str, Any]], columns: dict[str, Any]) -> pa.Tabl
     return table
 
 
-def unread(record: Row) -> Row:
+def damaged(record: Row) -> Row:
     """The record with a value that is damaged."""
     return replace(record, value=None)
 
 
-def whole(cluster_id: str, records: list[Row], random: Random) -> World:
-    """A cluster of which everything was captured; from the middle on nothing is decided yet."""
+def whole(cluster_id: str, records: list[Row], random: Random, unread: float = 0.03) -> World:
+    """A cluster of which everything was captured; from the middle on nothing is decided yet.
+
+    unread: how likely a record cannot be read.
+    """
     records = [replace(r, timestamp=r.timestamp + wander(r.offset)) for r in records]
-    records = [unread(r) if random.random() < 0.03 and r.type not in MARKERS else r for r in records]
+    records = [damaged(r) if random.random() < unread and r.type not in MARKERS else r for r in records]
     middle = len(records) // 2
     ranges = []
     for epoch in sorted({r.leader_epoch for r in records}):
@@ -245,6 +264,12 @@ def whole(cluster_id: str, records: list[Row], random: Random) -> World:
             if first < end:
                 ranges.append(ReplayRange(first, end, epoch, status))
     return World(cluster_id, records, ranges)
+
+
+def forgetful(cluster_id: str, records: list[Row], random: Random) -> World:
+    """A cluster whose leaders never wrote every tenth record: what follows refers to what is not there."""
+    kept = [record for record in records if random.random() > 0.1]
+    return whole(cluster_id, [replace(record, offset=n) for n, record in enumerate(kept)], random, unread=0)
 
 
 def wander(offset: int) -> int:

@@ -30,6 +30,7 @@ from transforms.lake.tables.histories import (
     METADATA_TRANSACTIONS,
     PARTITIONS,
     PRODUCER_IDS,
+    REFUSED_RECORDS,
     REPLAYS,
     SCRAM_USERS,
     TOPICS,
@@ -79,4 +80,5 @@ TABLES: tuple[Table, ...] = (
     *HISTORIES,
     METADATA_TRANSACTIONS,
     REPLAYS,
+    REFUSED_RECORDS,
 )

@@ -296,3 +296,26 @@ REPLAYS = Table(
     key=("cluster_id", "step"),
     recomputed=True,
 )
+
+REFUSED_RECORDS = Table(
+    "refused_records",
+    "A record on the replay path that Kafka refuses to replay: the first 1,000 of a cluster (rule 49)",
+    (
+        CLUSTER_ID,
+        required("offset", "BIGINT", "Offset of the record"),
+        required("leader_epoch", "INT", "Leader epoch of the record"),
+        required("type", "STRING", "Type of the record"),
+        required("cause", "STRING", "Kind of the refusal: unknown_topic, other_broker_epoch, ..."),
+        required("thing", "STRING", "What the record names: a topic, a broker, ..."),
+        required("reason", "STRING", "Why Kafka refuses it, in words"),
+        required(
+            "by_controllers_only", "BOOLEAN", "Whether brokers apply it, and only controllers refuse it"
+        ),
+        required("commit_status", "STRING", "Commit status of the record"),
+        required("base_end_offset", "BIGINT", "End of the checkpoint that it was replayed onto; 0: none"),
+        required("base_content_digest", "STRING", "SHA-256 of that checkpoint; empty: none"),
+        required("log_digest", "STRING", "Digest of the epochs and offsets of the log replayed up to it"),
+    ),
+    key=("cluster_id", "offset", "leader_epoch", "type", "reason"),
+    recomputed=True,
+)

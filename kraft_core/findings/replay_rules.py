@@ -1,0 +1,133 @@
+"""Rule 49: records of the log that Kafka refuses to replay.
+
+The replay of the histories finds them (transforms.histories), where nothing below them is missing. Here the
+path of that replay is held against the captured logs: a refusal counts only if all that was replayed is one
+log, by Raft's log matching. Records that were truncated are on no path: only the leader that wrote such a
+record replayed it, before it appended it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kraft_core.findings.cluster_view import ClusterView, replicas_of
+from kraft_core.findings.facts import ReplayRefusal
+from kraft_core.findings.finding import Breach, of_rule
+from kraft_core.findings.snapshot_replays import CheckpointKey, Log, LogsBelow, digest_of, lies_on, log_from
+from kraft_core.image.refusals import NO_TRANSACTION, UNKNOWN_CREDENTIAL
+
+RELEASE = "4.3.1"
+# A checkpoint may lack a credential by a known defect (rule 22), and is not known to lie outside of a
+# transaction.
+_NOT_ONTO_CHECKPOINTS = (NO_TRANSACTION, UNKNOWN_CREDENTIAL)
+
+
+class _Classes(NamedTuple):
+    """The class that throws on a controller, and the one in the metadata loader of every node."""
+
+    controller: str
+    loader: str
+
+
+_OF_TOPICS = _Classes("ReplicationControlManager", "TopicsDelta")
+_OF_BROKERS = _Classes("ClusterControlManager", "ClusterDelta")
+_OF_TRANSACTIONS = _Classes("OffsetControlManager", "MetadataBatchLoader")
+_CLASSES = {
+    "TOPIC_RECORD": _OF_TOPICS,
+    "REMOVE_TOPIC_RECORD": _OF_TOPICS,
+    "PARTITION_RECORD": _OF_TOPICS,
+    "PARTITION_CHANGE_RECORD": _OF_TOPICS,
+    "CLEAR_ELR_RECORD": _OF_TOPICS,
+    "FENCE_BROKER_RECORD": _OF_BROKERS,
+    "UNFENCE_BROKER_RECORD": _OF_BROKERS,
+    "BROKER_REGISTRATION_CHANGE_RECORD": _OF_BROKERS,
+    "UNREGISTER_BROKER_RECORD": _OF_BROKERS,
+    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": _Classes("AclControlManager", "AclsDelta"),
+    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": _Classes("ScramControlManager", "ScramDelta"),
+    "PRODUCER_IDS_RECORD": _Classes("ProducerIdControlManager", "ProducerIdsDelta"),
+    "BEGIN_TRANSACTION_RECORD": _OF_TRANSACTIONS,
+    "END_TRANSACTION_RECORD": _OF_TRANSACTIONS,
+    "ABORT_TRANSACTION_RECORD": _OF_TRANSACTIONS,
+}
+
+
+def records_can_be_replayed(view: ClusterView) -> Iterator[Breach]:
+    """Rule 49: one breach for all records of an epoch that are refused for one cause, of one thing."""
+    logs = LogsBelow(view.known.lineage)
+    by_fault: defaultdict[tuple[int, str, str], list[ReplayRefusal]] = defaultdict(list)
+    for refusal in view.facts.replay_refusals:
+        if _is_of_one_log(view, logs, refusal):
+            by_fault[refusal.leader_epoch, refusal.cause, refusal.thing].append(refusal)
+    for fault in sorted(by_fault):
+        yield _breach(view, fault, sorted(by_fault[fault]))
+
+
+def _is_of_one_log(view: ClusterView, logs: LogsBelow, refusal: ReplayRefusal) -> bool:
+    """Whether what was replayed up to the record is the log that ends with it, and of its checkpoint."""
+    below = logs.log(refusal.leader_epoch, refusal.offset + 1)
+    base = refusal.base_end_offset
+    if not below or below[0].first_offset > base:
+        return False
+    if digest_of(log_from(below, base)) != refusal.log_digest:
+        return False
+    if not refusal.base_content_digest:
+        return base == 0
+    return refusal.cause not in _NOT_ONTO_CHECKPOINTS and _goes_on_from(view, below, refusal)
+
+
+def _goes_on_from(view: ClusterView, below: Log, refusal: ReplayRefusal) -> bool:
+    """Whether a log goes on from the checkpoint: it holds its last record, or a replica held both."""
+    base, digest = refusal.base_end_offset, refusal.base_content_digest
+    first = log_from(below, base)[0]
+    for snapshot in view.known.facts.snapshots:
+        key = CheckpointKey(snapshot.end_offset, snapshot.leader_epoch, snapshot.content_digest)
+        if (key.end_offset, key.content_digest) == (base, digest) and lies_on(key, below):
+            if below[0].first_offset < base:
+                return True
+            holders = {(c.node_id, c.directory_id) for c in view.holding(first.leader_epoch, base)}
+            if holders & set(snapshot.held_by):
+                return True
+    return False
+
+
+def _breach(view: ClusterView, fault: tuple[int, str, str], refused: Sequence[ReplayRefusal]) -> Breach:
+    first, last = refused[0], refused[-1]
+    captures = view.holding(first.leader_epoch, first.offset)
+    base = (
+        f"checkpoint {first.base_end_offset} and the log from there on"
+        if first.base_content_digest
+        else "the log from offset 0 on"
+    )
+    return Breach(
+        of_rule(49),
+        "error",
+        fault,
+        f"{_what(first, refused)} {_effect(first)}",
+        f"replayed from {base}, of which nothing is missing; the record is {first.commit_status}",
+        first_offset=first.offset,
+        end_offset=last.offset + 1,
+        leader_epochs=(first.leader_epoch,),
+        replicas=replicas_of(captures),
+        captures=captures,
+    )
+
+
+def _what(first: ReplayRefusal, refused: Sequence[ReplayRefusal]) -> str:
+    where = f"{first.type} at offset {first.offset} of epoch {first.leader_epoch}"
+    more = ""
+    if len(refused) > 1:
+        others = "1 more record" if len(refused) == 2 else f"{len(refused) - 1} more records"
+        more = f", as {others} up to offset {refused[-1].offset}"
+    return f"{where} cannot be replayed{more}: {first.reason}."
+
+
+def _effect(first: ReplayRefusal) -> str:
+    """What Kafka does: on a controller the fault ends the process, on a broker alone it is logged."""
+    classes = _CLASSES[first.type]
+    when = "" if first.commit_status == "committed" else " once it is committed"
+    controllers = f"Every controller of Kafka {RELEASE} that replays it ends{when} ({classes.controller})"
+    if first.by_controllers_only:
+        return f"{controllers}; brokers apply it ({classes.loader})."
+    return f"{controllers}; a broker leaves it out and goes on with other metadata ({classes.loader})."

@@ -1,0 +1,119 @@
+"""Rule 49 from bytes to a finding: logs that Kafka refuses to replay, and logs that only seem so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.runtime.outcome import ExitCode
+from kraft_core.format.batch import write_batch
+from kraft_core.format.codec import write_metadata_value
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.messages.metadata import METADATA_RECORDS
+from kraft_core.messages.uuid_text import uuid_text
+from tests.jobs.lakes import content, opened, run
+from tests.kraft_core.batches import raw
+from tests.kraft_core.image.refused import EVERY_REFUSAL, TOPIC, UNKNOWN
+from tests.kraft_core.image.worlds import Made, change_fields, partition_fields, topic_fields
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import FINDINGS, PARTITIONS, REFUSED_RECORDS
+
+MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
+A_TOPIC: list[Made] = [
+    ("TOPIC_RECORD", topic_fields("t", TOPIC)),
+    ("PARTITION_RECORD", partition_fields(TOPIC)),
+]
+CHANGE: Made = ("PARTITION_CHANGE_RECORD", change_fields(TOPIC, isr=[1]))
+OF_UNKNOWN: Made = ("PARTITION_CHANGE_RECORD", change_fields(UNKNOWN, isr=[1]))
+CLUSTERS = ("truncated", "supplied", "grown")
+# Type 9999 of a Kafka to come.
+OF_NEWER_KAFKA = bytes([1, 0x8F, 0x4E, 0, 0])
+
+
+def value(made: Made) -> bytes:
+    message = MESSAGES[made[0]]
+    version = max(message.versions)
+    return write_metadata_value(message, version, message.default(version) | made[1])
+
+
+def batch(first: int, made: Sequence[Made | bytes], epoch: int = 1) -> bytes:
+    values = [one if isinstance(one, bytes) else value(one) for one in made]
+    return write_batch(first, epoch, [raw(first + n, one) for n, one in enumerate(values)])
+
+
+def capture(path: Path, *batches: bytes, base: int = 0, node: int = 1) -> Path:
+    """A directory of node 1, or another, of the cluster that its parent folder is named after."""
+    log_dir = path / LOG_DIR_NAME
+    log_dir.mkdir(parents=True)
+    held = {"version": 1, "cluster.id": path.parent.name, "node.id": node}
+    held["directory.id"] = uuid_text(bytes([node]) * 16)
+    (path / "meta.properties").write_text("".join(f"{name}={of}\n" for name, of in held.items()))
+    (log_dir / f"{base:020d}.log").write_bytes(b"".join(batches))
+    return path
+
+
+def damaged(batch_: bytes) -> bytes:
+    """Its last byte is another."""
+    return batch_[:-1] + bytes([batch_[-1] ^ 1])
+
+
+def refused(lake: Path) -> dict[str, list[tuple[int, int, str]]]:
+    """By cluster the offsets and states of the findings of rule 49."""
+    found: dict[str, list[tuple[int, int, str]]] = {}
+    for row in rows_with(lake, FINDINGS):
+        if row["rule"] == 49:
+            place = row["first_offset"], row["end_offset"], row["state"]
+            found.setdefault(row["cluster_id"], []).append(place)
+    return {cluster: sorted(places) for cluster, places in found.items()}
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_record_is_refused_only_where_nothing_below_it_is_missing(tmp_path: Path) -> None:
+    captures = tmp_path / "captures"
+    first, second, third = batch(0, A_TOPIC), batch(2, [CHANGE]), batch(3, [OF_UNKNOWN, OF_UNKNOWN])
+    capture(captures / "refused" / "a", first, second, third)
+    capture(captures / "sound" / "a", first, second, batch(3, [CHANGE, CHANGE]))
+    capture(captures / "gap" / "a", first, third)
+    capture(captures / "begins-later" / "a", second, third, base=2)
+    capture(captures / "damaged" / "a", first, damaged(second), third)
+    capture(captures / "newer" / "a", first, batch(2, [OF_NEWER_KAFKA]), third)
+    capture(captures / "contested" / "a", first, second, third)
+    capture(captures / "contested" / "b", first, batch(2, [("NO_OP_RECORD", {})]), third, node=2)
+    every = [made for made, _ in EVERY_REFUSAL]
+    capture(captures / "every-cause" / "a", batch(0, every))
+    lake = tmp_path / "lake"
+    assert run(lake, captures) == ExitCode.FOUND
+    found = refused(lake)
+    assert found.keys() == {"refused", "every-cause"}
+    assert found["refused"] == [(3, 5, "open")]
+    of_every = [n for n, (_, why) in enumerate(EVERY_REFUSAL) if why is not None]
+    rows = rows_with(lake, REFUSED_RECORDS, cluster_id=["every-cause"])
+    assert sorted(row["offset"] for row in rows) == of_every
+    assert {offset for offset, _, _ in found["every-cause"]} <= set(of_every)
+    # The histories hold what brokers apply.
+    versions = rows_with(lake, PARTITIONS, cluster_id=["refused"])
+    assert sorted(row["valid_from_offset"] for row in versions) == [1, 2]
+
+
+def test_runs_in_any_order_come_to_the_same(spark: Any, tmp_path: Path) -> None:
+    """A later capture shows that the record was truncated, or supplies what was missing below it."""
+    captures = tmp_path / "captures"
+    first, second, third = batch(0, A_TOPIC), batch(2, [CHANGE]), batch(3, [OF_UNKNOWN, OF_UNKNOWN])
+    capture(captures / "truncated" / "a", first, second, third)
+    capture(captures / "truncated" / "b", first, second, batch(3, [CHANGE], epoch=2))
+    capture(captures / "supplied" / "a", first, third)
+    capture(captures / "supplied" / "b", first, second, third, node=2)
+    capture(captures / "grown" / "a", first, second, third)
+    capture(captures / "grown" / "b", first, second, third, batch(5, [CHANGE, OF_UNKNOWN]))
+    whole = tmp_path / "whole"
+    run(whole, captures)
+    assert refused(whole) == {"supplied": [(3, 5, "open")], "grown": [(3, 7, "open")]}
+    for order in ("ab", "ba"):
+        for name in order:
+            run(tmp_path / order, *(captures / cluster / name for cluster in CLUSTERS))
+        for cluster in CLUSTERS:
+            steps = content(opened(spark, tmp_path / order), cluster)
+            assert steps == content(opened(spark, whole), cluster)

@@ -1,0 +1,114 @@
+"""What Kafka refuses to replay, in a lake: the same as by the plain core, in any split into runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import pytest
+from deltalake import write_deltalake
+
+from jobs.derivation.derive_histories import write_histories
+from kraft_core.image import refusals
+from kraft_core.image.change import RefusedRecord
+from kraft_core.image.replay_path import ReplayRange
+from tests.kraft_core.image.refused import EVERY_REFUSAL
+from tests.kraft_core.image.worlds import life, random_steps, rows
+from tests.transforms.histories.replayed import (
+    World,
+    forgetful,
+    gapped,
+    in_conflict,
+    records_table,
+    snapshot_records_table,
+)
+from transforms.histories.refused_records import REFUSAL
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.lake import Lake
+from transforms.lake.tables import RECORDS, REFUSED_RECORDS, SNAPSHOT_RECORDS
+
+LIVES = 16
+
+
+def worlds() -> list[World]:
+    """Clusters whose logs lack what they refer to, and logs with gaps; some have conflicting batches."""
+    lives = [(seed, life(random_steps(seed, 90))) for seed in range(LIVES)]
+    found = [
+        (gapped if seed % 3 == 0 else forgetful)(f"cluster {seed}", records, Random(seed))
+        for seed, records in lives
+    ]
+    of_every_cause = rows([made for made, _ in EVERY_REFUSAL])
+    ranges = [ReplayRange(0, len(of_every_cause), 1, "committed")]
+    every = World("cluster of every cause", of_every_cause, ranges)
+    return [*(in_conflict(world, Random(n)) if n % 7 == 0 else world for n, world in enumerate(found)), every]
+
+
+def write_records(lake: Path, held: list[World]) -> None:
+    write_deltalake(lake / RECORDS.name, records_table(held), mode="overwrite")
+    write_deltalake(lake / SNAPSHOT_RECORDS.name, snapshot_records_table(held), mode="overwrite")
+
+
+def refused_in(lake: Path) -> dict[str, list[RefusedRecord]]:
+    found: dict[str, list[RefusedRecord]] = {}
+    for row in rows_with(lake, REFUSED_RECORDS):
+        found.setdefault(row["cluster_id"], []).append(RefusedRecord(*(row[name] for name in REFUSAL)))
+    return {cluster: sorted(records) for cluster, records in found.items()}
+
+
+def by_core(held: list[World]) -> dict[str, list[RefusedRecord]]:
+    return {world.cluster_id: sorted(set(world.refused())) for world in held if world.refused()}
+
+
+def without_spark(path: Path) -> Lake:
+    """A lake whose histories the driver makes."""
+    return Lake(cast("Any", None), path)
+
+
+def test_the_lives_hold_refusals_of_every_cause() -> None:
+    causes = {record.cause for records in by_core(worlds()).values() for record in records}
+    assert causes == set(refusals.CAUSES)
+
+
+def test_the_lake_holds_what_the_core_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces of the log and buckets on disk."""
+    monkeypatch.setattr("transforms.histories.partition_replay.TOGETHER", 100)
+    monkeypatch.setattr("transforms.histories.replay_records.TOGETHER", 25)
+    ended = worlds()
+    write_records(tmp_path, ended)
+    refusing = write_histories(without_spark(tmp_path), [world.plan() for world in ended])
+    assert refused_in(tmp_path) == by_core(ended)
+    assert refusing == list(by_core(ended))
+    assert write_histories(without_spark(tmp_path), [world.plan() for world in ended]) == []
+
+
+def test_two_runs_come_to_the_same(tmp_path: Path) -> None:
+    ended = worlds()
+    begun = [world.begun(Random(world.cluster_id)) for world in ended]
+    write_records(tmp_path, begun)
+    write_histories(without_spark(tmp_path), [world.plan() for world in begun])
+    assert refused_in(tmp_path) == by_core(begun) != by_core(ended)
+    write_records(tmp_path, ended)
+    plans = [world.plan(before.steps) for before, world in zip(begun, ended, strict=True)]
+    assert len([plan for plan in plans if plan.start > 0]) > LIVES // 4
+    write_histories(without_spark(tmp_path), plans)
+    again = tmp_path / "again"
+    write_records(again, ended)
+    write_histories(without_spark(again), [world.plan() for world in ended])
+    assert refused_in(tmp_path) == by_core(ended)
+    assert sorted_rows(tmp_path) == sorted_rows(again)
+
+
+def sorted_rows(lake: Path) -> list[Any]:
+    return sorted(
+        rows_with(lake, REFUSED_RECORDS), key=lambda row: [row[name] for name in REFUSED_RECORDS.key]
+    )
+
+
+def test_sparks_tasks_find_the_same(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.derivation.derive_histories.OTHERS_IN_DRIVER", 300)
+    monkeypatch.setattr("jobs.derivation.derive_histories.PARTITIONS_IN_DRIVER", 300)
+    ended = worlds()
+    write_records(tmp_path, ended)
+    write_histories(Lake(spark, tmp_path), [world.plan() for world in ended])
+    assert refused_in(tmp_path) == by_core(ended)

@@ -1,0 +1,93 @@
+"""Records that Kafka refuses to replay, as the replays of the histories find them: rows of REFUSED_RECORDS.
+
+Only what nothing missing may explain is one: no gap in the log and no record or checkpoint that is not fully
+understood lies between the record and what it was replayed onto.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kraft_core.findings.snapshot_replays import Part, digest_of
+from kraft_core.image.change import RefusedRecord
+from kraft_core.image.missing_records import MissingRecords
+from kraft_core.image.replay_path import PathCheckpoint, Step
+from transforms.histories.replay_plan import ReplayPlan
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import REFUSED_RECORDS
+
+Row = dict[str, Any]
+AddRefused = Callable[[str, Sequence[RefusedRecord]], None]
+"""Takes refused records of a cluster, each once or more often."""
+OfCluster = tuple[str, RefusedRecord]
+# Of one cluster at most so many refused records are kept, the first in order.
+MOST_REFUSED = 1000
+REFUSAL = ("offset", "leader_epoch", "type", "cause", "thing", "reason", "by_controllers_only")
+
+
+def sure(refused: Iterable[RefusedRecord], unsure: Sequence[MissingRecords]) -> list[RefusedRecord]:
+    """The first records in order that Kafka refuses, without those that missing records may explain."""
+    by_kafka = (record for record in refused if record.cause is not None)
+    found = (r for r in by_kafka if not any(each.concerns(r.offset) for each in unsure))
+    return sorted(found)[:MOST_REFUSED]
+
+
+def refused_rows(lake: Path, plans: Sequence[ReplayPlan], found: Iterable[OfCluster]) -> dict[str, list[Row]]:
+    """By cluster its rows of REFUSED_RECORDS: what lay below the start of its replay, and what that found."""
+    start = {plan.cluster_id: plan.start for plan in plans}
+    by_cluster: defaultdict[str, set[RefusedRecord]] = defaultdict(set)
+    for row in rows_with(lake, REFUSED_RECORDS, cluster_id=start):
+        if row["offset"] < start[row["cluster_id"]]:
+            by_cluster[row["cluster_id"]].add(RefusedRecord(*(row[name] for name in REFUSAL)))
+    for cluster, record in found:
+        by_cluster[cluster].add(record)
+    return {
+        plan.cluster_id: [
+            row for record in sure(by_cluster[plan.cluster_id], plan.unsure) for row in _rows(plan, record)
+        ]
+        for plan in plans
+    }
+
+
+def _rows(plan: ReplayPlan, record: RefusedRecord) -> Iterator[Row]:
+    """The row of a refused record; none where its path is no log from offset 0 or from a checkpoint."""
+    replayed = _replayed(plan.steps, record)
+    if replayed is not None:
+        base, log, status = replayed
+        yield {
+            "cluster_id": plan.cluster_id,
+            **{name: getattr(record, name) for name in REFUSAL},
+            "commit_status": status,
+            "base_end_offset": base.end_offset if base else 0,
+            "base_content_digest": base.content_digest if base else "",
+            "log_digest": digest_of(tuple(log)),
+        }
+
+
+def _replayed(
+    steps: Iterable[Step], record: RefusedRecord
+) -> tuple[PathCheckpoint | None, list[Part], str] | None:
+    """The checkpoint (None: none) and the log that were replayed up to a record, and its commit status."""
+    base: PathCheckpoint | None = None
+    log: list[Part] = []
+    for step in steps:
+        if isinstance(step, PathCheckpoint):
+            base, log = step, []
+            continue
+        last = step.first_offset <= record.offset < step.end_offset
+        end = record.offset + 1 if last else step.end_offset
+        if log and log[-1].end_offset != step.first_offset:
+            return None
+        if log and log[-1].leader_epoch == step.leader_epoch:
+            log[-1] = replace(log[-1], end_offset=end)
+        else:
+            log.append(Part(step.leader_epoch, step.first_offset, end))
+        if last:
+            begins = base.end_offset if base else 0
+            whole = step.leader_epoch == record.leader_epoch and log[0].first_offset == begins
+            return (base, log, step.commit_status) if whole else None
+    return None
