@@ -139,6 +139,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings.with_cluster_ids(args, known)
         return _run(args)
     except Failure as failure:
+        for line in failure.details:
+            warn_line(line)
         warn_line(f"kraftlake {verb}: {failure}")
         return failure.exit_code
     except BrokenPipeError:

@@ -167,7 +167,8 @@ def opened_inputs(captures: Sequence[str], scratch: Path | None) -> Iterator[Inp
                 inputs.add(name, scratch)
             yield inputs
     except Failure as failure:
-        raise Failure(inputs.named(str(failure)), failure.exit_code) from None
+        details = [inputs.named(line) for line in failure.details]
+        raise Failure(inputs.named(str(failure)), failure.exit_code, details) from None
 
 
 def _unread(path: Path, files: Any, info: FileInfo, read: Reader) -> str | None:

@@ -94,8 +94,8 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
     if not captures:
         raise _nothing_to_read(selection, found.directories, left_out)
     if all(_is_nothing_readable(copy.directory) for copy in captures):
-        lines = [*left_out, *(line for c in captures for line in fault_lines(c.directory))]
-        raise Failure("\n".join(lines), ExitCode.NOTHING_READABLE)
+        lines = [*_left_out(left_out), *(line for c in captures for line in fault_lines(c.directory))]
+        raise Failure(f"no log under {_where(selection)} can be read", ExitCode.NOTHING_READABLE, lines)
     ignored = sum(len(c.directory.deleted) + len(c.directory.unfinished) for c in captures)
     captures.sort(key=_by_capture)
     described = find_describe_files(selection.paths, selection.clusters)
@@ -195,13 +195,20 @@ def _nothing_to_read(
     selection: Selection, directories: Iterable[ControllerDir], left_out: list[str]
 ) -> Failure:
     """Why there is nothing to read: wrong usage where a flag would help, else nothing readable."""
-    where = ", ".join(map(str, selection.paths))
+    where = _where(selection)
     if selection.clusters and directories:
         return Failure(f"no capture under {where} is of cluster {', '.join(sorted(selection.clusters))}")
     if any("--cluster-id" in line for line in left_out):
-        return Failure("\n".join(left_out))
-    lines = [
-        *left_out,
-        f"no controller directory (with a __cluster_metadata-0 in it) under {where}",
-    ]
-    return Failure("\n".join(lines), ExitCode.NOTHING_READABLE)
+        return Failure(
+            f"no capture under {where} names its cluster and its node", details=_left_out(left_out)
+        )
+    sentence = f"no controller directory (with a __cluster_metadata-0 in it) under {where}"
+    return Failure(sentence, ExitCode.NOTHING_READABLE, _left_out(left_out))
+
+
+def _where(selection: Selection) -> str:
+    return ", ".join(map(str, selection.paths))
+
+
+def _left_out(lines: Iterable[str]) -> list[str]:
+    return [f"left out: {line}" for line in lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -22,8 +23,14 @@ def one_line(error: Exception) -> str:
 
 
 class Failure(Exception):
-    """A job that cannot continue: the message says what is wrong, where, and what to do next."""
+    """A job that cannot continue: the message says what is wrong, where, and what to do next.
 
-    def __init__(self, message: str, exit_code: ExitCode = ExitCode.USAGE) -> None:
+    details: lines to print before it.
+    """
+
+    def __init__(
+        self, message: str, exit_code: ExitCode = ExitCode.USAGE, details: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+        self.details = details

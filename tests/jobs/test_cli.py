@@ -45,7 +45,8 @@ def test_an_empty_tree(tmp_path: Path) -> None:
 def test_no_cluster_id(tmp_path: Path, golden: Path) -> None:
     shutil.copytree(golden / "v4.4.0-mini/node-1/__cluster_metadata-0", tmp_path / "x/__cluster_metadata-0")
     result = kraftlake("run", "--captures", tmp_path / "x", "--lake", tmp_path / "lake")
-    refused(result, 2, "no cluster id", "--cluster-id")
+    refused(result, 2, "no cluster id", "--cluster-id", "names its cluster and its node")
+    assert "\\n" not in result.stderr
 
 
 def test_a_log_of_kafka_2_8(tmp_path: Path) -> None:
@@ -78,7 +79,13 @@ def test_unreadable_directories(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x/__cluster_metadata-0").symlink_to(tmp_path / "x/__cluster_metadata-0")
     result = kraftlake("run", "--captures", tmp_path / "x", "--lake", tmp_path / "lake")
-    refused(result, 3, "unreadable", "Too many levels of symbolic links", "no controller directory")
+    refused(
+        result,
+        3,
+        "unreadable",
+        "Too many levels of symbolic links",
+        "\nkraftlake run: no controller directory",
+    )
 
 
 def test_dry_run_needs_no_spark_and_makes_no_lake(tmp_path: Path, golden: Path) -> None:

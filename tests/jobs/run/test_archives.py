@@ -141,7 +141,7 @@ def test_of_a_damaged_archive_nothing_is_read(mini: Path, tmp_path: Path, suffix
     with pytest.raises(Failure) as refused:
         planned(archive)
     assert refused.value.exit_code == ExitCode.NOTHING_READABLE
-    assert f"{archive}: damaged" in str(refused.value)
+    assert f"left out: {archive}: damaged" in "\n".join(refused.value.details)
     found = planned(archive, mini)
     assert identities(found) == identities(planned(mini))
     assert len(found.left_out) == 1
