@@ -95,7 +95,7 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
     if not rows:
         raise Failure(f"cluster {cluster} has not been validated yet: kraftlake validate --lake {args.lake}")
-    row = _without(args.lake, cluster, sorted(set(args.without))) if args.without else rows[0]
+    row = _without(args.lake, cluster, rows[0], sorted(set(args.without))) if args.without else rows[0]
     source = row["as_of_source"]
     bounded_by = None if source in STATED_SOURCES else source
     age = EvidenceAge(row["as_of"], now_of(args), args.max_evidence_age_hours, bounded_by)
@@ -107,8 +107,11 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     return ExitCode.FINE
 
 
-def _without(lake: Path, cluster: str, gone: list[int]) -> Row:
-    """The advice as a row of recoveries, with the nodes that are gone for good. Raises Failure."""
+def _without(lake: Path, cluster: str, row: Row, gone: list[int]) -> Row:
+    """The advice as a row of recoveries, with the nodes that are gone for good. Raises Failure.
+
+    row: with no node gone.
+    """
     known = conclude(facts_of(lake, cluster))
     ids = {replica.id for replica in known.holdings.captures}
     ids |= {voter.key.id for node in set_nodes(known) for voter in node.voters.voters}
@@ -119,7 +122,8 @@ def _without(lake: Path, cluster: str, gone: list[int]) -> Row:
                 f"{', '.join(map(str, sorted(ids)))}"
             )
     findings = [finding_of(row) for row in rows_with(lake, FINDINGS, cluster_id=[cluster])]
-    return _with_times(asdict(recovery_advice(known, findings, gone))) | {"without": gone}
+    advice = recovery_advice(known, findings, gone, row["highest_epoch"])
+    return _with_times(asdict(advice)) | {"without": gone}
 
 
 def _age_fields(age: EvidenceAge) -> Row:

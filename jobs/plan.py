@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -185,7 +185,7 @@ def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
 def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     """The quorum by a lake's newest captures, and what of these could not be read. Raises Failure."""
     # Imported here: the tables' declarations import PySpark, a second that --captures need not wait.
-    from jobs.quorum.quorum_facts import errors_of, facts_of, faults_of, registered_in
+    from jobs.quorum.quorum_facts import errors_of, facts_of, faults_of, registered_in, superseded_by
     from jobs.runtime.lake_clusters import one_cluster
     from jobs.runtime.lakes import must_be_lake
 
@@ -195,6 +195,7 @@ def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     conclusions = conclude(facts_of(lake, cluster))
     errors = errors_of(lake, cluster)
     quorum = known(quorum_of(conclusions, registered_in(lake, cluster), errors), cluster)
+    quorum = replace(quorum, superseded_by=superseded_by(lake, cluster, quorum))
     newest = [captures[-1].capture_id for captures in conclusions.holdings.captures.values()]
     return quorum, faults_of(lake, cluster, newest)
 

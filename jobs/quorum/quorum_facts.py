@@ -8,12 +8,13 @@ from typing import Any
 
 from kraft_core.columnar.schema import message_columns, message_fields
 from kraft_core.evidence.facts import ClusterFacts
-from kraft_core.plan.captured_quorum import OpenError
+from kraft_core.plan.captured_quorum import CapturedQuorum, OpenError
 from kraft_core.plan.registrations import TYPES, Registered, RegistrationRecord, record_of
 from transforms.evidence.cluster_facts import PinnedTables, cluster_row, evidence_facts
 from transforms.evidence.fact_values import cluster_facts, message_value
+from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import CAPTURES, FINDINGS, RECORDS, SNAPSHOT_RECORDS, Table
+from transforms.lake.tables import CAPTURES, EPOCHS, FINDINGS, RECORDS, SNAPSHOT_RECORDS, VOTER_SETS, Table
 
 Row = dict[str, Any]
 _STRUCTS = {m.type_name: (m.column, message_fields(m)) for m in message_columns() if m.type_name in TYPES}
@@ -34,6 +35,23 @@ def errors_of(lake: Path, cluster: str) -> list[OpenError]:
         for row in rows
         if row["state"] != "resolved"
     ]
+
+
+def superseded_by(lake: Path, cluster: str, quorum: CapturedQuorum) -> str | None:
+    """What describe outputs report, in words, that its newest captures do not show; None for nothing."""
+    columns = ["leader_epoch", "leader_id"]
+    epochs = rows_with(lake, EPOCHS, columns, cluster_id=[cluster])
+    newest = max(epochs, key=lambda row: row["leader_epoch"], default=None)
+    if newest is not None and newest["leader_epoch"] > quorum.epoch:
+        who = "a leader" if newest["leader_id"] is None else f"leader {newest['leader_id']}"
+        named = f"{who} of epoch {newest['leader_epoch']}"
+        return f"a describe output names {named}, which the newest captures do not show"
+    columns = ["voter_ids", "observed_to"]
+    for row in rows_with(lake, VOTER_SETS, columns, cluster_id=[cluster], source=["describe"]):
+        if row["observed_to"] > moment(quorum.as_of):
+            voters = ", ".join(map(str, row["voter_ids"]))
+            return f"a describe output lists the voters {voters}, which no capture shows"
+    return None
 
 
 def faults_of(lake: Path, cluster: str, capture_ids: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from kraft_core.evidence.proofs import Proof
 from kraft_core.evidence.truncation import committed_ranges
 from kraft_core.findings.cluster_view import ClusterView, epoch_at, holds, replicas_of
 from kraft_core.findings.facts import MAX_CONFLICTS, BatchConflict
-from kraft_core.findings.finding import Breach, of_rule
+from kraft_core.findings.finding import Breach, of_rule, offset_words
 from kraft_core.raft.quorum_invariants import leaders_agree
 from kraft_core.raft.voters import ReplicaKey
 
@@ -163,7 +163,8 @@ def _committed_twice(view: ClusterView, one: tuple[int, int, int], other: tuple[
         of_rule(4),
         "error",
         epochs,
-        f"Offsets {first} to {end - 1} were committed twice: in epoch {epochs[0]} and in epoch {epochs[1]}.",
+        f"{offset_words(first, end).capitalize()} {'was' if end == first + 1 else 'were'} committed twice: "
+        f"in epoch {epochs[0]} and in epoch {epochs[1]}.",
         "; ".join(
             f"epoch {epoch}: {proof.words}" for epoch, proof in zip(epochs, proofs, strict=True) if proof
         ),

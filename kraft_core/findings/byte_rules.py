@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from kraft_core.evidence.facts import Capture, label
 from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import LogOrderFault, UnreadableBytes
-from kraft_core.findings.finding import Breach, Severity
+from kraft_core.findings.finding import Breach, Severity, offset_words
 from kraft_core.raft.rules import ORDERED, READABLE
 
 # More places than this that are out of order in a capture are one breach, which names the first.
@@ -131,7 +131,7 @@ def _all_disordered(capture: Capture, faults: Sequence[LogOrderFault]) -> Breach
 def _disordered(capture: Capture, fault: LogOrderFault) -> Breach:
     who = label(capture.replica)
     words = {
-        "gap": f"The log of {who} has a gap: offsets {fault.expected} to {fault.offset - 1} are missing",
+        "gap": f"The log of {who} has a gap: {offset_words(fault.expected, fault.offset)} missing",
         "overlap": f"The log of {who} has offset {fault.offset} where {fault.expected} is expected",
         "duplicate": f"The log of {who} repeats the batch at offset {fault.offset}",
     }[fault.kind]

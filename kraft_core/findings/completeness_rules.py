@@ -17,7 +17,7 @@ from kraft_core.evidence.lineage import EpochLine, Link
 from kraft_core.evidence.proofs import CommittedPrefix, Proof
 from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
-from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.findings.finding import Breach, Severity, of_rule, offset_words
 
 
 def committed_stay(view: ClusterView) -> Iterator[Breach]:
@@ -91,8 +91,8 @@ def _lost(
         of_rule(5),
         severity,
         (before.node_id, before.directory_id, epoch, first),
-        f"{label(before.replica)} held the committed offsets {first} to {end - 1} of epoch {epoch} and lost "
-        f"them: {what}.",
+        f"{label(before.replica)} held the committed {offset_words(first, end)} of epoch {epoch} and lost "
+        f"{'it' if end == first + 1 else 'them'}: {what}.",
         proof.words,
         first_offset=first,
         end_offset=end,
@@ -182,7 +182,7 @@ def _incomplete(
         of_rule(7),
         "error",
         (epoch, earlier),
-        f"Leader {election.leader_id} of epoch {epoch} lacked the committed offsets {first} to {end - 1} of "
+        f"Leader {election.leader_id} of epoch {epoch} lacked the committed {offset_words(first, end)} of "
         f"epoch {earlier}.",
         proof.words,
         first_offset=first,

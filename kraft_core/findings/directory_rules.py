@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from kraft_core.evidence.facts import Capture, label, labels
 from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
-from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.findings.finding import Breach, Severity, of_rule, offset_words
 from kraft_core.raft.voters import ReplicaKey, Voter
 
 
@@ -44,11 +44,12 @@ def _lost_within_epoch(view: ClusterView, before: Capture, after: Capture) -> It
                 if fits
                 else "the files beside it do not fit it: a higher epoch may have truncated it"
             )
+            them = "it" if end == first + 1 else "them"
             yield _went_back(
                 "error" if fits and before.replica.directory_id is not None else "warning",
                 (before.node_id, before.directory_id, epoch, first),
-                f"{label(before.replica)} had stored offsets {first} to {end - 1} of epoch {epoch} and lost "
-                f"them, and no higher epoch took their place, as after {_causes(before.replica)}.",
+                f"{label(before.replica)} had stored {offset_words(first, end)} of epoch {epoch} and lost "
+                f"{them}, and no higher epoch replaced {them}, as after {_causes(before.replica)}.",
                 f"its later log ends at {after.log_end_offset}; {state}",
                 before.replica,
                 tuple(c for c in _from(view, after) if _has_lost(c, epoch, first)),

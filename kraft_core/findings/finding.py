@@ -50,6 +50,11 @@ class Breach:
     supplied_by: tuple[Capture, ...] = ()
 
 
+def offset_words(first: int, end: int) -> str:
+    """Offsets from first to before end, as sentences name them: "offset 5", "offsets 5 to 9"."""
+    return f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A broken rule of one cluster.

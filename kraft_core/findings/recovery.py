@@ -64,8 +64,8 @@ class RecoveryAdvice:
     says so. By the newest timestamp in a log, the captures were made then or later.
 
     why: why the choice is safe or not, in words. best: all with the best claim, voters first;
-    empty where no captured log has a claim. others: the rest, best claim first. highest_epoch: seen in any
-    quorum-state or log; a recovered quorum must go on above it.
+    empty where no captured log has a claim. others: the rest, best claim first. highest_epoch: in any
+    quorum-state, log or describe output; a recovered quorum must go on above it.
     """
 
     cluster_id: str
@@ -79,12 +79,16 @@ class RecoveryAdvice:
 
 
 def recovery_advice(
-    known: Conclusions, findings: Sequence[Finding], without: Iterable[int] = ()
+    known: Conclusions,
+    findings: Sequence[Finding],
+    without: Iterable[int] = (),
+    reported_epoch: int | None = None,
 ) -> RecoveryAdvice:
     """The advice that the newest captures of a cluster's replicas give.
 
     findings: the cluster's, by findings.judge. without: ids of nodes that are gone for good; what their
-    captures hold is still known, but they are no candidates and do not count.
+    captures hold is still known, but they are no candidates and do not count. reported_epoch: the highest
+    that a describe output reports.
     """
     gone = frozenset(without)
     newest = newest_of(known)
@@ -106,6 +110,7 @@ def recovery_advice(
     safety = decided(case)
     epochs = [c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None]
     epochs += [run.leader_epoch for c in known.facts.captures for run in c.runs[-1:]]
+    epochs += [] if reported_epoch is None else [reported_epoch]
     return RecoveryAdvice(
         known.facts.cluster_id,
         safety.as_of,
@@ -269,5 +274,6 @@ def _unproven(
 
 def _ranges_text(ranges: list[tuple[str, int, int, int]]) -> str:
     return "; ".join(
-        f"{first} to {end - 1} of epoch {epoch} ({status})" for status, epoch, first, end in ranges
+        f"{first if end == first + 1 else f'{first} to {end - 1}'} of epoch {epoch} ({status})"
+        for status, epoch, first, end in ranges
     )

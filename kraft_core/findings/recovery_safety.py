@@ -328,7 +328,7 @@ def _counted(case: RecoveryCase, voter: Voter) -> Capture | None:
 def _counts(case: RecoveryCase, voters: SetInForce) -> str:
     counted = [voter for voter in voters.voters if _counted(case, voter) is not None]
     ids = ",".join(str(voter.key.id) for voter in counted) or "none"
-    return f"of {voters.words} {ids} captured, {voters.voters.majority} needed"
+    return f"of {voters.words} {ids} count, {voters.voters.majority} needed"
 
 
 def _some(epochs: Sequence[int]) -> str:

@@ -99,9 +99,7 @@ def read_quorum_state(text: str) -> QuorumState:
 def read_leader_epoch_checkpoint(text: str) -> tuple[tuple[int, int], ...]:
     """(leader epoch, start offset) of each epoch, in file order (Kafka's LeaderEpochCheckpointFile)."""
     lines = text.split("\n")
-    version, count = (_integer(line, "header") for line in (*lines, "", "")[:2])
-    if version != 0:
-        raise InvalidSideFileError(f"version {version}")
+    count = _entry_count(lines)
     entries = [line for line in lines[2:] if line.strip()]
     for nth, entry in enumerate(entries, 1):
         if len(entry.split()) != 2:
@@ -109,10 +107,30 @@ def read_leader_epoch_checkpoint(text: str) -> tuple[tuple[int, int], ...]:
                 f"entry {nth} of {count} is {entry!r}, not an epoch and an offset: the file is torn"
             )
     if len(entries) != count:
-        raise InvalidSideFileError(f"the header states {count} entries, the file has {len(entries)}")
+        stated = "1 entry" if count == 1 else f"{count} entries"
+        raise InvalidSideFileError(f"the header states {stated}, the file has {len(entries) or 'none'}")
     if entries and lines[-1].strip():
         raise InvalidSideFileError(f"the last entry {lines[-1]!r} has no line end: it may be cut")
-    return tuple(_entry(entry) for entry in entries)
+    found = tuple(_entry(entry) for entry in entries)
+    for nth, entry in enumerate(found, 1):
+        if min(entry) < 0:
+            raise InvalidSideFileError(f"entry {nth} of {count} is {entries[nth - 1]!r}: neither is negative")
+    return found
+
+
+def _entry_count(lines: list[str]) -> int:
+    """By the header: the version in the first line, the number of entries in the second."""
+    if not any(line.strip() for line in lines):
+        raise InvalidSideFileError("the file is empty")
+    version, *others = lines
+    if version.strip() != "0":
+        raise InvalidSideFileError(f"its version is {version!r}, not 0")
+    if not any(line.strip() for line in others):
+        raise InvalidSideFileError("it ends before the number of entries: the file is torn")
+    count = others[0]
+    if not count.strip().isascii() or not count.strip().isdigit():
+        raise InvalidSideFileError(f"the number of entries is {count!r}")
+    return _integer(count, "the number of entries")
 
 
 def _entry(line: str) -> tuple[int, int]:

@@ -32,6 +32,7 @@ class CapturedQuorum:
     log_epochs: where each epoch begins in it. voters, kraft_version: in force at its end, None if unknown.
     epoch_start: offset of the LEADER_CHANGE. contested: the epochs about which captures contradict each
     other, newest first: they are of two histories. metadata_version: in force at its end, None if unknown.
+    superseded_by: what is known, in words, that the newest captures do not show; None for nothing.
     """
 
     known: Conclusions
@@ -49,6 +50,7 @@ class CapturedQuorum:
     metadata_version: int | None
     contested: tuple[int, ...]
     members: tuple[Member, ...]
+    superseded_by: str | None = None
 
     @property
     def leader_is_captured(self) -> bool:
@@ -61,6 +63,8 @@ class CapturedQuorum:
             return f"no leader of epoch {self.epoch} is known"
         if self.contested:
             return f"captures contradict each other about epoch {self.contested[0]}"
+        if self.superseded_by is not None:
+            return self.superseded_by
         member = self.member(self.leader)
         if member is None or member.standing is not Standing.LEADER:
             return f"leader {self.leader.id} was not captured"

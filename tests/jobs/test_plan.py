@@ -19,6 +19,7 @@ from kraft_core.plan.actions import Add, Lose, Remove, Replace, UpgradeKRaftVers
 from kraft_core.plan.captured_quorum import quorum_of
 from kraft_core.plan.plan import plan
 from kraft_core.plan.registrations import registered
+from tests.jobs.lakes import run
 from transforms.lake.delta_rs import cluster_ids
 
 HEALTHY = ("--captures", "tests/golden/disk-failure/before-wipe")
@@ -197,6 +198,49 @@ def test_a_lake_gives_the_plan_of_its_captures(lake: Any, golden_captures: list[
         assert by_lake.registrations == by_files.registrations
         for action in (Remove(3), Add(4), Replace(2), Lose((1,)), UpgradeKRaftVersion()):
             assert as_json(plan(by_lake, action)) == as_json(plan(by_files, action))
+
+
+STATUS = """ClusterId:              cdUcB7OYQSW2BEWmIRzmkg
+LeaderId:               {leader}
+LeaderEpoch:            {epoch}
+HighWatermark:          54
+MaxFollowerLag:         0
+MaxFollowerLagTimeMs:   0
+CurrentVoters:          [{voters}]
+CurrentObservers:       []
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ({"leader": 3, "epoch": 1, "voters": (1, 2, 3)}, None),
+        ({"leader": 1, "epoch": 2, "voters": (1, 2, 3)}, "a describe output names leader 1 of epoch 2, "),
+        (
+            {"leader": 3, "epoch": 1, "voters": (1, 2, 3, 4)},
+            "a describe output lists the voters 1, 2, 3, 4, ",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("spark")
+def test_what_an_output_of_describe_shows_beyond_the_captures(
+    output: dict[str, Any], why: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The captures are of 09:21:04, the output of a minute later: a lake knows both."""
+    shutil.copytree(HEALTHY[1], tmp_path / "captures")
+    voters = ", ".join(f'{{"id": {n}}}' for n in output["voters"])
+    (tmp_path / "captures/1795252924000-status.txt").write_text(STATUS.format(**output | {"voters": voters}))
+    assert run(tmp_path / "lake", tmp_path / "captures") == 0
+    capsys.readouterr()
+    code = main(["plan", "lose", "1", "--lake", str(tmp_path / "lake"), "--now", SOON])
+    out = capsys.readouterr().out
+    if why is None:
+        assert (code, out.split(":")[0]) == (0, "SAFE")
+        return
+    assert (code, out.startswith(f"NOT KNOWN: {why}")) == (1, True), out
+    assert f"missing:\n  {why}" in out
+    assert main(["explain", "--lake", str(tmp_path / "lake"), "--recovery"]) == 0
+    assert f"highest epoch seen anywhere: {output['epoch']}\n" in capsys.readouterr().out
 
 
 def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

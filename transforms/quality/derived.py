@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.derive import tables as evidence_tables
 from kraft_core.findings.describe import observed_watermarks
-from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.facts import Observation, RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.findings.observed_quorum import observed_epochs, observed_voter_sets
@@ -160,8 +160,12 @@ def derived_values(
         VOTER_SETS.name: [*evidence.voter_sets, *observed_sets],
         HIGH_WATERMARKS.name: [*evidence.high_watermarks, *observed_watermarks(conclusions, observations)],
         TRUNCATIONS.name: observed_truncations(conclusions),
-        RECOVERIES.name: [recovery_advice(conclusions, findings)],
+        RECOVERIES.name: [recovery_advice(conclusions, findings, reported_epoch=_newest_epoch(observations))],
     }
+
+
+def _newest_epoch(observations: Iterable[Observation]) -> int | None:
+    return max((o.leader_epoch for o in observations if o.leader_epoch is not None), default=None)
 
 
 def column(value: Any, type_: DataType) -> Any:

@@ -176,8 +176,8 @@ def test_recovery_from_captures_that_state_no_time(
     assert main(words) == 0
     out = capsys.readouterr().out
     assert out.split("\n")[0].endswith("(epoch 1, log end 54), safe as of 2026-11-21 09:21:04Z")
-    assert out.count("(newest timestamp in the log) or later") == 3
-    assert "at most until the captures were read: state when each was taken" in " ".join(out.split())
+    assert out.count("(newest timestamp in the log) or later\n") == 3
+    assert "or later: state when each capture was taken" in " ".join(out.split())
 
 
 def test_recovery_without_nodes_that_are_gone(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_what_another_capture_supplies_is_resolved_and_says_by_which() -> None:
 def test_a_hole_is_an_error_unless_damage_or_another_copy_explains_it() -> None:
     story = three().capture("1", 1000, "1:0-20 1:30-50", 1)
     assert broken(story) == [(0, "error", 20)]
-    assert "offsets 20 to 29 are missing" in found(story)[0].sentence
+    assert "has a gap: offsets 20 to 29 missing." in found(story)[0].sentence
     assert broken(story, lost(story, "bad_crc", 20, 30)) == [(0, "error", 20)]
     assert [f.name for f in found(story, lost(story, "bad_crc", 20, 30))] == ["bytes_are_readable"]
     story.capture("1", 900, "1:0-35", 1)

@@ -67,8 +67,8 @@ def test_what_each_choice_would_do_to_an_uncommitted_change() -> None:
     )
     assert (follower.loses, follower.keeps) == ("352 to 368 of epoch 1 (uncommitted)", "")
     assert advice.why == (
-        "of {1,2,3} (VotersRecord 28/e1) 1,2,3 captured, 2 needed; of {1,2,3,4} (VotersRecord 355/e1) "
-        "1,2,3,4 captured, 3 needed: the best claim has every committed record, as of the captures"
+        "of {1,2,3} (VotersRecord 28/e1) 1,2,3 count, 2 needed; of {1,2,3,4} (VotersRecord 355/e1) "
+        "1,2,3,4 count, 3 needed: the best claim has every committed record, as of the captures"
     )
     assert advice.as_of == min(c.captured_at for c in (*advice.best, *advice.others))
 
@@ -84,9 +84,8 @@ def test_what_the_stale_side_of_the_split_would_lose() -> None:
 def test_two_of_five_are_too_few() -> None:
     """Three of five may have committed what these two never saw, and did."""
     advice = advised("stale-split/two-of-five")
-    assert (
-        "of {1,2,3,4,5} (VotersRecord 150/e3) 1,3 captured, 3 needed: committed records may be missing."
-        in (advice.why)
+    assert "of {1,2,3,4,5} (VotersRecord 150/e3) 1,3 count, 3 needed: committed records may be missing." in (
+        advice.why
     )
     for name in ("2@", "4@", "5@"):
         assert f"Node {name}" in advice.why
@@ -109,7 +108,7 @@ def test_a_reported_high_watermark_that_the_best_claim_lacks_forbids_it() -> Non
 def test_a_new_directory_is_another_replica() -> None:
     advice = advised("disk-failure/reformatted-not-added")
     assert (advice.best, [c.is_observer for c in advice.others]) == ((), [True])
-    assert "none captured" in advice.why
+    assert "none count" in advice.why
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -131,7 +130,7 @@ def test_a_log_whose_end_cannot_be_read_does_not_count() -> None:
     damaged = story().capture("2", 2000, "1:0-40", 1, tail_damaged=True)
     advice = recovery_advice(conclude(damaged.facts()), [])
     assert not advice.is_safe
-    assert "1 captured, 2 needed" in advice.why
+    assert "1 count, 2 needed" in advice.why
 
 
 def test_a_time_that_is_not_stated_is_bounded_by_the_log_alone() -> None:
@@ -169,3 +168,16 @@ def test_nothing_captured_gives_no_advice() -> None:
         "committed records may be missing. No voter set is known: capture a controller whose log or "
         "checkpoint names the voters. No captured log of a voter could be read: capture the voters."
     )
+
+
+def test_an_epoch_that_is_only_reported_is_the_highest_too() -> None:
+    """A recovered quorum must go on above it, whether or not a captured file has it."""
+    known = conclude(story().facts())
+    assert recovery_advice(known, []).highest_epoch == 1
+    assert recovery_advice(known, [], reported_epoch=7).highest_epoch == 7
+    assert recovery_advice(known, [], reported_epoch=0).highest_epoch == 1
+
+
+def test_one_offset_is_named_once() -> None:
+    known = conclude(story().capture("3", 1000, "1:0-49", 1).facts())
+    assert chosen(recovery_advice(known, []), 3).loses == "49 of epoch 1 (committed)"

@@ -60,6 +60,31 @@ def test_half_of_a_surrogate_pair_is_a_fault(half: str) -> None:
         read_meta_properties(f"version=1\ncluster.id={half}\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the file is empty"),
+        ("\n", "the file is empty"),
+        ("x\n1\n1 0\n", "its version is 'x', not 0"),
+        ("1\n1\n1 0\n", "its version is '1', not 0"),
+        ("0\n", "it ends before the number of entries: the file is torn"),
+        ("0\nx\n1 0\n", "the number of entries is 'x'"),
+        ("0\n-1\n", "the number of entries is '-1'"),
+        ("0\n1\n", "the header states 1 entry, the file has none"),
+        ("0\n3\n1 0\n", "the header states 3 entries, the file has 1"),
+        ("0\n1\n1 0\n2 5\n", "the header states 1 entry, the file has 2"),
+        ("0\n2\n1 0\n2 5", "the last entry '2 5' has no line end: it may be cut"),
+        ("0\n2\n1 0\n2", "entry 2 of 2 is '2', not an epoch and an offset: the file is torn"),
+        ("0\n1\n1 -4\n", "entry 1 of 1 is '1 -4': neither is negative"),
+        ("0\n1\n-1 4\n", "entry 1 of 1 is '-1 4': neither is negative"),
+    ],
+)
+def test_what_is_wrong_with_a_leader_epoch_checkpoint(text: str, words: str) -> None:
+    with pytest.raises(InvalidSideFileError) as raised:
+        read_leader_epoch_checkpoint(text)
+    assert str(raised.value) == words
+
+
 @pytest.mark.parametrize("number", [1 << 31, -(1 << 31) - 1, 1 << 63, 10**18])
 def test_a_number_that_kafka_cannot_hold_is_a_fault(number: int) -> None:
     with pytest.raises(InvalidSideFileError):

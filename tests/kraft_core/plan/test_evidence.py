@@ -327,3 +327,13 @@ def test_a_log_end_that_is_not_known_has_its_reason(fault: dict[str, Any], words
     (missing,) = judged.missing
     assert missing.startswith("voter 2: ")
     assert words in missing
+
+
+def test_what_is_known_beyond_the_captures_takes_safe_away() -> None:
+    quorum = story_of(("1", "1:0-100"), ("2", "1:0-100"), ("3", "1:0-100"))
+    assert judge(quorum, Lose((1,))).verdict.name == "safe"
+    words = "a describe output names leader 1 of epoch 2"
+    for action in (Lose((1,)), Lose((1, 2)), Remove(2), Remove(9), Replace(2), UpgradeKRaftVersion(1)):
+        judged = judge(replace(quorum, superseded_by=words), action)
+        assert judged.verdict.name == "not_known", action
+        assert words in judged.missing
