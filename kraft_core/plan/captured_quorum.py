@@ -66,7 +66,8 @@ class CapturedQuorum:
         if self.superseded_by is not None:
             return self.superseded_by
         member = self.member(self.leader)
-        if member is None or member.standing is not Standing.LEADER:
+        # LOST: without() took it for gone, and its log is known if it was captured.
+        if member is None or member.standing not in (Standing.LEADER, Standing.LOST):
             return f"leader {self.leader.id} was not captured"
         return None if member.log_gap is None else f"leader {self.leader.id}: {member.log_gap}"
 

@@ -125,6 +125,8 @@ def test_a_lost_node_does_not_keep_up(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["plan", "lose", "1", *HEALTHY, "--now", SOON]) == 0
     out = capsys.readouterr().out
     assert "1@d5efUia_RsKg158_0afzxQ voter, lost: before: keeps up, has the whole log" in out
+    assert main(["plan", "lose", "3", *HEALTHY, "--now", SOON]) == 0
+    assert "leader 3, log end 54, high watermark 54\n" in capsys.readouterr().out
     assert main(["plan", "replace", "999", *HEALTHY]) == 1
     assert capsys.readouterr().out.startswith("REFUSED: 999 is no voter of {1,2,3}")
 
