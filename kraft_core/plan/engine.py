@@ -171,7 +171,8 @@ def _replica(
         epochs=epochs,
         segments=(Segment(log_start, 1),),
     )
-    store = EmulatedReplica(log, ControlReader(_controls(quorum, log_end, epochs), log_end, rewinds=True))
+    controls = _controls(quorum, log_end, epochs)
+    store = EmulatedReplica(log, ControlReader(controls, log_end, rewinds=True, forgets=False))
     endpoints = quorum.endpoints_of(key.id) or (UNKNOWN_ENDPOINT,)
     return Replica(quorum.cluster_id, key, endpoints, store, state, now=quorum.as_of)
 

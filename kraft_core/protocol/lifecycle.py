@@ -34,17 +34,20 @@ from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 
 def formatted_store(
-    *, bootstrap_voters: VoterSet | None = None, static_voters: VoterSet | None = None, rewinds: bool = True
+    *,
+    bootstrap_voters: VoterSet | None = None,
+    static_voters: VoterSet | None = None,
+    stale_voters: bool = False,
 ) -> EmulatedReplica:
     """An empty log, with the bootstrap checkpoint of a dynamic quorum or under a static one.
 
-    `rewinds` False: a Kafka since 3.9, which keeps a stale voter set after some truncations.
+    stale_voters: of a Kafka since 3.9, which keeps a stale voter set after some truncations.
     """
-    store = start(ReplicaLog(static_voters=static_voters), rewinds=rewinds)
+    store = start(ReplicaLog(static_voters=static_voters), rewinds=not stale_voters, forgets=stale_voters)
     if bootstrap_voters is None:
         return store
     store = emulate(store, CreateSnapshot(Snapshot(0, 0, 1, bootstrap_voters)))
-    return start(store.log, rewinds=rewinds)
+    return start(store.log, rewinds=not stale_voters, forgets=stale_voters)
 
 
 def first_start(

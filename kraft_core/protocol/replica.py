@@ -347,7 +347,7 @@ def operate(replica: Replica, operation: Operation) -> Step:
     """One log operation. A Kafka without the stale voter set reads its log again after a fetched snapshot."""
     store = emulate(replica.store, operation)
     if isinstance(operation, InstallSnapshot) and store.reader.rewinds:
-        store = start(store.log, rewinds=True)
+        store = start(store.log, rewinds=True, forgets=store.reader.forgets)
     flushed = min(max(replica.flushed_offset, store.log.start_offset), store.log.end_offset)
     return Step(replace(replica, store=store, flushed_offset=flushed), (operation,))
 

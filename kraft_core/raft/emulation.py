@@ -26,12 +26,14 @@ from kraft_core.raft.voters import VoterHistory, VoterSet
 class ControlReader:
     """Kafka's reader of control records: what it has read, and where it continues.
 
-    `rewinds` is a Kafka without the fault: truncation moves `next_offset` back, too.
+    `rewinds` and not `forgets` is a Kafka without the fault: truncation moves `next_offset` back, too, and a
+    snapshot that ends at X leaves the last entry below X.
     """
 
     controls: Controls
     next_offset: int = 0
     rewinds: bool = False
+    forgets: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,9 @@ class ControlReaderError(ValueError):
         self.replica = replica
 
 
-def start(log: ReplicaLog, *, rewinds: bool = False) -> EmulatedReplica:
+def start(log: ReplicaLog, *, rewinds: bool = False, forgets: bool = True) -> EmulatedReplica:
     """Kafka started on this log."""
-    blank = ControlReader(Controls(VoterHistory(log.static_voters)), rewinds=rewinds)
+    blank = ControlReader(Controls(VoterHistory(log.static_voters)), rewinds=rewinds, forgets=forgets)
     return EmulatedReplica(log, _read_on(blank, log))
 
 
@@ -67,12 +69,13 @@ def emulate(replica: EmulatedReplica, operation: Operation) -> EmulatedReplica:
     """
     log = step(replica.log, operation)
     if isinstance(operation, Restart):
-        return start(log, rewinds=replica.reader.rewinds)
+        return start(log, rewinds=replica.reader.rewinds, forgets=replica.reader.forgets)
     reader = replica.reader
     if isinstance(operation, TruncateTo | TruncateToDivergence):
         reader = _truncated(reader, log.end_offset)
     if isinstance(operation, CreateSnapshot) and log.snapshots != replica.log.snapshots:
-        reader = replace(reader, controls=reader.controls.prune(operation.snapshot.end_offset))
+        needless_below = operation.snapshot.end_offset - (0 if reader.forgets else 1)
+        reader = replace(reader, controls=reader.controls.prune(needless_below))
     return EmulatedReplica(log, _read_on(reader, log))
 
 

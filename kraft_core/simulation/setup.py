@@ -61,7 +61,7 @@ def formatted_replica(setup: Setup, node: int, generation: int, now: int) -> Rep
     store = formatted_store(
         bootstrap_voters=voters if is_first_voter and not setup.static else None,
         static_voters=voters if setup.static else None,
-        rewinds=not setup.stale_voters,
+        stale_voters=setup.stale_voters,
     )
     key = ReplicaKey(node, _directory_id(setup, node, generation))
     seed = zlib.crc32(f"{setup.seed} {node} {generation}".encode())

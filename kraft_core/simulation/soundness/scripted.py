@@ -316,7 +316,7 @@ class _Acting:
             raise Impossible
         begun = restart(then, None).replica
         if move.log_only:
-            store = start(begun.log, rewinds=True)
+            store = start(begun.log, rewinds=True, forgets=False)
             begun = replace(restart(replace(now, store=store), None).replica)
         self.replicas[move.slot] = begun
 

@@ -48,10 +48,12 @@ class LogAgainstModel(RuleBasedStateMachine):
     @initialize(voters=voter_sets, bootstrapped=st.booleans())
     def begin(self, voters: VoterSet, bootstrapped: bool) -> None:
         if bootstrapped:
-            self.replica = start(ReplicaLog(snapshots=(Snapshot(0, 0, 1, voters),)), rewinds=True)
+            self.replica = start(
+                ReplicaLog(snapshots=(Snapshot(0, 0, 1, voters),)), rewinds=True, forgets=False
+            )
             self.model = SimpleLog(snapshot=(0, 0, voters))
         else:
-            self.replica = start(ReplicaLog(static_voters=voters), rewinds=True)
+            self.replica = start(ReplicaLog(static_voters=voters), rewinds=True, forgets=False)
             self.model = SimpleLog(static=voters)
 
     @rule(held=records, epochs=st.integers(0, 2))

@@ -86,6 +86,16 @@ def test_a_leader_whose_log_cannot_be_read_may_have_appended_a_next_set() -> Non
     assert check.verdict_on(batch).status == "undecided"
 
 
+def test_a_snapshot_that_ends_below_a_pending_voter_set_keeps_the_one_before() -> None:
+    """Kafka forgets it, and after the truncation goes by no set (kraft_core.raft.emulation): a defect."""
+    begun = Elect(1, (2, 3)), Pull(2, 1, 1), ChangeVoters(1, 1, add=False), WriteCheckpoint(1, True)
+    execution = executed(Setup(1, 3, 0), *begun, Elect(2, (1, 3)), Pull(1, 2, 1))
+    truncated = execution.moments[-1][1]
+    assert [batch.leader_epoch for batch in truncated.log.batches][-1] == 2
+    assert truncated.voters is not None
+    assert sorted(voter.key.id for voter in truncated.voters) == [1, 2, 3]
+
+
 def test_an_unusable_copy_that_ends_where_the_best_claim_does_is_not_advised() -> None:
     """The log of voter 1 without a directory id, and that of observer 3: each may lack the first segments."""
     moves = Elect(1, (2, 3)), Pull(2, 1, 1), Append(1, 3), Pull(2, 1, 1), Pull(3, 1, 2)
