@@ -2,7 +2,8 @@
 
 The rules themselves are raft.invariants and raft.quorum_invariants. What was committed when a leader changed
 the voters is judged by upper bounds of the high watermark alone: the lower bounds that a VotersRecord proves
-presuppose these rules.
+presuppose these rules. Upper bounds count by the log's voter sets; a leader that was elected by an older set
+(rule 23 reports it) counts by that one, so what it took for committed is not judged by them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def one_change_uncommitted(view: ClusterView, capture: Capture) -> Iterator[Brea
     for log in view.logs.sections(capture):
         high_watermark = log.end_offset if bound is None else bound
         for found in invariants.one_change_uncommitted(log, high_watermark):
-            yield _breach(found, "error", (capture,), _bounded(bound))
+            if not view.known.in_force.is_unlawful(found.leader_epoch):
+                yield _breach(found, "error", (capture,), _bounded(bound))
 
 
 def one_voter_at_a_time(view: ClusterView, capture: Capture) -> Iterator[Breach]:
@@ -52,6 +54,8 @@ def changes_follow_a_commit(view: ClusterView) -> Iterator[Breach]:
         voters = record_set(record) if record.type == "KRaftVoters" else None
         captures = view.holding(record.leader_epoch, record.offset) if voters is not None else ()
         if voters is None or line is None or line.start is None or line.contested or not captures:
+            continue
+        if view.known.in_force.is_unlawful(record.leader_epoch):
             continue
         bound = view.upper_bound_at(taken_by(captures))
         if bound is None:

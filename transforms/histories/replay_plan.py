@@ -31,6 +31,8 @@ from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
 
 Row = dict[str, Any]
+# Raised when the replay of the same path finds more: 1 finds what Kafka refuses.
+REPLAY_VERSION = 1
 # Clusters whose batches are read together: what is read lies in memory.
 TOGETHER = 32
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"
@@ -104,7 +106,7 @@ def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[ReplayPlan
     """
     plans = {cluster: ReplayPlan(cluster, steps) for cluster, steps in current_paths(lake, clusters).items()}
     if not whole:
-        for cluster, before in known_paths(lake, clusters).items():
+        for cluster, before in known_paths(lake, clusters, [REPLAY_VERSION]).items():
             start = first_difference(before, plans[cluster].steps)
             if start is None:
                 del plans[cluster]
@@ -165,10 +167,14 @@ def current_paths(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:
     return {cluster: replay_path(ranges[cluster], checkpoints[cluster]) for cluster in clusters}
 
 
-def known_paths(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:
-    """The replay paths that the histories were last made from."""
+def known_paths(
+    lake: Path, clusters: Sequence[str], versions: Sequence[int] | None = None
+) -> dict[str, list[Step]]:
+    """The replay paths that the histories were last made from, by replays of some versions (None: of any)."""
     paths: dict[str, list[Step]] = defaultdict(list)
     for row in sorted(rows_with(lake, REPLAYS, cluster_id=clusters), key=lambda r: r["step"]):
+        if versions is not None and row["replay_version"] not in versions:
+            continue
         step = range_of(row) if row["content_digest"] is None else checkpoint_of(row)
         paths[row["cluster_id"]].append(step)
     return paths
@@ -186,6 +192,7 @@ def step_row(cluster_id: str, number: int, step: Step) -> Row:
         "commit_status": COMMITTED if snapshot else step.commit_status,
         "content_digest": step.content_digest if snapshot else None,
         "last_contained_log_at": moment(step.timestamp) if snapshot else None,
+        "replay_version": REPLAY_VERSION,
     }
 
 

@@ -22,6 +22,7 @@ from transforms.lake.tables import (
     METADATA_TRANSACTIONS,
     PARTITIONS,
     RECORDS,
+    REFUSED_RECORDS,
     REPLAYS,
     SNAPSHOT_RECORDS,
     TOPICS,
@@ -84,6 +85,7 @@ def test_sparks_tasks_make_the_same(lake: Any, tmp_path: Path) -> None:
     made = to_rows(partitions_by_tasks(lake.spark, tmp_path, [[plan] for plan in plans], refused))
     assert texts(made, PARTITIONS.names) == texts(rows_with(lake.path, PARTITIONS), PARTITIONS.names)
     assert not refused.found
+    assert rows_with(lake.path, REFUSED_RECORDS) == []
 
 
 def texts(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:

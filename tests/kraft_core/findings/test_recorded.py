@@ -102,6 +102,17 @@ def test_a_stale_kafka_is_found_out() -> None:
     assert set(found[7, "error"]) == set(found[6, "error"]) == {18}
 
 
+def test_a_stale_leader_that_changes_the_voters_breaks_rule_23_alone() -> None:
+    """Leader 6 of quorum 17 counts by the set of three that its log's set of four replaced.
+
+    By that set its epoch had begun to commit when it changed the voters; by the log's it had not, and these
+    captures bound the high watermark: no breach of rule 14, but of rule 23.
+    """
+    found = check_stale(31)
+    assert 17 in found[23, "error"]
+    assert not {rule for rule, severity in found if rule in (12, 14)}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
 def test_other_captures_of_the_same_quorums(seed: int) -> None:

@@ -56,7 +56,7 @@ def checkpoints_of(directory: ControllerDir) -> list[tuple[SnapshotId, Image]]:
                 checkpoint.id.leader_epoch,
                 snapshot.last_contained_log_timestamp or -1,
             )
-            assert image.refusals == []
+            assert image.refusals == image.controller_refusals == []
             images.append((checkpoint.id, image))
     return images
 
@@ -87,7 +87,7 @@ def compare(node: str) -> Counter[str]:
             replayed = image.copy()
             for record in rest:
                 replayed.apply(record)
-            assert replayed.refusals == []
+            assert replayed.refusals == replayed.controller_refusals == []
             assert unexpected(node, replayed, checkpoint) == []
             assert replayed.offset == id_.end_offset - 1 == checkpoint.offset
             assert replayed.leader_epoch == id_.leader_epoch

@@ -24,9 +24,11 @@ from tests.transforms.histories.replayed import (
     snapshot_records_table,
 )
 from transforms.histories.refused_records import REFUSAL
-from transforms.lake.delta_rs import rows_with
+from transforms.histories.replay_plan import REPLAY_VERSION, replays, step_row
+from transforms.lake.arrow_rows import to_arrow
+from transforms.lake.delta_rs import replace_where, rows_with
 from transforms.lake.lake import Lake
-from transforms.lake.tables import RECORDS, REFUSED_RECORDS, SNAPSHOT_RECORDS
+from transforms.lake.tables import LOG_RANGES, RECORDS, REFUSED_RECORDS, REPLAYS, SNAPSHOT_RECORDS
 
 LIVES = 16
 
@@ -112,3 +114,19 @@ def test_sparks_tasks_find_the_same(spark: Any, tmp_path: Path, monkeypatch: pyt
     write_records(tmp_path, ended)
     write_histories(Lake(spark, tmp_path), [world.plan() for world in ended])
     assert refused_in(tmp_path) == by_core(ended)
+
+
+@pytest.mark.parametrize(("version", "start"), [(REPLAY_VERSION, None), (None, 0)])
+def test_what_an_earlier_version_replayed_is_replayed_anew(
+    tmp_path: Path, version: int | None, start: int | None
+) -> None:
+    """It did not look for what Kafka refuses."""
+    step = ReplayRange(0, 10, 1, "committed")
+    held = {"cluster_id": "c", "first_offset": 0, "end_offset": 10, "leader_epoch": 1}
+    ranges = [held | {"commit_status": "committed"}]
+    replace_where(tmp_path, LOG_RANGES, to_arrow(ranges, LOG_RANGES.schema), "cluster_id = 'c'")
+    steps = [step_row("c", 0, step) | {"replay_version": version}]
+    replace_where(tmp_path, REPLAYS, to_arrow(steps, REPLAYS.schema), "cluster_id = 'c'")
+    assert [plan.start for plan in replays(tmp_path, ["c"], whole=False)] == (
+        [] if start is None else [start]
+    )

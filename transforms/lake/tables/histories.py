@@ -292,6 +292,7 @@ REPLAYS = Table(
         required("commit_status", "STRING", "Commit status of these offsets"),
         Column("content_digest", "STRING", "Key of a snapshot in table snapshots; null for the log"),
         Column("last_contained_log_at", "TIMESTAMP", f"Of a snapshot: LastContainedLogTimestamp, {WITHIN}"),
+        Column("replay_version", "INT", "Version of the replay; what others replayed is replayed anew"),
     ),
     key=("cluster_id", "step"),
     recomputed=True,
