@@ -8,19 +8,22 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 from kraft_core.findings.facts import (
     BatchConflict,
     BatchCopy,
     Holder,
     LogOrderFault,
+    ReplayRefusal,
     RuleFacts,
     SnapshotDeviation,
     UnreadableBytes,
 )
 from kraft_core.findings.snapshot_deviations import unlawful_deviations
+from kraft_core.findings.snapshot_replays import Part, digest_of
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.capture import Identity, capture_id, file_identity, identity
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
@@ -31,6 +34,12 @@ from kraft_core.format.snapshot import read_snapshot
 from kraft_core.image.image import Image
 from kraft_core.image.snapshot_check import deviations
 
+REFUSAL = ("offset", "leader_epoch", "type", "cause", "thing", "reason", "by_controllers_only")
+ONTO_NOTHING: dict[str, Any] = {
+    "commit_status": "undecided",
+    "base_end_offset": 0,
+    "base_content_digest": "",
+}
 _Content = tuple[int, int, int]  # end offset, crc, size in bytes
 
 
@@ -61,6 +70,7 @@ class _RuleFacts:
     order_faults: list[LogOrderFault] = field(default_factory=list[LogOrderFault])
     unreadable: list[UnreadableBytes] = field(default_factory=list[UnreadableBytes])
     deviations: set[SnapshotDeviation] = field(default_factory=set[SnapshotDeviation])
+    refusals: set[ReplayRefusal] = field(default_factory=set[ReplayRefusal])
 
     def facts(self) -> RuleFacts:
         return RuleFacts(
@@ -76,6 +86,7 @@ class _RuleFacts:
             tuple(sorted(self.order_faults)),
             tuple(sorted(self.unreadable, key=lambda lost: (lost.capture_id, lost.file, lost.position))),
             tuple(sorted(self.deviations)),
+            replay_refusals=tuple(sorted(self.refusals)),
         )
 
     def add(self, who: Identity, directory: ControllerDir) -> None:
@@ -97,6 +108,7 @@ class _RuleFacts:
                     for d in read_snapshot(buf).damage
                 ]
         self.deviations |= set(_deviations(directory))
+        self.refusals |= set(_refusals(directory))
 
     def _scan_log(self, name: str, who: Holder, directory: ControllerDir) -> None:
         start = directory.segments[0].base_offset if directory.segments else 0
@@ -166,6 +178,23 @@ def _deviations(directory: ControllerDir) -> Iterator[SnapshotDeviation]:
         if replayed is not None:
             replayed.apply(record)
         expected += 1
+
+
+def _refusals(directory: ControllerDir) -> Iterator[ReplayRefusal]:
+    """What a replay of the log from 0 refuses, up to a hole or a record that cannot be read."""
+    image, log = Image(), list[Part]()
+    for expected, record in enumerate(_records(directory)):
+        if record.value is None or record.offset != expected:
+            return
+        if log and log[-1].leader_epoch == record.leader_epoch:
+            log[-1] = replace(log[-1], end_offset=expected + 1)
+        else:
+            log.append(Part(record.leader_epoch, expected, expected + 1))
+        image.apply(record)
+        for refused in (*image.refusals, *image.controller_refusals):
+            if refused.cause is not None and refused.offset == expected:
+                named = {name: getattr(refused, name) for name in REFUSAL}
+                yield ReplayRefusal(**named, **ONTO_NOTHING, log_digest=digest_of(tuple(log)))
 
 
 def _records(directory: ControllerDir) -> Iterator[Record]:

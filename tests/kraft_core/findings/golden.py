@@ -52,6 +52,7 @@ def rule_facts() -> dict[str, RuleFacts]:
             facts.unreadable,
             facts.snapshot_deviations,
             tuple(o for s in SCENARIOS if known_id(s) == cluster_id for o in observations(s)),
+            facts.replay_refusals,
         )
         for cluster_id, facts in found.items()
     }

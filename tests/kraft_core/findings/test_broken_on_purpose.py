@@ -16,8 +16,10 @@ import pytest
 
 from kraft_core.findings.facts import Observation
 from kraft_core.findings.judge import LOG_RULES_OF, RULES_OF, judge
-from kraft_core.format.batch import BatchHeader
+from kraft_core.format.batch import BatchHeader, RawRecord, write_batch
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.control import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE
+from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.uuid_text import ZERO_UUID
 from tests.kraft_core.findings.broken import (
     Captures,
@@ -38,6 +40,9 @@ BEFORE, AFTER = "uncommitted-truncation/before", "uncommitted-truncation/after"
 REMOVAL = "uncommitted-removal/before"
 WIPE, LATER = "disk-failure/before-wipe", "uncommitted-then-committed/after"
 STATIC, DYNAMIC, STORM = "static-upgrade/at-3.9.2", "dynamic-membership", "election-storm"
+
+
+MESSAGES = {message.type_name: message for message in METADATA_RECORDS}
 
 
 # --- what is done ---------------------------------------------------------------------------------
@@ -265,6 +270,21 @@ def reported(captures: Captures, epoch: int, leader: int, *high_watermarks: int)
     )
 
 
+def unknown_topic_removed(captures: Captures) -> None:
+    """In every log, in the place of a NoOpRecord."""
+    removal = write_metadata_value(MESSAGES["REMOVE_TOPIC_RECORD"], 0, {"topicId": ZERO_UUID})
+
+    def edit(header: BatchHeader, batch: bytes) -> bytes:
+        if not header.base_offset <= 400 < header.next_offset:
+            return batch
+        assert header.record_count == 1
+        record = RawRecord(header.base_offset, header.max_timestamp, None, removal)
+        return write_batch(header.base_offset, header.leader_epoch, [record])
+
+    for node in captures.nodes(AFTER):
+        node.edit_log(edit)
+
+
 # --- the table ------------------------------------------------------------------------------------
 
 
@@ -324,6 +344,7 @@ TABLE = (
     Row(44, (BEFORE, AFTER), restored_backup, (340, (1,)), also(5)),
     Row(45, (STATIC,), second_directory, (None, ()), severity="warning"),
     Row(46, (AFTER,), log_behind_its_files, (507, ()), severity="warning"),
+    Row(49, (AFTER,), unknown_topic_removed, (400, (3,))),
     Row(48, (AFTER,), stated_before_it_was_written, (None, ()), severity="warning"),
     # Or the same quorum had two leaders.
     Row(47, (AFTER,), only_report, (None, (3,)), also(1), severity="warning", observed=(3, 1, (400,))),
@@ -351,7 +372,7 @@ def test_a_broken_rule_is_found_and_nothing_else(row: Row, tmp_path: Path) -> No
 
 
 def test_every_rule_has_a_row() -> None:
-    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == {*range(25), 44, 45, 46, 47, 48}
+    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == {*range(25), 44, 45, 46, 47, 48, 49}
 
 
 # --- small tools ----------------------------------------------------------------------------------
