@@ -110,4 +110,4 @@ def _lines(losses: list[LakeLoss], form: str) -> Iterator[str]:
         of = "" if loss.cluster_id is None else f" of cluster {loss.cluster_id}"
         yield f"{loss.table}{of}: {loss.lost}"
         yield from (f"    {command}" for command in loss.commands)
-    yield f"{len(losses)} losses" if losses else "nothing is lost"
+    yield f"{len(losses)} {'loss' if len(losses) == 1 else 'losses'}" if losses else "nothing is lost"

@@ -88,7 +88,7 @@ def clear_elr(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
                         partition,
                         eligible_leader_replicas=(),
                         last_known_elr=(),
-                        partition_epoch=partition.partition_epoch + 1,
+                        partition_epoch=_bumped(partition.partition_epoch),
                     )
                 )
 
@@ -124,9 +124,14 @@ def _merge(before: Partition, value: Mapping[str, Any]) -> Partition:
             else _recovery_state(before.topic_id, state)
         ),
         # Any leader in the record bumps the leader epoch, also the current one.
-        leader_epoch=before.leader_epoch + elected,
-        partition_epoch=before.partition_epoch + 1,
+        leader_epoch=_bumped(before.leader_epoch) if elected else before.leader_epoch,
+        partition_epoch=_bumped(before.partition_epoch),
     )
+
+
+def _bumped(epoch: int) -> int:
+    """The next epoch; behind the largest 32-bit number the smallest follows, as in Java."""
+    return (epoch + 1 + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _directories(

@@ -232,7 +232,9 @@ def values(events: pa.Table, state: PartitionStates, lengths: Mapping[str, Lengt
     found["directories"] = placed_directories(events, state, lengths)
     found["leader_recovery_state"] = worded(found["leader_recovery_state"])
     for name, rises in (("leader_epoch", state.elections), ("partition_epoch", state.changes)):
-        found[name] = pa.array(numbers(events, name)[state.base] + rises, pa.int32())
+        # Behind the largest number the smallest follows, as in Java.
+        risen = (numbers(events, name)[state.base] + rises).astype(np.int32)
+        found[name] = pa.array(risen, pa.int32())
     return found
 
 

@@ -44,6 +44,12 @@ class TestPartitionChange:
         partition = partition_after(change_fields(ID, leader=1))
         assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (1, 4, 8)
 
+    def test_the_largest_epochs_are_followed_by_the_smallest(self):
+        largest = (1 << 31) - 1
+        first = ("PARTITION_RECORD", partition_fields(ID, leaderEpoch=largest, partitionEpoch=largest))
+        partition = partition_after(change_fields(ID, leader=1), first=first)
+        assert (partition.leader_epoch, partition.partition_epoch) == (-(1 << 31), -(1 << 31))
+
     def test_leader_minus_one_is_none_and_bumps_the_epoch(self):
         partition = partition_after(change_fields(ID, leader=-1))
         assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (-1, 4, 8)

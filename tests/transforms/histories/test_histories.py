@@ -153,13 +153,16 @@ def held(lake: Path) -> dict[str, list[Any]]:
     return {table.name: rows_with(lake, table) for table in HISTORIES}
 
 
-def test_negative_partition_ids(spark: Any, tmp_path: Path) -> None:
+def test_negative_partition_ids_and_the_largest_epochs(spark: Any, tmp_path: Path) -> None:
     """Kafka writes none, but would replay them."""
+    largest = {"leaderEpoch": (1 << 31) - 1, "partitionEpoch": (1 << 31) - 1}
     topics = {"t": "AAAAAAAAAAAAAAAAAAAAAQ", "u": "BBBBBBBBBBBBBBBBBBBBBQ"}
     ids = (-1, -(1 << 31), 0, (1 << 31) - 1)
     found = [("TOPIC_RECORD", topic_fields(name, id_)) for name, id_ in topics.items()]
-    found += [("PARTITION_RECORD", partition_fields(id_, n)) for id_ in topics.values() for n in ids]
-    found += [("PARTITION_CHANGE_RECORD", change_fields(topics["u"], n, isr=[1])) for n in ids]
+    found += [
+        ("PARTITION_RECORD", partition_fields(id_, n, **largest)) for id_ in topics.values() for n in ids
+    ]
+    found += [("PARTITION_CHANGE_RECORD", change_fields(topics["u"], n, isr=[1], leader=1)) for n in ids]
     found += [("CLEAR_ELR_RECORD", {"topicName": name}) for name in ("t", "")]
     world = World("cluster", rows_of(found), [ReplayRange(0, len(found), 1, "committed")])
     write_records(tmp_path, [world])
