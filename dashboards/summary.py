@@ -9,14 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dashboards.report.formatting import count
 from kraft_core.evidence.watermark_at import WatermarkAt, newest_watermark
+from kraft_core.wording import count
 from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.isolation import apart
 from transforms.lake.tables import (
     CAPTURES,
+    CLUSTER_NAMES,
     EPOCHS,
     FINDINGS,
     HIGH_WATERMARKS,
@@ -63,20 +64,15 @@ def summary(lake: Path, clusters: Sequence[str]) -> Summary:
 
 
 def _worst_first(lake: Path, clusters: Sequence[str]) -> list[str]:
-    """The clusters in their order; of more than are listed, those with the most open errors first."""
-    if len(clusters) <= MOST_CLUSTERS:
-        return list(clusters)
-    errors = Counter(
-        row["cluster_id"]
-        for row in rows_with(
-            lake, FINDINGS, ["cluster_id"], cluster_id=clusters, state=["open"], severity=["error"]
-        )
-    )
-    return sorted(clusters, key=lambda cluster: -errors[cluster])
+    """Those with the most open errors first, then those with the most open warnings, else in their order."""
+    rows = rows_with(lake, FINDINGS, ["cluster_id", "severity"], cluster_id=clusters, state=["open"])
+    found = Counter((row["cluster_id"], row["severity"]) for row in rows)
+    return sorted(clusters, key=lambda cluster: (-found[cluster, "error"], -found[cluster, "warning"]))
 
 
 # The columns that the summary of a cluster needs.
 COLUMNS = {
+    CLUSTER_NAMES: ("name",),
     CAPTURES: ("node_id", "directory_id"),
     VOTER_SETS: (
         "offset",
@@ -116,8 +112,12 @@ class Found:
         """The summary of one cluster."""
         captures = self.of(CAPTURES, cluster)
         replicas = {(c["node_id"], c["directory_id"]) for c in captures}
-        nodes = ", ".join(map(str, sorted({node for node, _ in replicas})))
-        lines = [f"cluster {cluster}: {len(captures)} captures of {len(replicas)} replicas (nodes {nodes})"]
+        nodes = sorted({node for node, _ in replicas})
+        listing = ", ".join(map(str, nodes))
+        lines = [
+            f"cluster {cluster}{self._name(cluster)}: {count(len(captures), 'capture')} of "
+            f"{count(len(replicas), 'replica')} ({'node' if len(nodes) == 1 else 'nodes'} {listing})"
+        ]
         lines += self._voter_lines(cluster)
         lines += self._epoch_lines(cluster)
         lines += self._watermark_lines(cluster)
@@ -125,6 +125,10 @@ class Found:
         lines += self._missing_lines(cluster)
         lines += self._finding_lines(cluster)
         return lines
+
+    def _name(self, cluster: str) -> str:
+        """The name that the lake has for a cluster."""
+        return "".join(f" ({row['name']})" for row in self.of(CLUSTER_NAMES, cluster))
 
     def _voter_lines(self, cluster: str) -> list[str]:
         found = self.of(VOTER_SETS, cluster)
@@ -166,7 +170,7 @@ class Found:
         size = sum(q["size_bytes"] for q in lost)
         first = min(lost, key=lambda q: (q["file"], q["position"]))
         return [
-            f"  quarantined: {len(lost)} ranges, {size:,} bytes; the first in {first['file']} "
+            f"  quarantined: {count(len(lost), 'range')}, {size:,} bytes; the first in {first['file']} "
             f"at byte {first['position']} ({first['reason']})"
         ]
 
@@ -183,15 +187,18 @@ class Found:
             return []
         counts = Counter((f["state"], f["severity"]) for f in findings)
         kinds = ", ".join(
-            f"{number} {state} {severity}{'s' if number > 1 else ''}"
-            for (state, severity), number in sorted(counts.items())
+            count(number, f"{state} {severity}") for (state, severity), number in sorted(counts.items())
         )
         errors = [f for f in findings if (f["state"], f["severity"]) == ("open", "error")]
         errors.sort(key=lambda f: (f["rule"], f["finding_id"]))
         return [
             f"  findings: {kinds}; see kraftlake findings list",
             *(f"    {f['finding_id']}  rule {f['rule']}: {f['sentence']}" for f in errors[:MOST_ERRORS]),
-            *([f"    ... {len(errors) - MOST_ERRORS} more errors"] if len(errors) > MOST_ERRORS else []),
+            *(
+                [f"    ... {count(len(errors) - MOST_ERRORS, 'more error')}"]
+                if len(errors) > MOST_ERRORS
+                else []
+            ),
         ]
 
 

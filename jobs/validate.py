@@ -11,9 +11,10 @@ from jobs.findings import by_urgency, formatted
 from jobs.job import QUICK_BYTES, opened_job
 from jobs.run_expectations import evaluate_expectations, print_failing_rows
 from jobs.runtime.fail_on import add_fail_on
-from jobs.runtime.finding_text import counted, recovery_headline
+from jobs.runtime.finding_text import recovery_headline
 from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.progress import Progress
+from kraft_core.wording import count
 from transforms.lake.delta_rs import rows_with, size_bytes
 from transforms.lake.tables import FINDINGS, RECOVERIES, TABLES
 from transforms.quality.expectation_history import Unvalidated, unvalidated
@@ -82,8 +83,8 @@ def lines(lake: Path, clusters: Sequence[str], form: str) -> Iterator[str]:
     counts = {s: sum(r["severity"] == s and r["state"] == "open" for r in rows) for s in ("error", "warning")}
     noted = sum(r["state"] == "acknowledged" for r in rows)
     yield (
-        f"{counted(len(clusters), 'cluster')}: {counted(counts['error'], 'error')} and "
-        f"{counted(counts['warning'], 'warning')} open, {counted(noted, 'finding')} acknowledged"
+        f"{count(len(clusters), 'cluster')}: {count(counts['error'], 'error')} and "
+        f"{count(counts['warning'], 'warning')} open, {count(noted, 'finding')} acknowledged"
     )
     if len(clusters) <= ADVISED_CLUSTERS:
         advice = rows_with(lake, RECOVERIES, cluster_id=clusters)

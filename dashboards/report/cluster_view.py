@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dashboards.report.formatting import ago, count, listed, number, time_of
+from dashboards.report.formatting import ago, listed, number, time_of
 from dashboards.report.lanes import lanes_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.sections_logs import captures, recovery, snapshots, truncations, unsettled
@@ -13,6 +13,7 @@ from dashboards.report.sections_quality import expectations, findings, quarantin
 from dashboards.report.sections_quorum import epochs, voting, watermarks
 from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.view import Rows, View
+from kraft_core.wording import count
 
 Section = Callable[[View], "Markup | None"]
 

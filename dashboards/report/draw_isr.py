@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 from dashboards.report.chart import AXIS_HEIGHT, figure, label, line, mark, span, time_grid
-from dashboards.report.formatting import count, number, utc
+from dashboards.report.formatting import number, utc
 from dashboards.report.markup import Markup
 from dashboards.report.timescale import TimeScale, time_scale
+from kraft_core.wording import count
 
 TOP, HEIGHT = 16, 110
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, mark, span, swatch, time_grid
-from dashboards.report.formatting import count, duration, listed, short, utc
+from dashboards.report.formatting import duration, listed, short, utc
 from dashboards.report.lanes import Doubt, Gap, Lane, Lanes, Led, Reported, SetChange, Voting
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
+from kraft_core.wording import count
 
 CHANGES_Y = 26  # centre of the row of changes
 TOP = 46  # where lanes begin

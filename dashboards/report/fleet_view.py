@@ -17,10 +17,11 @@ from dashboards.report.cluster_view import (
     watermark_moment,
 )
 from dashboards.report.draw_lanes import VERBS
-from dashboards.report.formatting import ago, count, number, time_by, time_of
+from dashboards.report.formatting import ago, number, time_by, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.state import NEED_WORDS, NONE_FAILED, ClusterState, Need
 from dashboards.report.tables import status_badge
+from kraft_core.wording import count
 
 COLUMNS = ("State", "Cluster", "Voters", "Leader", "High watermark", "Errors", "Last capture", "Last change")
 # A shorter table needs no search field.

@@ -62,11 +62,6 @@ def number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def count(value: int, noun: str, plural: str | None = None) -> str:
-    """1 capture, 24 captures."""
-    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
-
-
 def size(value: int | None) -> str:
     """Bytes: 411 B, 6.3 KB, 1.2 GB (powers of 1,000)."""
     if value is None:

@@ -11,10 +11,11 @@ from typing import Any
 
 from dashboards.report.cluster_view import cluster_view, failed_view
 from dashboards.report.fleet_view import fleet_view
-from dashboards.report.formatting import count, time_of
+from dashboards.report.formatting import time_of
 from dashboards.report.markup import Markup, el, join
 from dashboards.report.sections_quality import expectation_results
 from dashboards.report.state import NONE_FAILED, ClusterState
+from kraft_core.wording import count
 
 Row = dict[str, Any]
 # The page stays quick to send and open: beyond this size no more clusters get a part of their own.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from dashboards.report.formatting import count, listed, number, short, size, time_of
+from dashboards.report.formatting import listed, number, short, size, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, table
 from dashboards.report.view import Row, View
+from kraft_core.wording import count
 
 
 def findings(view: View) -> Markup | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dashboards.report.bounds import bounds_of
 from dashboards.report.draw_bounds import draw_bounds
 from dashboards.report.draw_lanes import VERBS, draw_lanes
-from dashboards.report.formatting import count, duration, listed, number, short, time_by, time_of
+from dashboards.report.formatting import duration, listed, number, short, time_by, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, place, span_words, status_badge, table
 from dashboards.report.view import Row, View
+from kraft_core.wording import count
 
 
 def voting(view: View) -> Markup | None:

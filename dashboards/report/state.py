@@ -8,8 +8,9 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any
 
-from dashboards.report.formatting import DAY, HOUR, ago, count, duration, listed, size
+from dashboards.report.formatting import DAY, HOUR, ago, duration, listed, size
 from kraft_core.evidence.watermark_at import WatermarkAt
+from kraft_core.wording import count
 
 Row = dict[str, Any]
 # A nightly capture is overdue after this.

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kraft_core.findings.finding import offset_words
+
 WIDTH = 100
 INDENT = "    "
 
@@ -26,10 +28,8 @@ def place(row: Mapping[str, Any]) -> str:
     """Offsets, epochs, replicas and times of a finding."""
     parts = []
     if row["first_offset"] is not None:
-        last = row["first_offset"] if row["end_offset"] is None else row["end_offset"] - 1
-        parts.append(
-            f"offset {last}" if last == row["first_offset"] else f"offsets {row['first_offset']} to {last}"
-        )
+        end = row["first_offset"] + 1 if row["end_offset"] is None else row["end_offset"]
+        parts.append(offset_words(row["first_offset"], end))
     if row["leader_epochs"]:
         parts.append(named("epoch", row["leader_epochs"]))
     if row["replicas"]:
@@ -52,11 +52,6 @@ def as_json(value: Any) -> Any:
 def named(what: str, each: Sequence[Any]) -> str:
     """\"replica 1\" or \"replicas 1, 2\"."""
     return f"{what}{'' if len(each) == 1 else 's'} {', '.join(map(str, each))}"
-
-
-def counted(number: int, what: str) -> str:
-    """\"1 finding\" or \"2 findings\"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def recovery_lines(row: Mapping[str, Any], is_old: bool) -> Iterator[str]:

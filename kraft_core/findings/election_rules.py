@@ -13,7 +13,7 @@ from kraft_core.evidence.facts import label, labels
 from kraft_core.evidence.holdings import lacks
 from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.cluster_view import ClusterView, replicas_of
-from kraft_core.findings.finding import Breach, of_rule
+from kraft_core.findings.finding import Breach, of_rule, offset_words, range_words
 from kraft_core.findings.stale_voters import (
     StaleAfterTruncation,
     StaleLeader,
@@ -112,7 +112,7 @@ def believed_commits_agree(view: ClusterView) -> Iterator[Breach]:
         if verdict.status != "truncated" or verdict.truncated_by_epoch is None:
             continue
         epoch, winner = leader.election.leader_epoch, verdict.truncated_by_epoch
-        lost = f"offsets {start} to {leader.acknowledged_end - 1}"
+        lost = offset_words(start, leader.acknowledged_end)
         acknowledged = (
             f"acknowledged at least {lost}" if leader.acknowledged_end > start else f"wrote from {start} on"
         )
@@ -169,11 +169,12 @@ def _since(leader: StaleLeader) -> str:
 
 
 def _used_set(leader: StaleLeader) -> str:
-    epoch, start = leader.election.leader_epoch, leader.election.offset
+    epoch, start, end = leader.election.leader_epoch, leader.election.offset, leader.acknowledged_end
+    committed = range_words(start, end) if end > start else "nothing known"
     return (
         f"it used {leader.believed.words} where its log has {leader.in_force.words}; of what it wrote in "
-        f"epoch {epoch} ({start} to {leader.end_offset - 1}) it considered {start} to "
-        f"{leader.acknowledged_end - 1} committed; by the log's set that is {leader.verdict.status}"
+        f"epoch {epoch} ({range_words(start, leader.end_offset)}) it considered {committed} committed; "
+        f"by the log's set that is {leader.verdict.status}"
     )
 
 

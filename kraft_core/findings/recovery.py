@@ -19,7 +19,7 @@ from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
-from kraft_core.findings.finding import Finding
+from kraft_core.findings.finding import Finding, range_words
 from kraft_core.findings.recovery_safety import RecoveryCase, decided, is_usable, newest_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
@@ -274,6 +274,5 @@ def _unproven(
 
 def _ranges_text(ranges: list[tuple[str, int, int, int]]) -> str:
     return "; ".join(
-        f"{first if end == first + 1 else f'{first} to {end - 1}'} of epoch {epoch} ({status})"
-        for status, epoch, first, end in ranges
+        f"{range_words(first, end)} of epoch {epoch} ({status})" for status, epoch, first, end in ranges
     )

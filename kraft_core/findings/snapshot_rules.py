@@ -20,6 +20,7 @@ from kraft_core.raft import invariants
 from kraft_core.raft.batches import Batch, Batches, ControlRecord, KRaftVersion
 from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.voters import ReplicaKey, VoterSet
+from kraft_core.wording import count
 
 
 def snapshots_carry_the_log(view: ClusterView) -> Iterator[Breach]:
@@ -99,7 +100,7 @@ def _deviates(
     snapshot: SnapshotFacts, differing: list[SnapshotDeviation], unexplained: list[SnapshotDeviation]
 ) -> str:
     at_least = "at least " if len(differing) >= MAX_REPORTED else ""
-    places = f"{at_least}{len(differing)} place{'s' if len(differing) > 1 else ''}"
+    places = f"{at_least}{count(len(differing), 'place')}"
     what = f"{_name(snapshot)} differs from the log below it in {places}: it {_difference(differing[0])}"
     if unexplained:
         return f"{what}."

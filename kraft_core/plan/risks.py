@@ -13,6 +13,7 @@ from kraft_core.plan.standings import Standing
 from kraft_core.plan.steps import listener
 from kraft_core.plan.verdicts import Judged, lagging
 from kraft_core.raft.voters import Endpoint, ReplicaKey
+from kraft_core.wording import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterat
     if isinstance(action, Replace) and action.successor is None and judged.before is not None:
         left = len(judged.before.voters) - 1
         tolerated = failures((left - 1) // 2)
-        words = f"between the removal and the addition {left} voters tolerate {tolerated}"
+        verb = "tolerates" if left == 1 else "tolerate"
+        words = f"between the removal and the addition {count(left, 'voter')} {verb} {tolerated}"
         yield Risk("fewer_voters_meanwhile", words)
     after = judged.after
     if after is None:
@@ -105,14 +107,14 @@ def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterat
         names = ", ".join(str(key.id) for key in after.hangs_on)
         yield Risk("no_spare_voter", f"afterwards every commit needs each of {names}")
     if len(after.voters) % 2 == 0:
-        count = len(after.voters)
-        words = f"{count} voters tolerate no more failures than {count - 1}, but need a larger majority"
+        voters = len(after.voters)
+        words = f"{voters} voters tolerate no more failures than {voters - 1}, but need a larger majority"
         yield Risk("even_voters", words)
 
 
-def failures(count: int) -> str:
+def failures(tolerated: int) -> str:
     """How many failures a voter set tolerates, in words."""
-    return f"{count or 'no'} failure{'s' if count > 1 else ''}"
+    return count(tolerated, "failure") if tolerated else "no failure"
 
 
 def _rejoining(quorum: CapturedQuorum, action: Remove) -> Iterator[Risk]:

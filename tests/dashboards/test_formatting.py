@@ -40,12 +40,10 @@ def test_ages() -> None:
     assert formatting.ago(1_000 + 2 * HOUR, 1_000) == "in 2 h"
 
 
-def test_sizes_counts_and_lists() -> None:
+def test_sizes_and_lists() -> None:
     assert [formatting.size(n) for n in (None, 0, 999, 6_345, 1_200_000_000)] == [
         "–", "0 B", "999 B", "6.3 KB", "1.2 GB",
     ]  # fmt: skip
-    assert formatting.count(1, "capture") == "1 capture"
-    assert formatting.count(1_288, "capture") == "1,288 captures"
     assert formatting.number(None) == "–"
     assert [formatting.ranges(n) for n in ([], [3], [0, 1, 2, 5, 7, 8])] == ["", "3", "0–2, 5, 7–8"]
     assert [formatting.listed(range(1, n)) for n in (1, 2, 3, 4)] == ["", "1", "1 and 2", "1, 2 and 3"]

@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from kraft_core.findings.finding import offset_words
+from kraft_core.wording import count
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
@@ -78,10 +80,16 @@ def _compare_batches(cluster: str, captures: list[Row], batches: list[Row]) -> I
         captured, stored = _union(shown[key]), _union(held[key])
         of = f"epoch {key[2]} of node {key[0]}"
         for first, end in _without(captured, stored):
-            yield LostReads(cluster, BATCHES.name, f"offsets {first} to {end - 1}, {of}, are gone")
+            yield LostReads(
+                cluster, BATCHES.name, f"{offset_words(first, end)}, {of}, {_are(first, end)} gone"
+            )
         for first, end in _without(stored, captured):
-            words = f"offsets {first} to {end - 1}, {of}, are of no capture"
+            words = f"{offset_words(first, end)}, {of}, {_are(first, end)} of no capture"
             yield LostReads(cluster, BATCHES.name, words, unclaimed=True)
+
+
+def _are(first: int, end: int) -> str:
+    return "is" if end == first + 1 else "are"
 
 
 def _union(ranges: Iterable[Range]) -> list[Range]:
@@ -119,10 +127,11 @@ def _compare_records(lake: Path, cluster: str, batches: list[Row], lost: list[Ra
         and not any(start <= batch["last_offset"] and batch["base_offset"] < end for start, end in lost)
     ]
     for first, end in _union(short):
-        yield LostReads(cluster, RECORDS.name, f"of offsets {first} to {end - 1}, some or all are gone")
+        yield LostReads(cluster, RECORDS.name, f"of {offset_words(first, end)}, some or all are gone")
     unclaimed = sorted(key[0] for key in held.keys() - wanted.keys())
     if unclaimed:
-        words = f"{len(unclaimed)} batches from offset {unclaimed[0]} are of no row of batches"
+        batches_from = f"{count(len(unclaimed), 'batch', 'batches')} from offset {unclaimed[0]}"
+        words = f"{batches_from} {'is' if len(unclaimed) == 1 else 'are'} of no row of batches"
         yield LostReads(cluster, RECORDS.name, words, unclaimed=True)
 
 

@@ -1,0 +1,57 @@
+"""The text that a run prints about its clusters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dashboards.summary import MOST_CLUSTERS, summary
+from tests.dashboards.small_lakes import write, write_for
+from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, FINDINGS
+
+Row = dict[str, Any]
+TIME = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+def lake_of(lake: Path, replicas: dict[str, int], findings: list[Row] | None = None) -> None:
+    """Clusters with one capture of each of so many replicas."""
+    write_for(lake, "admin_events", {})
+    rows = [
+        {"cluster_id": cluster, "capture_id": f"{cluster}-{node}", "node_id": node, "directory_id": "d"}
+        | {"captured_at": TIME, "last_captured_at": TIME}
+        for cluster, nodes in replicas.items()
+        for node in range(1, nodes + 1)
+    ]
+    write(lake, CAPTURES, rows)
+    write(lake, FINDINGS, findings or [])
+    (lake / "lake.json").write_text('{"format_version": 1}')
+
+
+def finding(cluster: str, number: int, severity: str = "error", **more: Any) -> Row:
+    row = {"cluster_id": cluster, "finding_id": f"id-{number}", "rule": 5, "severity": severity}
+    times = {"first_seen_at": TIME, "last_seen_at": TIME}
+    return row | times | {"state": "open", "sentence": f"sentence {number}"} | more
+
+
+def headlines(lines: list[str]) -> list[str]:
+    return [line for line in lines if not line.startswith(" ")]
+
+
+def test_one_capture_of_one_replica_is_singular(tmp_path: Path) -> None:
+    lake_of(tmp_path, {"c": 1, "d": 3})
+    write(tmp_path, CLUSTER_NAMES, [{"cluster_id": "d", "name": "orders"}])
+    assert headlines(summary(tmp_path, ["c", "d"]).lines) == [
+        "cluster c: 1 capture of 1 replica (node 1)",
+        "cluster d (orders): 3 captures of 3 replicas (nodes 1, 2, 3)",
+    ]
+
+
+def test_the_worst_come_first_however_many_there_are(tmp_path: Path) -> None:
+    names = [f"c{n:02}" for n in range(MOST_CLUSTERS + 3)]
+    lake_of(tmp_path, dict.fromkeys(names, 1), [finding("c01", 1, "warning"), finding(names[-1], 2)])
+    some = headlines(summary(tmp_path, names[-2:]).lines)
+    assert [line[:11] for line in some] == ["cluster c12", "cluster c11"]
+    every = headlines(summary(tmp_path, names).lines)
+    assert [line[:11] for line in every[:3]] == ["cluster c12", "cluster c01", "cluster c00"]
+    assert every[MOST_CLUSTERS:] == ["and 3 more clusters: see kraftlake clusters"]

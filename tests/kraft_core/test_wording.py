@@ -1,0 +1,24 @@
+"""Numbers of things in sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft_core.findings.finding import offset_words, range_words
+from kraft_core.plan.risks import failures
+from kraft_core.wording import count
+
+
+def test_one_is_singular() -> None:
+    assert [count(n, "capture") for n in (0, 1, 2, 1_288)] == [
+        "0 captures", "1 capture", "2 captures", "1,288 captures",
+    ]  # fmt: skip
+    assert [count(n, "batch", "batches") for n in (1, 3)] == ["1 batch", "3 batches"]
+    assert [failures(n) for n in (0, 1, 2)] == ["no failure", "1 failure", "2 failures"]
+
+
+@pytest.mark.parametrize(
+    ("end", "offsets", "range_"), [(6, "offset 5", "5"), (10, "offsets 5 to 9", "5 to 9")]
+)
+def test_a_range_of_one_is_its_number(end: int, offsets: str, range_: str) -> None:
+    assert (offset_words(5, end), range_words(5, end)) == (offsets, range_)
