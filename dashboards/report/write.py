@@ -1,4 +1,4 @@
-"""write_report: reads the lake and writes the page."""
+"""Reads the lake, makes the page, and writes it."""
 
 from __future__ import annotations
 
@@ -34,13 +34,6 @@ class Report:
     clusters: int
     detailed: tuple[str, ...]
     failed: dict[str, str]
-
-
-def write_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ()) -> Report:
-    """Make the page and write it. Raises as made_report and put_report do."""
-    report = made_report(lake, now, clusters)
-    put_report(report, file)
-    return report
 
 
 def made_report(lake: Path, now: int, clusters: Sequence[str] = ()) -> Report:

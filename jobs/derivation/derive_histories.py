@@ -16,7 +16,7 @@ from kraft_core.image.change import RefusedRecord
 from transforms.histories import partition_replay
 from transforms.histories.other_kinds import OTHERS, count_others, other_versions
 from transforms.histories.partition_replay import changed_partitions, count_partitions
-from transforms.histories.refused_records import OfCluster, refused_rows
+from transforms.histories.refused_records import OfCluster, changed_rows
 from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays, step_row
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
 from transforms.lake import delta_rs
@@ -96,11 +96,7 @@ def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> list[str]:
 
 def write_refused(lake: Lake, plans: Sequence[ReplayPlan], found: Iterable[OfCluster]) -> list[str]:
     """Replace the rows of refused_records; returns the clusters whose rows changed."""
-    changed: dict[str, list[Row]] = {}
-    for cluster, rows in refused_rows(lake.path, plans, found).items():
-        new = to_arrow(rows, REFUSED_RECORDS.schema)
-        if rows if not lake.exists(REFUSED_RECORDS) else not lake.holds(REFUSED_RECORDS, new, [cluster]):
-            changed[cluster] = rows
+    changed = changed_rows(lake.path, plans, found)
     if changed:
         every = to_arrow([row for rows in changed.values() for row in rows], REFUSED_RECORDS.schema)
         of_them = delta_rs.among_texts("cluster_id", changed)

@@ -1,5 +1,7 @@
 """The effect of one metadata record on the image: a list of changes, or a refusal."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -69,3 +71,8 @@ class RefusedRecord:
     thing: str
     reason: str
     by_controllers_only: bool = False
+
+    @classmethod
+    def of(cls, offset: int, leader_epoch: int, type: str, why: Refusal) -> RefusedRecord:
+        """The record of that place and type, refused for that."""
+        return cls(offset, leader_epoch, type, why.cause, why.thing, why.reason, why.by_controllers_only)

@@ -126,15 +126,7 @@ class Image:
         return AppliedChange(change, before, record)
 
     def _refuse(self, record: MetadataRecord, why: Refusal) -> None:
-        found = RefusedRecord(
-            record.offset,
-            record.leader_epoch,
-            record.type,
-            why.cause,
-            why.thing,
-            why.reason,
-            why.by_controllers_only,
-        )
+        found = RefusedRecord.of(record.offset, record.leader_epoch, record.type, why)
         (self.controller_refusals if why.by_controllers_only else self.refusals).append(found)
 
     def to_records(self) -> Iterator[tuple[str, dict[str, Any]]]:

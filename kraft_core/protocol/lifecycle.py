@@ -27,7 +27,7 @@ from kraft_core.protocol.replica import (
     written,
 )
 from kraft_core.protocol.voting import has_voted_for
-from kraft_core.raft.emulation import EmulatedReplica, emulate, start
+from kraft_core.raft.emulation import EmulatedReplica, emulate, read_anew, start
 from kraft_core.raft.log import ReplicaLog, Snapshot
 from kraft_core.raft.replay import CreateSnapshot, Restart
 from kraft_core.raft.voters import ReplicaKey, VoterSet
@@ -46,8 +46,7 @@ def formatted_store(
     store = start(ReplicaLog(static_voters=static_voters), rewinds=not stale_voters, forgets=stale_voters)
     if bootstrap_voters is None:
         return store
-    store = emulate(store, CreateSnapshot(Snapshot(0, 0, 1, bootstrap_voters)))
-    return start(store.log, rewinds=not stale_voters, forgets=stale_voters)
+    return read_anew(emulate(store, CreateSnapshot(Snapshot(0, 0, 1, bootstrap_voters))))
 
 
 def first_start(

@@ -21,7 +21,7 @@ from kraft_core.protocol.messages import (
     Response,
 )
 from kraft_core.protocol.roles import Role
-from kraft_core.raft.emulation import EmulatedReplica, emulate, start
+from kraft_core.raft.emulation import EmulatedReplica, emulate, read_anew
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.replay import InstallSnapshot, Operation
@@ -347,7 +347,7 @@ def operate(replica: Replica, operation: Operation) -> Step:
     """One log operation. A Kafka without the stale voter set reads its log again after a fetched snapshot."""
     store = emulate(replica.store, operation)
     if isinstance(operation, InstallSnapshot) and store.reader.rewinds:
-        store = start(store.log, rewinds=True, forgets=store.reader.forgets)
+        store = read_anew(store)
     flushed = min(max(replica.flushed_offset, store.log.start_offset), store.log.end_offset)
     return Step(replace(replica, store=store, flushed_offset=flushed), (operation,))
 

@@ -62,6 +62,11 @@ def start(log: ReplicaLog, *, rewinds: bool = False, forgets: bool = True) -> Em
     return EmulatedReplica(log, _read_on(blank, log))
 
 
+def read_anew(replica: EmulatedReplica) -> EmulatedReplica:
+    """The same Kafka, with or without the fault, that reads its log from the beginning."""
+    return start(replica.log, rewinds=replica.reader.rewinds, forgets=replica.reader.forgets)
+
+
 def emulate(replica: EmulatedReplica, operation: Operation) -> EmulatedReplica:
     """The log and Kafka's reading of it after one operation.
 
@@ -69,7 +74,7 @@ def emulate(replica: EmulatedReplica, operation: Operation) -> EmulatedReplica:
     """
     log = step(replica.log, operation)
     if isinstance(operation, Restart):
-        return start(log, rewinds=replica.reader.rewinds, forgets=replica.reader.forgets)
+        return read_anew(EmulatedReplica(log, replica.reader))
     reader = replica.reader
     if isinstance(operation, TruncateTo | TruncateToDivergence):
         reader = _truncated(reader, log.end_offset)

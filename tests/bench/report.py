@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from dashboards.report.write import write_report
 from tests.bench.frame import Bench, Row, cpu_seconds
 from tests.dashboards import small_lakes
 from tests.dashboards.worlds import DIRECTORIES
@@ -32,7 +31,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     lake = fleet(bench.folder / f"page-{clusters}-{versions}", clusters, storm, versions)
     out = bench.folder / "page.html"
     made: list[int] = []
-    taken = cpu_seconds(lambda: made.append(len(write_report(lake, out, NOW_MS).data)))
+    taken = cpu_seconds(lambda: made.append(len(small_lakes.written_report(lake, out, NOW_MS).data)))
     detail = (
         f"{clusters:,} clusters, {clusters * 3 * NIGHTS:,} captures, "
         f"{storm:,} epochs and {versions:,} versions of partitions in one"
@@ -40,7 +39,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield Row("page of a fleet, CPU", taken, "s", at_most=5, detail=detail)
     yield Row("page of a fleet, size", made[0] / 1e6, "MB", at_most=2, detail=detail)
     one = f"{storm:,} epochs, {versions:,} versions of partitions"
-    taken = cpu_seconds(lambda: made.append(len(write_report(lake, out, NOW_MS, ["cluster-0000"]).data)))
+    taken = cpu_seconds(
+        lambda: made.append(len(small_lakes.written_report(lake, out, NOW_MS, ["cluster-0000"]).data))
+    )
     yield Row("page of one cluster, CPU", taken, "s", at_most=2, detail=one)
     yield Row("page of one cluster, size", made[1] / 1e6, "MB", at_most=0.5, detail=one)
 

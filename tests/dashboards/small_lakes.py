@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from dashboards.definitions import needed
+from dashboards.report.write import Report, made_report, put_report
 from transforms.lake.tables import TABLES, Table
 
 BY_NAME = {table.name: table for table in TABLES}
@@ -54,3 +55,10 @@ def write_for(lake: Path, view: str, tables: dict[str, list[dict[str, Any]]]) ->
     for table in TABLES:
         if table.name in names:
             write(lake, table, tables.get(table.name, []))
+
+
+def written_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ()) -> Report:
+    """The page of a lake, which is also written."""
+    report = made_report(lake, now, clusters)
+    put_report(report, file)
+    return report

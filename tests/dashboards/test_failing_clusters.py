@@ -15,10 +15,10 @@ import pytest
 from deltalake import DeltaTable
 
 from dashboards import embedded_sql
-from dashboards.report.write import DamagedLakeError, write_report
+from dashboards.report.write import DamagedLakeError
 from dashboards.summary import summary
 from tests.dashboards.histories import version
-from tests.dashboards.small_lakes import BY_NAME, write, write_for
+from tests.dashboards.small_lakes import BY_NAME, write, write_for, written_report
 from transforms.lake.tables import CAPTURES, DERIVATIONS, EPOCHS, FINDINGS, VOTER_CHANGES
 
 Row = dict[str, Any]
@@ -90,11 +90,11 @@ def test_a_cluster_that_cannot_be_shown_costs_itself(
     monkeypatch.setattr(embedded_sql, "EQUIVALENTS", (*embedded_sql.EQUIVALENTS, guard))
     sound_lake(tmp_path)
     page = tmp_path / "page.html"
-    written = write_report(tmp_path, page, NOW, SOUND)
+    written = written_report(tmp_path, page, NOW, SOUND)
     assert (written.failed, written.clusters) == ({}, len(SOUND))
     alone = parts(page)
     damage(tmp_path)
-    written = write_report(tmp_path, page, NOW)
+    written = written_report(tmp_path, page, NOW)
     (failed,) = written.failed.items()
     assert failed[0] == FAILING
     assert reason in failed[1]
@@ -120,7 +120,7 @@ def test_damage_of_the_lake_is_no_fault_of_a_cluster(tmp_path: Path) -> None:
     (file,) = (tmp_path / EPOCHS.name).glob("*.parquet")
     file.write_bytes(b"no parquet")
     with pytest.raises(DamagedLakeError):
-        write_report(tmp_path, tmp_path / "page.html", NOW)
+        written_report(tmp_path, tmp_path / "page.html", NOW)
     assert not (tmp_path / "page.html").exists()
 
 

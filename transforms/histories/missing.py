@@ -20,10 +20,13 @@ from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS
 
 # Values of a newer Kafka whose kind is not known: no history is made of them.
 OF_NO_HISTORY = ("unknown_type", "unknown_frame", "unknown_control_type")
+IS_UNDECODED = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(OF_NO_HISTORY)
 NOT_UNDERSTOOD = ds.field("unread_reason").is_valid() | (ds.field("unknown_tagged_fields") > 0)
 UNDECODED = ("cluster_id", "offset", "leader_epoch", "batch_base_offset", "batch_crc", "unread_reason")
 BATCH_ENDS = ("cluster_id", "base_offset", "leader_epoch", "crc", "last_offset")
 _Batch = tuple[str, int, int, int]
+# By cluster: first offsets, and ends (exclusive).
+_Spans = defaultdict[str, list[tuple[int, int]]]
 INCOMPLETE = (
     "incomplete_from_offset",
     "incomplete_from_at",
@@ -42,19 +45,7 @@ class Lacking:
 
 def lacking_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, Lacking]:
     """What keeps each cluster's replay path from being known as a whole."""
-    if not paths:
-        return {}
-    undecoded: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    unknown: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    rows = rows_with(lake, RECORDS, UNDECODED, where=NOT_UNDERSTOOD, cluster_id=paths)
-    ends = _batch_ends(lake, [row for row in rows if row["unread_reason"] in BATCH_REASONS])
-    for row in rows:
-        if _is_on_path(row, paths[row["cluster_id"]]):
-            of_history = row["unread_reason"] is not None and row["unread_reason"] not in OF_NO_HISTORY
-            end = ends.get(_batch(row))
-            end = row["offset"] + 1 if end is None else end
-            if row["offset"] < end:  # else the rest of its batch has no offset
-                (undecoded if of_history else unknown)[row["cluster_id"]].append((row["offset"], end))
+    undecoded, unknown = _not_known(lake, paths, NOT_UNDERSTOOD)
     for cluster, offset in _unknown_in_checkpoints(lake, paths):
         unknown[cluster].append((offset, offset + 1))
     return {
@@ -68,7 +59,26 @@ def lacking_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[
 
 def missing_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, list[MissingRecords]]:
     """What the replay path of each cluster lacks."""
-    return {cluster: lacking.missing for cluster, lacking in lacking_by_cluster(lake, paths).items()}
+    undecoded, _ = _not_known(lake, paths, IS_UNDECODED)
+    return {cluster: missing_records(steps, undecoded[cluster]) for cluster, steps in paths.items()}
+
+
+def _not_known(
+    lake: Path, paths: Mapping[str, Sequence[Step]], where: ds.Expression
+) -> tuple[_Spans, _Spans]:
+    """The offsets on each path of records that meet a condition: of its histories, and of unknown kinds."""
+    undecoded: _Spans = defaultdict(list)
+    unknown: _Spans = defaultdict(list)
+    rows = rows_with(lake, RECORDS, UNDECODED, where=where, cluster_id=paths) if paths else []
+    ends = _batch_ends(lake, [row for row in rows if row["unread_reason"] in BATCH_REASONS])
+    for row in rows:
+        if _is_on_path(row, paths[row["cluster_id"]]):
+            of_history = row["unread_reason"] is not None and row["unread_reason"] not in OF_NO_HISTORY
+            end = ends.get(_batch(row))
+            end = row["offset"] + 1 if end is None else end
+            if row["offset"] < end:  # else the rest of its batch has no offset
+                (undecoded if of_history else unknown)[row["cluster_id"]].append((row["offset"], end))
+    return undecoded, unknown
 
 
 def _unknown_in_checkpoints(lake: Path, paths: Mapping[str, Sequence[Step]]) -> Iterator[tuple[str, int]]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from kraft_core.image import names
 from kraft_core.image.history import SNAPSHOT
+from kraft_core.image.refusals import UNKNOWN_PARTITION, UNKNOWN_TOPIC
 from transforms.histories.partition_events import (
     CLEARED,
     GONE,
@@ -34,8 +35,7 @@ from transforms.histories.partition_events import (
 from transforms.histories.partition_refusals import (
     has_unknown_state,
     of_invalid,
-    of_unknown_partitions,
-    of_unknown_topics,
+    of_unknown,
 )
 
 SCALARS = ("leader", "leader_recovery_state")
@@ -63,7 +63,7 @@ def partition_versions(
     life = things >> 32
     lengths = {name: Lengths.of(events[name]) for name in LISTS}
     rows, judged = np.arange(len(events)), np.zeros(len(events), dtype=bool)
-    refused, odd = [of_unknown_topics(outside)], has_unknown_state(events)
+    refused, odd = [of_unknown(outside, UNKNOWN_TOPIC)], has_unknown_state(events)
     while True:
         state = PartitionStates.after(events, things, rows)
         invalid = misplaced(state, lengths) | odd[state.rows]
@@ -74,7 +74,7 @@ def partition_versions(
         judged[state.rows[out]] = True
         rows = state.rows[~out]
     judged[state.rows] = True
-    refused.append(of_unknown_partitions(events.filter(pa.array(~judged))))
+    refused.append(of_unknown(events.filter(pa.array(~judged)), UNKNOWN_PARTITION))
     if len(loads):
         state = state.at(~repeated(events, state, lengths))
     ends = np.array([NEVER if e is None else e for e in (each.end_offset for each in lives)], dtype=np.int64)

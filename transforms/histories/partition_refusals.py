@@ -37,14 +37,10 @@ def has_unknown_state(events: pa.Table) -> Any:
     return pc.and_(pc.is_valid(state), pc.invert(known)).to_numpy()
 
 
-def of_unknown_topics(events: pa.Table) -> pa.Table:
-    """REFUSED of events outside of every life of their topic."""
-    return _refused(events, _texts(events, refusals.UNKNOWN_TOPIC), _nothing(events), _nothing(events))
-
-
-def of_unknown_partitions(events: pa.Table) -> pa.Table:
-    """REFUSED of events before the first registration of their partition."""
-    return _refused(events, _texts(events, refusals.UNKNOWN_PARTITION), _nothing(events), _nothing(events))
+def of_unknown(events: pa.Table, cause: str) -> pa.Table:
+    """REFUSED of events outside of every life of their topic, or before their partition is registered."""
+    nothing = pa.nulls(len(events), pa.int64())
+    return _refused(events, pa.repeat(pa.scalar(cause), len(events)), nothing, nothing)
 
 
 def of_invalid(events: pa.Table, misplaced: Any, directories: Any, replicas: Any) -> pa.Table:
@@ -78,14 +74,6 @@ def _is_judged(events: pa.Table) -> Any:
     return of_log & named & (numbers(events, "seq") == numbers(events, "visible_offset"))
 
 
-def _texts(events: pa.Table, text: str) -> pa.Array:
-    return pa.repeat(pa.scalar(text), len(events))
-
-
-def _nothing(events: pa.Table) -> pa.Array:
-    return pa.nulls(len(events), pa.int64())
-
-
 def refused_records(refused: pa.Table, unsure: Sequence[MissingRecords], most: int) -> list[RefusedRecord]:
     """The first rows of REFUSED in order, as the core has them, without those that are not sure."""
     if not len(refused):
@@ -100,8 +88,7 @@ def refused_records(refused: pa.Table, unsure: Sequence[MissingRecords], most: i
 
 
 def _record(row: dict[str, Any]) -> RefusedRecord:
-    why = _refusal(row)
-    return RefusedRecord(row["offset"], row["leader_epoch"], row["type"], why.cause, why.thing, why.reason)
+    return RefusedRecord.of(row["offset"], row["leader_epoch"], row["type"], _refusal(row))
 
 
 def _refusal(row: dict[str, Any]) -> Refusal:

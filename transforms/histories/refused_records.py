@@ -36,21 +36,32 @@ def sure(refused: Iterable[RefusedRecord], unsure: Sequence[MissingRecords]) -> 
     return sorted(found)[:MOST_REFUSED]
 
 
-def refused_rows(lake: Path, plans: Sequence[ReplayPlan], found: Iterable[OfCluster]) -> dict[str, list[Row]]:
-    """By cluster its rows of REFUSED_RECORDS: what lay below the start of its replay, and what that found."""
+def changed_rows(lake: Path, plans: Sequence[ReplayPlan], found: Iterable[OfCluster]) -> dict[str, list[Row]]:
+    """By cluster its rows of REFUSED_RECORDS, where they change.
+
+    They are what lay below the start of its replay, and what that found.
+    """
     start = {plan.cluster_id: plan.start for plan in plans}
+    held: defaultdict[str, list[Row]] = defaultdict(list)
     by_cluster: defaultdict[str, set[RefusedRecord]] = defaultdict(set)
     for row in rows_with(lake, REFUSED_RECORDS, cluster_id=start):
+        held[row["cluster_id"]].append(row)
         if row["offset"] < start[row["cluster_id"]]:
             by_cluster[row["cluster_id"]].add(RefusedRecord(*(row[name] for name in REFUSAL)))
     for cluster, record in found:
         by_cluster[cluster].add(record)
-    return {
+    made = {
         plan.cluster_id: [
             row for record in sure(by_cluster[plan.cluster_id], plan.unsure) for row in _rows(plan, record)
         ]
         for plan in plans
     }
+    return {cluster: rows for cluster, rows in made.items() if _values(rows) != _values(held[cluster])}
+
+
+def _values(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+    """The rows in one order, for a comparison."""
+    return sorted(tuple(row[name] for name in REFUSED_RECORDS.names) for row in rows)
 
 
 def _rows(plan: ReplayPlan, record: RefusedRecord) -> Iterator[Row]:

@@ -30,7 +30,7 @@ from kraft_core.protocol.replica import (
     Unattached,
 )
 from kraft_core.protocol.step import AppendRecords, Event, Received, TakeSnapshot, Tick, step
-from kraft_core.raft.emulation import ControlReaderError, start
+from kraft_core.raft.emulation import ControlReaderError
 from kraft_core.raft.replay import OperationRefusedError, UpdateHighWatermark
 from kraft_core.simulation.network import ADMIN
 from kraft_core.simulation.setup import Setup, endpoints_of, formatted_replica
@@ -316,8 +316,7 @@ class _Acting:
             raise Impossible
         begun = restart(then, None).replica
         if move.log_only:
-            store = start(begun.log, rewinds=True, forgets=False)
-            begun = replace(restart(replace(now, store=store), None).replica)
+            begun = restart(replace(now, store=begun.store), None).replica
         self.replicas[move.slot] = begun
 
 
