@@ -59,9 +59,7 @@ def _write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
     from transforms.lake.delta_rs import replace_where, rows_with
     from transforms.lake.tables import CLUSTER_NAMES
 
-    rows = [
-        {"cluster_id": c.id, "name": c.name, "environment": c.environment, "owner": c.owner} for c in clusters
-    ]
+    rows = [cluster.row for cluster in clusters]
     if sorted(rows, key=_by_id) != sorted(rows_with(lake, CLUSTER_NAMES), key=_by_id):
         replace_where(lake, CLUSTER_NAMES, to_arrow(rows, CLUSTER_NAMES.schema), None)
 

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the page and print one JSON line. Returns the exit code. Raises Failure."""
     began = time.monotonic()
     must_be_lake(args.lake, up_to_date=True)
-    made = made_page(args.lake, args.cluster, args.now)
+    made = made_page(args, args.cluster)
     put_page(made, args.out)
     for cluster, reason in made.failed.items():
         warn_line(f"kraftlake report: cluster {cluster} {NOT_SHOWN}: {reason}")
@@ -71,13 +71,14 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FOUND if made.failed else ExitCode.FINE
 
 
-def made_page(lake: Path, clusters: Sequence[str], now: int | None) -> Report:
-    """The page over the named clusters, or all. Raises Failure."""
+def made_page(args: argparse.Namespace, clusters: Sequence[str] = ()) -> Report:
+    """The page of args.lake over the named clusters, or all; the settings name them. Raises Failure."""
     from dashboards.report.write import made_report
     from jobs.runtime.lake_clusters import lake_clusters
 
-    chosen = lake_clusters(lake, clusters) if clusters else ()
-    return made_report(lake, round(time.time() * 1000) if now is None else now, chosen)
+    chosen = lake_clusters(args.lake, clusters) if clusters else ()
+    now = round(time.time() * 1000) if args.now is None else args.now
+    return made_report(args.lake, now, chosen, [cluster.row for cluster in args.settings.clusters])
 
 
 def put_page(made: Report, out: Path) -> None:

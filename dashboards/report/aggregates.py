@@ -30,18 +30,23 @@ def _bin_of(at: int, start: int, end: int, bins: int) -> int:
 def leading(epochs: Iterable[Row]) -> list[Row]:
     """Who led when by LEADER_CHANGEs: a row per epoch or, with many epochs, per leader and bin of time.
 
-    An epoch ends where the leaderless time before the next one begins; where that is not known, with its last
-    captured batch. Without such a batch the end is not known, and the next election is the latest.
+    An epoch ends where the leaderless time before the next one begins, whoever led that; where that is not
+    known, with its last captured batch, else where the next one is first known. The end of the last epoch may
+    be unknown.
     """
-    known = [e for e in epochs if e["elected_at"] is not None and e["leader_id"] is not None]
-    known.sort(key=lambda e: e["leader_epoch"])
-    if not known:
+    every = sorted(epochs, key=lambda e: e["leader_epoch"])
+    pairs = [
+        (epoch, _end(epoch, after))
+        for epoch, after in zip(every, [*every, None][1:], strict=True)
+        if epoch["elected_at"] is not None and epoch["leader_id"] is not None
+    ]
+    if not pairs:
         return []
+    known = [epoch for epoch, _ in pairs]
     starts = [e["elected_at"] for e in known]
-    ends = [_end(epoch, after) for epoch, after in zip(known, [*known[1:], None], strict=True)]
     first, last = min(starts), max(starts)
     members: dict[tuple[int, int], list[tuple[Row, int | None]]] = {}
-    for epoch, end in zip(known, ends, strict=True):
+    for epoch, end in pairs:
         at = epoch["elected_at"]
         place = epoch["leader_epoch"] if len(known) <= MOST_EPOCHS else _bin_of(at, first, last, MOST_EPOCHS)
         until = None if end is None else max(end, at)
@@ -50,11 +55,13 @@ def leading(epochs: Iterable[Row]) -> list[Row]:
 
 
 def _end(epoch: Row, after: Row | None) -> int | None:
+    """When an epoch ended, by the one after it in the table; of two, at most one leads at a time."""
     if after is not None and after["leaderless_ms"] is not None:
         return after["elected_at"] - after["leaderless_ms"]
-    if epoch["known_to"] is not None:
+    if epoch["known_to"] is not None or after is None:
         return epoch["known_to"]
-    return None if after is None else after["elected_at"]
+    times = [after[name] for name in ("elected_at", "known_from", "observed_from") if after[name] is not None]
+    return min(times, default=epoch["elected_at"])
 
 
 def _led_together(place: int, leader: int, spans: Sequence[tuple[Row, int | None]]) -> Row:

@@ -96,17 +96,20 @@ def _key_facts(view: View) -> Markup:
 
 
 def voters(s: ClusterState) -> str:
-    return listed(s.voter_ids) if s.voter_ids else "unknown"
+    """The proven voters, else those that are only reported."""
+    return listed(s.voter_ids or s.reported_voters) or "unknown"
 
 
 def _voters_note(s: ClusterState) -> str:
     if not s.voter_ids:
-        return "no voter set in the captures"
+        return voters_mark(s) or "no voter set in the captures"
     return f"majority {s.majority}; {voters_mark(s)}{reported_voters(s)}"
 
 
 def voters_mark(s: ClusterState) -> str:
     """What is known of the voters, and in which epoch, where the leader's is a later one."""
+    if not s.voter_ids and s.reported_voters:
+        return f"reported: {s.reported_by}, not proven"
     earlier = s.voters_epoch is not None and s.leader_epoch is not None and s.voters_epoch < s.leader_epoch
     status = s.voters_status or s.voters_source or ""
     return f"{status} in epoch {number(s.voters_epoch)}" if earlier else status
@@ -114,7 +117,7 @@ def voters_mark(s: ClusterState) -> str:
 
 def reported_voters(s: ClusterState) -> str:
     """The voters that a later epoch is reported to have."""
-    if not s.reported_voters:
+    if not s.reported_voters or not s.voter_ids:
         return ""
     return f"; {listed(s.reported_voters)} in epoch {number(s.reported_epoch)}, reported: {s.reported_by}"
 

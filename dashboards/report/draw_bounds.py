@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from dashboards.report.bounds import Bounds, BoundStep, LogEnd
 from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, line, mark, pct, swatch, time_grid
-from dashboards.report.formatting import number, short, utc
+from dashboards.report.formatting import number, utc
+from dashboards.report.formatting import replica as named
 from dashboards.report.lanes import LaneReplica
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
@@ -123,7 +124,7 @@ def _draw_log_ends(
     ]
     points = [
         mark(
-            f"Node {replica.node_id} ({short(replica.directory_id)}): log end {number(end.end_offset)}, "
+            f"Log end {number(end.end_offset)} of {named(replica.node_id, replica.directory_id)}, "
             f"epoch {'unknown' if end.leader_epoch is None else end.leader_epoch}, captured {utc(end.at)}",
             at(time.x(end.at), scale.y(end.end_offset), shape),
             kind=colour,
@@ -141,5 +142,5 @@ def _legend(bounds: Bounds) -> list[tuple[Markup, str]]:
     for index, replica in enumerate(bounds.log_ends):
         shape = el("path", d=SHAPES[index % len(SHAPES)], transform="translate(11 7)")
         picture = swatch(el("g", shape, class_=f"replica r{index % len(SHAPES)}"))
-        keys.append((picture, f"log end of node {replica.node_id} ({short(replica.directory_id)})"))
+        keys.append((picture, f"log end of {named(replica.node_id, replica.directory_id)}"))
     return keys

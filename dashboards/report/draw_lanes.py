@@ -73,7 +73,7 @@ def _draw_lane(lane: Lane, scale: TimeScale, y: float) -> list[Markup]:
     name = el(
         "text",
         el("tspan", node, class_="node"),
-        el("tspan", f" {short(lane.replica.directory_id)}{role}", class_="directory"),
+        el("tspan", f" {short(lane.replica.directory_id)}{role}".rstrip(), class_="directory"),
         x=0,
         y=f"{y + 11:g}",
         class_="row",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dashboards.report.cluster_view import (
@@ -17,15 +17,17 @@ from dashboards.report.cluster_view import (
     watermark_moment,
 )
 from dashboards.report.draw_lanes import VERBS
-from dashboards.report.formatting import ago, number, time_by, time_of
+from dashboards.report.formatting import ago, duration, number, time_by, time_of
 from dashboards.report.markup import Markup, el
-from dashboards.report.state import NEED_WORDS, NONE_FAILED, ClusterState, Need
+from dashboards.report.state import NEED_WORDS, NONE_FAILED, STALE_MS, ClusterState, Need
 from dashboards.report.tables import status_badge
 from kraft_core.wording import count
 
 COLUMNS = ("State", "Cluster", "Voters", "Leader", "High watermark", "Errors", "Last capture", "Last change")
 # A shorter table needs no search field.
 SEARCHABLE = 8
+# What every one of so many clusters has is said once.
+SEVERAL = 4
 
 
 def fleet_view(
@@ -40,7 +42,8 @@ def fleet_view(
     `failed`: clusters that cannot be shown, and why.
     """
     rows = [_failed_row(cluster, why, anchors.get(cluster)) for cluster, why in failed.items()]
-    rows += [_row(state, anchors.get(state.cluster_id), now) for state in states[:shown]]
+    shared = _shared(states)
+    rows += [_row(state, anchors.get(state.cluster_id), now, shared) for state in states[:shown]]
     clusters = len(failed) + len(states)
     left_out = clusters - len(rows)
     headings = [el("th", title, scope="col") for title in COLUMNS]
@@ -48,6 +51,8 @@ def fleet_view(
         "section",
         el("h2", "Fleet", id="fleet-h"),
         verdict(states, failed),
+        _of_many(states),
+        _detailed(states, anchors),
         _tiles(states, anchors, failed) if clusters > 1 else None,
         _search() if clusters >= SEARCHABLE else None,
         el(
@@ -62,6 +67,34 @@ def fleet_view(
         id="fleet",
         aria_labelledby="fleet-h",
     )  # fmt: skip
+
+
+def _of_many(states: Sequence[ClusterState]) -> Markup | None:
+    """What the rows do not repeat: that captures are overdue, and what is so of every cluster."""
+    overdue = sum(any(reason.is_overdue for reason in s.reasons) for s in states)
+    words: list[str] = []
+    if overdue and len(states) > 1:
+        verb = "was" if overdue == 1 else "were"
+        words.append(f"{count(overdue, 'cluster')} {verb} last captured more than {duration(STALE_MS)} ago.")
+    if shared := sorted(_shared(states)):
+        words.append(f"Every cluster: {'; '.join(shared)}.")
+    return el("p", " ".join(words), class_="more") if words else None
+
+
+def _shared(states: Sequence[ClusterState]) -> set[str]:
+    """The reasons, in words, that every one of several clusters has."""
+    if len(states) < SEVERAL:
+        return set()
+    return set.intersection(*({r.words for r in s.reasons if not r.is_overdue} for s in states))
+
+
+def _detailed(states: Sequence[ClusterState], anchors: Mapping[str, str]) -> Markup | None:
+    """Which clusters have a part of their own, where not all have one."""
+    parts = sum(s.cluster_id in anchors for s in states)
+    if parts in (0, len(states)):
+        return None
+    words = f"Details of the {parts:,} most urgent clusters follow the table; of any other: "
+    return el("p", words, el("code", "kraftlake report --cluster ID"), class_="more")
 
 
 def verdict(states: Sequence[ClusterState], failed: Mapping[str, str] = NONE_FAILED) -> Markup:
@@ -124,9 +157,11 @@ def _failed_row(cluster_id: str, why: str, anchor: str | None) -> Markup:
     return _cells((badge(Need.ACTION), name, *[unknown] * (len(COLUMNS) - 2)), Need.ACTION)
 
 
-def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
+def _row(state: ClusterState, anchor: str | None, now: int, shared: Collection[str]) -> Markup:
+    """shared: what is said of every cluster above the table."""
     title = _linked(state.title, anchor)
-    why = [el("li", reason.words) for reason in state.reasons]
+    why = [el("li", r.words) for r in state.reasons if not r.is_overdue and r.words not in shared]
+    overdue = "overdue, " if any(r.is_overdue for r in state.reasons) else ""
     name = [
         title,
         el("code", state.cluster_id) if state.name else None,
@@ -145,7 +180,7 @@ def _row(state: ClusterState, anchor: str | None, now: int) -> Markup:
             el("small", f"committed to {number(state.committed_end_offset)}"),
         ],
         [found, el("small", count(state.warnings, "warning"))],
-        [ago(state.last_captured_at, now), el("small", time_of(state.last_captured_at))],
+        [f"{overdue}{ago(state.last_captured_at, now)}", el("small", time_of(state.last_captured_at))],
         _last_change(state),
     )
     return _cells(cells, state.need)

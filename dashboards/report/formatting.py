@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from dashboards.report.markup import Markup, el
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 SECOND = 1000
 MINUTE = 60 * SECOND
@@ -94,5 +95,20 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def short(directory_id: str) -> str:
-    """The beginning of a directory id, enough to distinguish the replicas of a node."""
-    return directory_id[:6]
+    """The beginning of a directory id, enough to distinguish the replicas of a node; "" where it has none."""
+    return "" if directory_id == ZERO_UUID else directory_id[:6]
+
+
+def replica(node_id: int, directory_id: str) -> str:
+    """node 1 (dlQnpR), or node 1 where its directory has no id."""
+    directory = short(directory_id)
+    return f"node {node_id} ({directory})" if directory else f"node {node_id}"
+
+
+def directory(directory_id: str, whole: bool = False) -> Markup:
+    """A directory id as code, a dash for none."""
+    if directory_id == ZERO_UUID:
+        return el("span", "–", class_="none", title="no directory id")
+    if whole:
+        return el("code", directory_id)
+    return el("code", short(directory_id), title=directory_id)

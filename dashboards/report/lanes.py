@@ -7,7 +7,7 @@ directory ids, as static sets are, is the node's only lane. Times in ms since th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dashboards.report.timescale import TimeScale, time_scale
@@ -120,7 +120,9 @@ class Lane:
 
     @property
     def was_voter(self) -> bool:
-        return bool(self.voting or self.doubts or any(r.epoch is None for r in self.reported))
+        """By a set, or because a majority elected it."""
+        is_reported = any(r.epoch is None for r in self.reported)
+        return bool(self.voting or self.doubts) or is_reported or not all(led.is_unlawful for led in self.led)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
         e for f in rows.get("findings", []) if f["rule"] == ELECTION_RULE for e in f["leader_epochs"] or ()
     }
     _lead(lanes, leading, sets, last, unlawful)
+    for lane in lanes.sorted():
+        _vote_as_leader(lane)
     _report(lanes, rows, sets)
     not_covered = sum(counts.get("elections_not_covered", 0) for counts in rows.get("counts", []))
     return Lanes(
@@ -290,6 +294,14 @@ def _lead(
                 is_unlawful,
             )
         )
+
+
+def _vote_as_leader(lane: Lane) -> None:
+    """A leader was a voter when it was elected: a band that begins at or before a time begins by then."""
+    elected = [led.start for led in lane.led if not led.is_unlawful]
+    first = min(lane.voting, key=lambda v: v.start, default=None)
+    if elected and first is not None and not first.start_exact and min(elected) < first.start:
+        lane.voting[lane.voting.index(first)] = replace(first, start=min(elected))
 
 
 def _report(lanes: Roster, rows: dict[str, list[Row]], sets: Sequence[Row]) -> None:

@@ -15,7 +15,6 @@ from dashboards.report.formatting import time_of
 from dashboards.report.markup import Markup, el, join
 from dashboards.report.sections_quality import expectation_results
 from dashboards.report.state import NONE_FAILED, ClusterState
-from kraft_core.wording import count
 
 Row = dict[str, Any]
 # The page stays quick to send and open: beyond this size no more clusters get a part of their own.
@@ -60,7 +59,6 @@ def page(
             fleet_view(states, linked, now, MOST_LISTED, failed) if states or failed else EMPTY,
             _lake_view(of_lake),
             el("div", failures, list(views.values()), id="clusters"),
-            _left_out(states, detailed),
         ),
         el("footer", el("p", "What the captures do not prove is undecided; nothing is guessed. "
                         "kraftlake sql queries every number on this page.")),
@@ -102,16 +100,6 @@ def _lake_view(results: Sequence[Row]) -> Markup | None:
     if all(row["success"] for row in results):
         return None
     return el("section", el("h2", "The lake as a whole"), expectation_results(results), class_="lake")
-
-
-def _left_out(states: Sequence[ClusterState], detailed: Sequence[str]) -> Markup | None:
-    """How to see the clusters that have no part of their own."""
-    rest = len(states) - len(detailed)
-    if not rest:
-        return None
-    words = f"{count(rest, 'more cluster')} in the table above: "
-    command = el("code", "kraftlake report --cluster ID")
-    return el("p", words, command, " reports on them in detail.", class_="more")
 
 
 def _file(body: Markup, lake: str) -> str:

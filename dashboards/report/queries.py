@@ -6,6 +6,7 @@ milliseconds since the epoch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -47,6 +48,8 @@ NEWEST = 60
 NEWEST_SETS = 200
 # Sources of voter sets that prove nothing.
 ONLY_REPORTED = ("describe", "quorum-state")
+# The expectation that a cluster was captured lately.
+IS_FRESH = "newest_capture_is_fresh"
 
 
 class LakeTables:
@@ -187,8 +190,12 @@ def _fleet_resolved(tables: LakeTables) -> Rows:
 
 
 def _fleet_expectations(tables: LakeTables) -> Rows:
-    """Expectations that failed when they were last evaluated."""
-    return _severities(open_failures(tables.lake, **tables.chosen))
+    """Expectations that failed when they were last evaluated; `stale`: warnings of an old newest capture."""
+    failed = open_failures(tables.lake, **tables.chosen)
+    stale = Counter(
+        row["cluster_id"] for row in failed if (row["expectation"], row["severity"]) == (IS_FRESH, "warning")
+    )
+    return [row | {"stale": stale[row["cluster_id"]]} for row in _severities(failed)]
 
 
 def _fleet_names(tables: LakeTables) -> Rows:

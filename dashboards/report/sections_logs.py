@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboards.report.formatting import listed, number, short, size, time_of
+from dashboards.report.formatting import directory, listed, number, replica, size, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, place, status_badge, table
 from dashboards.report.view import Row, View
@@ -38,7 +38,7 @@ def truncations(view: View) -> Markup | None:
         return None
     cells = [
         (
-            f"node {r['node_id']} ({short(r['directory_id'])})",
+            replica(r["node_id"], r["directory_id"]),
             f"{number(r['truncated_to'])} – {number(r['end_offset'] - 1)}",
             listed(r["leader_epochs"] or ()) or "–",
             number(r["by_epoch"]),
@@ -61,7 +61,7 @@ def recovery(view: View) -> Markup | None:
         return None
     advice = rows[0]
     best, others = advice["best"] or [], advice["others"] or []
-    whom = listed(f"node {c['node_id']} ({short(c['directory_id'])})" for c in best)
+    whom = listed(replica(c["node_id"], c["directory_id"]) for c in best)
     words = (
         f"Safe to recover from {whom}"
         if advice["is_safe"]
@@ -72,7 +72,7 @@ def recovery(view: View) -> Markup | None:
         (
             "best" if candidate in best else "other",
             f"node {candidate['node_id']}{', observer' if candidate['is_observer'] else ''}",
-            el("code", short(candidate["directory_id"]), title=candidate["directory_id"]),
+            directory(candidate["directory_id"]),
             number(candidate["last_leader_epoch"]),
             number(candidate["log_end_offset"]),
             _in_force(candidate),
@@ -116,7 +116,7 @@ def captures(view: View) -> Markup | None:
     cells = [
         (
             f"node {node}",
-            el("code", directory),
+            directory(directory_id, whole=True),
             number(row["captures"]),
             time_of(row["captured_at"]),
             f"{number(row['log_start_offset'])} – {number(row['log_end_offset'])}",
@@ -124,7 +124,7 @@ def captures(view: View) -> Markup | None:
             number(row["kraft_version"]),
             size(row["size_bytes"]),
         )
-        for (node, directory), row in sorted(last.items())
+        for (node, directory_id), row in sorted(last.items())
     ]
     columns = [Col("Node"), Col("Directory"), Col("Captures", True), Col("Newest"), Col("Log", True),
                Col("Last epoch", True), Col("kraft.version", True), Col("Size", True)]  # fmt: skip

@@ -72,8 +72,8 @@ def _state_words(row: Row) -> str:
 
 def _replica_words(replica: str) -> str:
     """1@uuid as: node 1 (the uuid's beginning)."""
-    node, _, directory = replica.partition("@")
-    return f"node {node} ({short(directory)})" if directory else f"node {node}"
+    node, _, directory_id = replica.partition("@")
+    return f"node {node} ({short(directory_id)})" if directory_id else f"node {node}"
 
 
 def expectations(view: View) -> Markup | None:

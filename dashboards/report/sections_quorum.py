@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards.report.bounds import bounds_of
 from dashboards.report.draw_bounds import draw_bounds
 from dashboards.report.draw_lanes import VERBS, draw_lanes
-from dashboards.report.formatting import duration, listed, number, short, time_by, time_of
+from dashboards.report.formatting import directory, duration, listed, number, time_by, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, place, span_words, status_badge, table
 from dashboards.report.view import Row, View
@@ -27,7 +27,7 @@ def voting(view: View) -> Markup | None:
                     f"{VERBS[change['kind']]} node {change['voter_id']}",
                     el("small", change["detail"]) if change["detail"] else None,
                 ],
-                el("code", short(change["directory_id"]), title=change["directory_id"]),
+                directory(change["directory_id"]),
                 _voter_ids(of_set),
                 status_badge(change["commit_status"], of_set.get("truncated_by_epoch")),
                 of_set.get("evidence"),

@@ -34,11 +34,15 @@ NEED_WORDS = {Need.NONE: "Healthy", Need.LOOK: "Worth a look", Need.ACTION: "Nee
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason for attention; `section` of the cluster's part has the details."""
+    """A reason for attention; `section` of the cluster's part has the details.
+
+    is_overdue: the newest capture is old; the fleet's table has its age in a column of its own.
+    """
 
     need: Need
     words: str
     section: str
+    is_overdue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ class ClusterState:
     """A row of the fleet. Times in ms since the epoch.
 
     voters_epoch: the newest epoch of the captures that show voter_ids in force; leader_epoch may be a later
-    one, which is only reported. reported_voters: of an epoch above voters_epoch, () if none are.
+    one, which is only reported. reported_voters: of an epoch above voters_epoch, or of any where no voter_ids
+    are known; () if none are.
     """
 
     cluster_id: str
@@ -113,7 +118,7 @@ def fleet(answers: Mapping[str, Sequence[Row]], now: int) -> list[ClusterState]:
 
 def _urgency(state: ClusterState) -> tuple[Any, ...]:
     """The order of the fleet."""
-    return (-state.need, -state.errors, -state.warnings, state.last_captured_at, state.title)
+    return (-state.need, -state.errors, -state.warnings, -state.last_captured_at, state.title)
 
 
 def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterState:
@@ -122,7 +127,11 @@ def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSt
     shown = [rows.get("logged", {}).get("leader_epoch"), voters.get("leader_epoch")]
     voters_epoch = max((epoch for epoch in shown if epoch is not None), default=None)
     reported = rows.get("reported", {})
-    if voters_epoch is not None and reported.get("leader_epoch", -1) <= voters_epoch:
+    if (
+        voters.get("voter_ids")
+        and voters_epoch is not None
+        and reported.get("leader_epoch", -1) <= voters_epoch
+    ):
         reported = {}
     return ClusterState(
         cluster_id=cluster,
@@ -191,13 +200,16 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
         add(Need.LOOK, f"the newest voter set {{{ids}}} is {voters['commit_status']}", "voters")
     if warnings := findings.get("warnings"):
         add(Need.LOOK, count(warnings, "open warning"), "findings")
-    if doubted := expectations.get("warnings"):
+    last = rows["captures"]["last_captured_at"]
+    is_overdue = now - last > STALE_MS
+    # An overdue capture is one reason, not also the expectation that it is fresh.
+    if doubted := expectations.get("warnings", 0) - (expectations.get("stale", 0) if is_overdue else 0):
         add(Need.LOOK, count(doubted, "expectation not met", "expectations not met"), "expectations")
     past = rows["resolved"]
     if past and now - past["last_seen_at"] <= REMEMBERED_MS:
         words = f"{count(past['errors'], 'error')} that newer captures no longer show, last seen "
         add(Need.LOOK, words + ago(past["last_seen_at"], now), "findings")
-    last = rows["captures"]["last_captured_at"]
-    if now - last > STALE_MS:
-        add(Need.LOOK, f"last captured {ago(last, now)}, overdue after {duration(STALE_MS)}", "captures")
+    if is_overdue:
+        words = f"last captured {ago(last, now)}, overdue after {duration(STALE_MS)}"
+        found.append(Reason(Need.LOOK, words, "captures", is_overdue=True))
     return found

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kraft_core.evidence.facts import label
 from kraft_core.findings.finding import offset_words
+from kraft_core.raft.voters import ReplicaKey
 
 WIDTH = 100
 INDENT = "    "
@@ -63,7 +65,7 @@ def recovery_lines(row: Mapping[str, Any], is_old: bool) -> Iterator[str]:
     yield from wrapped(row["why"])
     for nth, candidate in enumerate([*row["best"], *row["others"]]):
         claim = "best claim" if nth < len(row["best"]) else "weaker claim"
-        who = f"{candidate['node_id']}@{candidate['directory_id']}"
+        who = label(ReplicaKey.of(candidate["node_id"], candidate["directory_id"]))
         kind = " (observer)" if candidate["is_observer"] else ""
         log = f"last epoch {candidate['last_leader_epoch']}, log end {candidate['log_end_offset']}"
         yield f"  {who}{kind}: {claim}, {log}{_captured(candidate)}"

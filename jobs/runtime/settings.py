@@ -44,6 +44,16 @@ class NamedCluster:
     environment: str | None = None
     owner: str | None = None
 
+    @property
+    def row(self) -> dict[str, str | None]:
+        """Its row of table cluster_names."""
+        return {
+            "cluster_id": self.id,
+            "name": self.name,
+            "environment": self.environment,
+            "owner": self.owner,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -33,9 +33,21 @@ def test_few_epochs_are_told_each() -> None:
     rows = aggregates.leading([epoch(3, 2, at(47), 16_000), epoch(1, 1, at(0)), epoch(4, None, None)])
     assert [(r["first_epoch"], r["leader_id"], r["from_ms"], r["until_ms"], r["epochs"]) for r in rows] == [
         (1, 1, at(0), at(31), 1),
-        (3, 2, at(47), None, 1),
+        (3, 2, at(47), at(47), 1),
     ]
     assert [r["leaderless_ms"] for r in rows] == [None, 16_000]
+
+
+def test_no_leader_leads_through_a_later_epoch_whose_leader_is_not_known() -> None:
+    """A log that begins within epoch 2 has no LEADER_CHANGE of it, and its batches."""
+    nameless = epoch(2, None, None) | {"known_from": at(100), "known_to": at(500)}
+    for known_to, until in ((at(90), at(90)), (None, at(100))):
+        rows = aggregates.leading(
+            [epoch(1, 1, at(0)) | {"known_to": known_to}, nameless, epoch(3, 2, at(510), 10_000)]
+        )
+        assert [(r["first_epoch"], r["until_ms"]) for r in rows] == [(1, until), (3, None)]
+    (row,) = aggregates.leading([epoch(1, 1, at(0)), epoch(2, None, None)])
+    assert (row["from_ms"], row["until_ms"]) == (at(0), at(0))
 
 
 def test_an_epoch_lasts_to_its_last_batch_where_the_time_after_it_is_not_known() -> None:

@@ -15,11 +15,12 @@ import pytest
 from deltalake import DeltaTable
 
 from dashboards import embedded_sql
-from dashboards.report.write import DamagedLakeError
+from dashboards.report.write import DamagedLakeError, made_report
 from dashboards.summary import summary
+from jobs.runtime.settings import NamedCluster
 from tests.dashboards.histories import version
 from tests.dashboards.small_lakes import BY_NAME, write, write_for, written_report
-from transforms.lake.tables import CAPTURES, DERIVATIONS, EPOCHS, FINDINGS, VOTER_CHANGES
+from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS, EPOCHS, FINDINGS, VOTER_CHANGES
 
 Row = dict[str, Any]
 NOW = 1_795_262_400_000
@@ -112,6 +113,16 @@ def parts(page: Path) -> list[str]:
     """The text of each cluster's part."""
     found = page.read_text().split('<details class="cluster"')[1:]
     return [" ".join(html.unescape(re.sub("<[^>]*>", " ", f"<{part}")).split()) for part in found]
+
+
+def test_the_settings_name_clusters_that_the_lake_does_not(tmp_path: Path) -> None:
+    sound_lake(tmp_path)
+    write(tmp_path, CLUSTER_NAMES, [{"cluster_id": CLUSTERS[0], "name": "in-the-lake"}])
+    assert "in-the-lake" in made_report(tmp_path, NOW).data.decode()
+    names = [NamedCluster("in-the-settings", CLUSTERS[1]).row]
+    page = made_report(tmp_path, NOW, names=names).data.decode()
+    assert f"in-the-settings</a><code>{CLUSTERS[1]}</code>" in page
+    assert "in-the-lake" not in page
 
 
 def test_damage_of_the_lake_is_no_fault_of_a_cluster(tmp_path: Path) -> None:

@@ -148,6 +148,27 @@ def test_an_uncommitted_set_that_is_in_force_lasts_to_the_last_capture() -> None
     assert (doubt.start, doubt.end, doubt.status) == (at(20), at(60), "uncommitted")
 
 
+def test_no_node_leads_before_it_can_vote() -> None:
+    """The LEADER_CHANGE of epoch 1 names its leader; the first set that is known may be a later one's."""
+    later = voter_set(90, 2, (1, 2), "committed", in_force_from=at(40), in_force_from_exact=False)
+    epochs = [epoch(1, 1, at(5)) | {"known_to": at(30)}, epoch(2, 2, at(41), 11_000)]
+    rows = {"sets": [later], "epochs": epochs, "captures": [capture(1, at(60), 900)]}
+    first, second = lanes(rows).lanes
+    assert [(v.start, v.end, v.start_exact) for v in first.voting] == [(at(5), at(60), False)]
+    assert [(v.start, v.end, v.start_exact) for v in second.voting] == [(at(40), at(60), False)]
+    first, _ = lanes(rows | {"sets": []}).lanes
+    assert (first.voting, first.was_voter) == ([], True)
+    first, _ = lanes(rows | {"sets": [later | {"in_force_from_exact": True}]}).lanes
+    assert [(v.start, v.end) for v in first.voting] == [(at(40), at(60))]
+
+
+def test_a_leader_that_no_majority_elected_is_no_voter() -> None:
+    rows = {"epochs": [epoch(4, 2, at(20))], "captures": [capture(2, at(30), 9)]}
+    broken = finding("error", "open", "elected unlawfully") | {"leader_epochs": [4]}
+    (lane,) = lanes(rows | {"findings": [broken]}).lanes
+    assert not lane.was_voter
+
+
 def test_ten_thousand_epochs_stay_few_bars_and_gaps() -> None:
     found = lanes({"epochs": storm(10_000), "captures": [capture(1, at(700_000), 9)]})
     assert sum(len(lane.led) for lane in found.lanes) <= 720

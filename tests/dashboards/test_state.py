@@ -9,7 +9,7 @@ import pytest
 from dashboards.report.fleet_view import verdict
 from dashboards.report.formatting import HOUR
 from dashboards.report.page import page
-from dashboards.report.state import Need
+from dashboards.report.state import ClusterState, Need
 from kraft_core.evidence.watermark_at import WatermarkAt
 from tests.dashboards.worlds import NOW, at, states, told
 
@@ -81,6 +81,54 @@ def test_a_late_capture_is_worth_a_look() -> None:
     assert states("a", now=at(90) + 26 * HOUR)[0].need == Need.NONE
 
 
+def words_of(fleet: list[ClusterState]) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", page(fleet, {}, NOW, "lake").text.split("</section>")[0]).split())
+
+
+def test_what_every_cluster_has_is_said_once() -> None:
+    """A fleet whose captures are old, and of which one expectation fails."""
+    failed = {"errors": 0, "warnings": 2, "stale": 1}
+    late = at(90) + 27 * HOUR
+    fleet = [states(name, now=late, expectations=failed)[0] for name in "abcdef"]
+    words = words_of(fleet)
+    assert words.count("last captured") == 1
+    assert "6 clusters were last captured more than 1 d 2 h ago." in words
+    assert words.count("overdue, ") == len(fleet)
+    assert words.count("1 expectation not met") == 1
+    assert "Every cluster: 1 expectation not met." in words
+    assert fleet[0].need == Need.LOOK
+    (alone,) = states("a", now=late, expectations=failed | {"warnings": 1})
+    assert [r.words for r in alone.reasons] == ["last captured 1 d 3 h ago, overdue after 1 d 2 h"]
+    (fresh,) = states("a", expectations=failed | {"warnings": 1})
+    assert [r.words for r in fresh.reasons] == ["1 expectation not met"]
+    other = [*fleet[:-1], states("f", now=late)[0]]
+    assert words_of(other).count("1 expectation not met") == 5
+
+
+def test_the_page_says_above_the_table_whose_details_follow() -> None:
+    fleet = states("a", "b", "c")
+    text = page(fleet, {"a": told(), "b": told()}, NOW, "lake").text
+    above = " ".join(re.sub(r"<[^>]*>", " ", text.split("<table")[0]).split())
+    assert (
+        "Details of the 2 most urgent clusters follow the table; of any other: kraftlake report --cluster ID"
+        in above
+    )
+    assert "report --cluster" not in page(fleet, dict.fromkeys("abc", told()), NOW, "lake").text
+
+
+def test_voters_that_are_only_reported_are_named_where_no_others_are() -> None:
+    """A log that begins above its LEADER_CHANGEs, beside a quorum-state of version 0."""
+    reported = {"leader_epoch": 3, "voter_ids": [1, 2, 3], "source": "quorum-state"}
+    (state,) = states("a", voters={}, logged={"leader_epoch": 3}, reported=reported)
+    words = re.sub(r"<[^>]*>", " ", page([state], {"a": told()}, NOW, "lake").text)
+    assert " ".join(words.split()).count("1, 2 and 3 reported: quorum-state, not proven") == 2
+    assert state.voter_ids == ()
+    (unknown,) = states("a", voters={}, logged={"leader_epoch": 3})
+    assert "unknown no voter set in the captures" in " ".join(
+        re.sub(r"<[^>]*>", " ", page([unknown], {"a": told()}, NOW, "lake").text).split()
+    )
+
+
 def test_a_name_stands_for_the_id_and_says_whose_it_is() -> None:
     (state,) = states("a", names={"name": "billing", "environment": "prod", "owner": "team-kafka"})
     assert (state.title, state.whose) == ("billing", "prod · team-kafka")
@@ -92,12 +140,13 @@ def test_an_error_of_long_ago_is_history() -> None:
     assert states("a", resolved={"errors": 4, "last_seen_at": NOW - 8 * 24 * HOUR})[0].need == Need.NONE
 
 
-def test_those_that_need_a_person_come_first_then_the_longest_uncaptured() -> None:
+def test_those_that_need_a_person_come_first_and_a_dead_lab_last() -> None:
+    """Of equal clusters, those captured last: what nobody has captured for a year is not the most urgent."""
     found = states("b", "a", "c", findings={"errors": 1, "warnings": 0})
     assert [s.cluster_id for s in found] == ["b", "a", "c"]
     late = states("c", "b", "a", captures={"captures": 1, "replicas": 1, "last_captured_at": at(10),
                                            "log_end_offset": None})  # fmt: skip
-    assert [s.cluster_id for s in late] == ["c", "a", "b"]
+    assert [s.cluster_id for s in late] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
