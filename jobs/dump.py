@@ -1,4 +1,4 @@
-"""kraftlake dump: the records of segments and checkpoints as JSON lines, without Spark.
+"""kraftlake dump: the records of segments and checkpoints as JSON lines or as kafka-dump-log, without Spark.
 
 Records go to stdout, faults of the files to stderr, one per line.
 """
@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.arguments import add_format
+from jobs.dump_kafka import dump_as_kafka
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import print_line, warn_line
 from kraft_core.format.codec import to_json
 from kraft_core.format.controller_dir import find_log_files, parse_segment_name
+from kraft_core.format.kafka_dump import MAX_BYTES, DumpOptions
 from kraft_core.format.log_dirs import RefusedPath, refuse_old
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
@@ -31,6 +32,10 @@ EXAMPLES = """examples:
   kraftlake dump __cluster_metadata-0/00000000000000000000.log
   kraftlake dump /backup/node-1 | jq 'select(.type == "KRaftVoters")'
   kraftlake dump --format text 00000000000000003692-0000000009.checkpoint
+  kraftlake dump --cluster-metadata-decoder --files 00000000000000000000.log,00000000000000000697.log
+
+--format kafka prints what kafka-dump-log --cluster-metadata-decoder of Kafka 4.3.1 prints, byte for byte, in
+UTF-8; secrets are null unless --show-secrets. The options of kafka-dump-log below select it.
 
 exit codes: 0 success (a log that ends inside a batch is only a warning), 1 something is unreadable or out of
 order, 2 no such path, 3 nothing readable"""
@@ -62,29 +67,65 @@ class _Fault:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths",
-        nargs="+",
-        type=Path,
+        nargs="*",
         metavar="FILE",
         help="a segment, a checkpoint, or a folder that contains some at any depth",
     )
-    add_format(parser, "jsonl", "text")
+    parser.add_argument("--files", metavar="FILE,FILE", help="the same, separated by commas")
+    parser.add_argument("--format", choices=("jsonl", "text", "kafka"), help="output format (default: jsonl)")
     parser.add_argument("--show-secrets", action="store_true", help="print secrets instead of null")
     parser.add_argument(
         "--raw-unknown",
         action="store_true",
         help="print values that cannot be decoded as base64; they may contain secrets",
     )
+    parser.add_argument(
+        "--max-bytes",
+        type=int,
+        metavar="SIZE",
+        help="read only the first bytes of each file",
+    )
+    kafka = parser.add_argument_group("options of kafka-dump-log, which select --format kafka")
+    kafka.add_argument(
+        "--skip-record-metadata",
+        action="store_true",
+        help="print neither the metadata of records nor control records",
+    )
+    for option in ("--cluster-metadata-decoder", "--deep-iteration", "--print-data-log"):
+        kafka.add_argument(option, action="store_true", dest="as_kafka", help="always the case")
 
 
 def run(args: argparse.Namespace) -> int:
     """Dump every file; returns the exit code. Failure if a path does not exist."""
-    missing = [str(path) for path in args.paths if not path.exists()]
+    given = [*args.paths, *filter(None, (args.files or "").split(","))]
+    if not given:
+        raise Failure("which files? give a segment, a checkpoint or a folder, or --files FILE,FILE")
+    missing = [path for path in given if not Path(path).exists()]
     if missing:
         raise Failure(f"no such file or directory: {', '.join(missing)}")
+    if args.max_bytes is not None and args.max_bytes < 0:
+        raise Failure(f"--max-bytes {args.max_bytes}: a size is at least 0")
+    if args.format == "kafka" or (args.format is None and (args.as_kafka or args.skip_record_metadata)):
+        return dump_as_kafka(given, _options(args))
+    if args.skip_record_metadata:
+        raise Failure(f"--skip-record-metadata is an option of --format kafka, not of {args.format}")
+    return _dump_records([Path(path) for path in given], args)
+
+
+def _options(args: argparse.Namespace) -> DumpOptions:
+    return DumpOptions(
+        skip_metadata=args.skip_record_metadata,
+        max_bytes=MAX_BYTES if args.max_bytes is None else args.max_bytes,
+        show_secrets=args.show_secrets,
+        allowed=args.settings.shown_configs,
+    )
+
+
+def _dump_records(paths: list[Path], args: argparse.Namespace) -> int:
     tally = _Tally()
-    write_record = _write_json if args.format == "jsonl" else _write_text
-    for path in args.paths:
-        for item in _dump_path(path, tally):
+    write_record = _write_text if args.format == "text" else _write_json
+    for path in paths:
+        for item in _dump_path(path, tally, args.max_bytes):
             if isinstance(item, _Fault):
                 tally.errors += item.severity == "error"
                 _report(item, args.format)
@@ -100,7 +141,7 @@ def _exit_code(tally: _Tally) -> ExitCode:
     return ExitCode.FOUND if tally.errors else ExitCode.FINE
 
 
-def _dump_path(path: Path, tally: _Tally) -> Iterator[tuple[str, Record] | _Fault]:
+def _dump_path(path: Path, tally: _Tally, limit: int | None) -> Iterator[tuple[str, Record] | _Fault]:
     found = list(find_log_files(path)) if path.is_dir() else [refuse_old(path.parent) or path]
     if not found:
         yield _Fault("refused", str(path), {"reason": "no segment or checkpoint found"})
@@ -112,13 +153,18 @@ def _dump_path(path: Path, tally: _Tally) -> Iterator[tuple[str, Record] | _Faul
             yield _Fault("refused", str(item.path), {"reason": item.reason})
             continue
         try:
-            yield from _dump_file(item, last_segments.get(item.parent) == item, tally)
+            yield from _dump_file(item, last_segments.get(item.parent) == item, tally, limit)
         except OSError as error:
             yield _Fault("refused", str(item), {"reason": error.strerror or str(error)})
 
 
-def _dump_file(path: Path, is_last: bool, tally: _Tally) -> Iterator[tuple[str, Record] | _Fault]:
-    """The records and faults of a file. is_last: whether it is the newest given segment of its log."""
+def _dump_file(
+    path: Path, is_last: bool, tally: _Tally, limit: int | None
+) -> Iterator[tuple[str, Record] | _Fault]:
+    """The records and faults of a file. is_last: whether it is the newest given segment of its log.
+
+    limit: how many of its bytes are read; the batch that it cuts is no fault.
+    """
     file = str(path)
     if not path.is_file():
         yield _Fault("refused", file, {"reason": "not a regular file"})
@@ -130,7 +176,10 @@ def _dump_file(path: Path, is_last: bool, tally: _Tally) -> Iterator[tuple[str, 
     order = OrderCheck(next_offset)
     with mapped(path) as buf:
         tally.empty_logs += len(buf) == 0 and not is_snapshot
-        for item in scan(buf, next_offset=next_offset):
+        cut = limit is not None and limit < len(buf)
+        for item in scan(buf, end=limit, next_offset=next_offset):
+            if cut and isinstance(item, Damage) and item.end == limit:
+                break
             yield from (_order_fault(file, fault) for fault in order.faults(item))
             if isinstance(item, Damage):
                 expected = item.reason == "torn_tail" and (is_last or unfinished)
@@ -142,7 +191,7 @@ def _dump_file(path: Path, is_last: bool, tally: _Tally) -> Iterator[tuple[str, 
                     yield file, record
                 if record.damage is not None:
                     yield _Fault("quarantined", file, {**asdict(record.damage), "detail": record.detail})
-        incomplete = read_snapshot(buf).incomplete if is_snapshot else ""
+        incomplete = read_snapshot(buf).incomplete if is_snapshot and not cut else ""
     if incomplete:
         yield _Fault("incomplete", file, {"reason": incomplete}, "warning" if unfinished else "error")
 
@@ -222,8 +271,8 @@ def _iso(ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _report(fault: _Fault, format_: str) -> None:
-    if format_ == "jsonl":
+def _report(fault: _Fault, format_: str | None) -> None:
+    if format_ != "text":
         line = json.dumps(
             {"kind": fault.kind, "severity": fault.severity, "file": fault.file, **fault.detail}
         )

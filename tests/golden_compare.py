@@ -83,20 +83,34 @@ class Comparison:
 def compare_tree(root: Path) -> Comparison:
     """Every dump below a folder with its file."""
     result = Comparison()
-    for dump_path in sorted(p for pattern in ("*.txt", "*.txt.gz") for p in root.rglob(pattern)):
-        match = _DUMP_NAME.fullmatch(dump_path.name)
-        if match is None or not (dump_path.parent.parent.name == "dump" or ".dump.txt" in dump_path.name):
-            continue
-        source = _source(dump_path, match["file"])
+    for dump_path, source, skipped in _dumps(root):
         if source is None:
             result.differences.append(f"{dump_path}: its file is not there")
         else:
             result.counts["dumps"] += 1
-            dump = _parse(dump_path, skips_metadata=match["skipped"] is not None)
+            dump = _parse(dump_path, skips_metadata=skipped)
             result.counts["dumps of files that the tool passes over"] += dump.unread
             if not dump.unread:
                 _compare_file(source, dump, result)
     return result
+
+
+def golden_dumps(root: Path) -> Iterator[tuple[Path, str, bool]]:
+    """Every file below a folder that has a dump, the dump's text, and whether it skips records' metadata."""
+    for dump_path, source, skipped in _dumps(root):
+        if source is not None:
+            yield source, _text(dump_path), skipped
+
+
+def _dumps(root: Path) -> Iterator[tuple[Path, Path | None, bool]]:
+    for dump_path in sorted(p for pattern in ("*.txt", "*.txt.gz") for p in root.rglob(pattern)):
+        match = _DUMP_NAME.fullmatch(dump_path.name)
+        if match is not None and (dump_path.parent.parent.name == "dump" or ".dump.txt" in dump_path.name):
+            yield dump_path, _source(dump_path, match["file"]), match["skipped"] is not None
+
+
+def _text(path: Path) -> str:
+    return (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
 
 
 def _source(dump_path: Path, name: str) -> Path | None:
@@ -112,10 +126,9 @@ def _source(dump_path: Path, name: str) -> Path | None:
 
 
 def _parse(path: Path, skips_metadata: bool) -> Dump:
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     dump = Dump(skips_metadata=skips_metadata)
     # Not splitlines: names in payloads may hold other line separators.
-    for line in content.decode().split("\n"):
+    for line in _text(path).split("\n"):
         if re.match(r"(baseOffset|offset): ", line):
             dump.batches.append(DumpedBatch(dict(_PAIR.findall(line))))
         elif line.startswith("| "):

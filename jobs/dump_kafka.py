@@ -1,0 +1,145 @@
+"""kraftlake dump --format kafka: stdout as kafka-dump-log writes it, its stderr but for stack traces."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import printable, warn_line
+from kraft_core.format.controller_dir import find_log_files
+from kraft_core.format.kafka_dump import CHECKPOINT_SUFFIX, LOG_SUFFIX, DumpOptions, DumpStopped, FileDump
+from kraft_core.format.log_dirs import RefusedPath
+from kraft_core.format.mapped_file import mapped
+
+_OTHER_SUFFIXES = frozenset({".index", ".timeindex", ".snapshot", ".txnindex"})
+_BUFFER_CHARACTERS = 1 << 16
+
+
+def dump_as_kafka(given: Iterable[str], options: DumpOptions) -> ExitCode:
+    """Dump files, and what folders contain, as kafka-dump-log would be given them; returns the exit code."""
+    files = list(_files(given))
+    dumps: dict[str, FileDump] = {}
+    out = _Output()
+    refused = _refusals(given)
+    for file in files:
+        dumps[file] = FileDump(replace(options))
+        try:
+            _dump(file, dumps[file], out)
+        except DumpStopped as stop:
+            out.write(stop.text)
+            out.flush()
+            place = file if stop.position is None else f"{file} at position {stop.position}"
+            warn_line(f"{place}: {stop}: kafka-dump-log ends here; --format jsonl reads on")
+            return ExitCode.FOUND
+    out.flush()
+    _report_jumps(dumps)
+    faults = [line for file, dump in dumps.items() for line in _faults(file, dump)] + refused
+    for line in faults:
+        warn_line(line)
+    if not any(dump.batches or dump.is_empty_log for dump in dumps.values()):
+        return ExitCode.NOTHING_READABLE
+    return ExitCode.FOUND if faults else ExitCode.FINE
+
+
+def _files(given: Iterable[str]) -> Iterator[str]:
+    """Each file as Java's File writes its path; Failure for Kafka's index files."""
+    for path in given:
+        if Path(path).is_dir():
+            yield from (str(item) for item in find_log_files(Path(path)) if not isinstance(item, RefusedPath))
+        elif Path(path).suffix in _OTHER_SUFFIXES:
+            raise Failure(f"{path} is no log: dump reads .log and .checkpoint files, not Kafka's indexes")
+        else:
+            yield re.sub("/+", "/", path)
+
+
+def _refusals(given: Iterable[str]) -> list[str]:
+    folders = [Path(path) for path in given if Path(path).is_dir()]
+    found = [item for folder in folders for item in find_log_files(folder)]
+    return [f"{item.path}: not read: {item.reason}" for item in found if isinstance(item, RefusedPath)]
+
+
+def _dump(file: str, dump: FileDump, out: _Output) -> None:
+    name = file.rpartition("/")[2]
+    out.write(f"Dumping {file}\n")
+    if not name.endswith((LOG_SUFFIX, CHECKPOINT_SUFFIX)):
+        out.flush()
+        warn_line(f"Ignoring unknown file {file}")
+        return
+    try:
+        with mapped(file) as buf:
+            for piece in dump.pieces(buf, name):
+                out.write(piece)
+    except OSError as error:
+        raise DumpStopped(error.strerror or str(error)) from None
+
+
+class _Output:
+    """Stdout in UTF-8, whatever the terminal's encoding.
+
+    On a terminal, names cannot act: see runtime.output.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+        self._on_terminal = sys.stdout.isatty()
+
+    def write(self, text: str) -> None:
+        self._pieces.append(text)
+        self._size += len(text)
+        if self._size >= _BUFFER_CHARACTERS:
+            self.flush()
+
+    def flush(self) -> None:
+        text = "".join(self._pieces)
+        if self._on_terminal:
+            text = "\n".join(map(printable, text.split("\n")))
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
+        sys.stdout.buffer.flush()
+        self._pieces, self._size = [], 0
+
+
+def _faults(file: str, dump: FileDump) -> Iterator[str]:
+    if dump.invalid:
+        yield f"{file}: {dump.invalid} batches with a wrong CRC; --format jsonl names them"
+    if dump.unread:
+        yield f"{file}: {dump.unread} records cannot be read; --format jsonl names them"
+
+
+def _report_jumps(dumps: dict[str, FileDump]) -> None:
+    """Kafka's warnings of offsets that do not follow one another, in the order of its HashMap."""
+    jumps: dict[str, dict[int, int]] = {}
+    for file, dump in dumps.items():
+        if dump.jumps:
+            jumps.setdefault(file if file.startswith("/") else f"{Path.cwd()}/{file}", {}).update(dump.jumps)
+    for path in _hash_order(jumps):
+        warn_line(f"Non-consecutive offsets in {path}")
+        for before, offset in sorted(jumps[path].items()):
+            warn_line(f"  {before} is followed by {offset}")
+
+
+def _hash_order(jumps: dict[str, dict[int, int]]) -> list[str]:
+    """The paths in the order of a HashMap that computeIfAbsent filled: by bucket, the newest first.
+
+    A call grows the table when it finds it too full, before it adds to it.
+    """
+    newest_first = list(reversed(jumps))
+    full = len(jumps) - (not jumps or len(jumps[newest_first[0]]) == 1)
+    buckets = 16
+    while full > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(newest_first, key=lambda path: _java_hash(path) % buckets)
+
+
+def _java_hash(text: str) -> int:
+    """String.hashCode over UTF-16 units, spread as HashMap spreads it."""
+    units = text.encode("utf-16-be", errors="surrogatepass")
+    value = 0
+    for at in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    return value ^ value >> 16

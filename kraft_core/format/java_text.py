@@ -1,0 +1,52 @@
+"""Text and numbers as Java and Jackson write them."""
+
+from __future__ import annotations
+
+import re
+from math import isfinite, isnan
+
+_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_TO_ESCAPE = re.compile('[\\x00-\\x1f"\\\\]')
+# Java replaces an encoded surrogate by one character, Python's decoder each of its bytes.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+# Java writes numbers from 10^-3 up to 10^7 without an exponent.
+_LEAST_EXPONENT, _EXPONENT_END = -3, 7
+
+
+def quoted(text: str) -> str:
+    """A string in JSON as Jackson writes it: escaped are quotes, backslashes and what is below 0x20."""
+    return f'"{_TO_ESCAPE.sub(_escape, text)}"' if _TO_ESCAPE.search(text) else f'"{text}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    return _ESCAPES.get(char) or f"\\u{ord(char):04X}"
+
+
+def java_text(content: bytes) -> str:
+    """Bytes as Java's UTF-8 decoder reads them."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub("\ufffd".encode(), content).decode(errors="replace")
+
+
+def java_double(value: float) -> str:
+    """A double as Double.toString writes it (since Java 19, shortest), which Jackson quotes if not finite."""
+    if not isfinite(value):
+        return '"NaN"' if isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+    sign, value = ("-" if str(value).startswith("-") else ""), abs(value)
+    if value == 0:
+        return sign + "0.0"
+    # Two digits where they are closer to the value than one.
+    short = f"{value:.1e}"
+    mantissa, _, exponent = (short if float(short) == value else f"{value!r}").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    power = int(exponent or 0) + len(whole) - 1 if int(whole) else -len(fraction) + len(digits) - 1
+    digits = digits.rstrip("0") or "0"
+    if _LEAST_EXPONENT <= power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    if 0 <= power < _EXPONENT_END:
+        return f"{sign}{digits[: power + 1].ljust(power + 1, '0')}.{digits[power + 1 :] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}"
