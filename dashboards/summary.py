@@ -26,6 +26,7 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
+from transforms.quality.alike_findings import alike_findings
 
 Row = dict[str, Any]
 # More clusters than this are counted, not listed.
@@ -91,7 +92,7 @@ COLUMNS = {
     HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
     LOG_RANGES: ("end_offset", "commit_status"),
     QUARANTINE: ("file", "position", "size_bytes", "reason"),
-    FINDINGS: ("finding_id", "rule", "severity", "state", "sentence"),
+    FINDINGS: ("finding_id", "rule", "severity", "state", "sentence", "replicas", "first_offset"),
 }
 
 
@@ -190,16 +191,25 @@ class Found:
             count(number, f"{state} {severity}") for (state, severity), number in sorted(counts.items())
         )
         errors = [f for f in findings if (f["state"], f["severity"]) == ("open", "error")]
-        errors.sort(key=lambda f: (f["rule"], f["finding_id"]))
+        errors.sort(key=_place)
+        groups = alike_findings(errors)
+        left = sum(map(len, groups[MOST_ERRORS:]))
         return [
             f"  findings: {kinds}; see kraftlake findings list",
-            *(f"    {f['finding_id']}  rule {f['rule']}: {f['sentence']}" for f in errors[:MOST_ERRORS]),
-            *(
-                [f"    ... {count(len(errors) - MOST_ERRORS, 'more error')}"]
-                if len(errors) > MOST_ERRORS
-                else []
-            ),
+            *(_error_line(group) for group in groups[:MOST_ERRORS]),
+            *([f"    ... {count(left, 'more error')}"] if left else []),
         ]
+
+
+def _place(row: Row) -> tuple[int, int, str]:
+    return row["rule"], -1 if row["first_offset"] is None else row["first_offset"], row["finding_id"]
+
+
+def _error_line(group: Sequence[Row]) -> str:
+    """The first of alike errors, and how many more there are."""
+    first, more = group[0], len(group) - 1
+    line = f"    {first['finding_id']}  rule {first['rule']}: {first['sentence']}"
+    return f"{line} And {more:,} more like it." if more else line
 
 
 def _watermark_words(known: WatermarkAt) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs.arguments import add_clusters, add_format, add_lake_path, add_wait
-from jobs.runtime.finding_text import as_json, finding_lines
+from jobs.runtime.finding_text import as_json, finding_lines, wrapped
 from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.lease import process_name, take_lease
@@ -21,6 +21,7 @@ from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.delta_rs import Row, append_row, exists, put_rows, rows_with
 from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS
+from transforms.quality.alike_findings import alike_findings
 
 EXAMPLES = """examples:
   kraftlake findings list --lake /data/lake
@@ -68,12 +69,15 @@ def _list_findings(args: argparse.Namespace) -> int:
 
 
 def formatted(rows: Iterable[Row], form: str) -> Iterator[str]:
-    """Findings as text or JSON lines."""
-    for row in rows:
-        if form == "jsonl":
-            yield json_line(as_json(row))
-        else:
-            yield from finding_lines(row)
+    """Findings as JSON lines, or as text: those of one cause together."""
+    if form == "jsonl":
+        yield from (json_line(as_json(row)) for row in rows)
+        return
+    for first, *others in alike_findings(rows):
+        yield from finding_lines(first)
+        if others:
+            ids = ", ".join(row["finding_id"] for row in others)
+            yield from wrapped(f"and {len(others):,} more like it: {ids}")
 
 
 def by_urgency(rows: Iterable[Row]) -> list[Row]:

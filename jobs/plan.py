@@ -18,8 +18,8 @@ from jobs.time_travel.moment import iso
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import STATED_SOURCES, label
-from kraft_core.format.capture import identity
-from kraft_core.format.controller_dir import fault_lines, find_controller_dirs
+from kraft_core.format.capture import identity, missing_ids
+from kraft_core.format.controller_dir import ControllerDir, fault_lines, find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.plan import Plan, plan
@@ -28,6 +28,7 @@ from kraft_core.plan.risks import failures
 from kraft_core.plan.standings import Member
 from kraft_core.plan.verdicts import Side
 from kraft_core.raft.voters import Endpoint
+from kraft_core.wording import count
 
 EXAMPLES = """examples:
   kraftlake plan remove 3 --captures /backup/controllers
@@ -169,7 +170,8 @@ def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     found = find_controller_dirs(args.captures)
     facts = collect(found.directories, args.captured_at, args.cluster_id, args.node_id)
     if not facts:
-        for line in chain.from_iterable(map(fault_lines, found.directories)):
+        lacking = [_lacks_ids(d) for d in found.directories if missing_ids(d)]
+        for line in (*lacking, *chain.from_iterable(map(fault_lines, found.directories))):
             warn_line(f"kraftlake plan: {line}")
     cluster = captured_cluster([each.cluster_id for each in facts], args.cluster)
     owners = [(d, identity(d, args.cluster_id, args.node_id)) for d in found.directories]
@@ -177,9 +179,13 @@ def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     of_cluster = next(each for each in facts if each.cluster_id == cluster)
     quorum = known(quorum_of(conclude(of_cluster), registered(directories)), cluster)
     unread = [f"{path.path}: {path.reason}" for path in found.refused]
-    unread += [f"{d.path}: no cluster id or no node id" for d, who in owners if who is None]
+    unread += [_lacks_ids(d) for d, who in owners if who is None]
     unread += [line for directory in directories for line in fault_lines(directory)]
     return quorum, unread
+
+
+def _lacks_ids(directory: ControllerDir) -> str:
+    return f"{directory.path}: {missing_ids(directory)} in meta.properties"
 
 
 def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
@@ -204,7 +210,7 @@ def captured_cluster(found: list[str], wanted: str | None) -> str:
     """The wanted cluster, or the only one. Raises Failure."""
     if not found:
         raise Failure(
-            "no controller directory with a cluster id and a node id; where meta.properties is missing, give "
+            "no controller directory with a cluster id and a node id; where meta.properties has none, give "
             "them with --cluster-id and --node-id",
             ExitCode.NOTHING_READABLE,
         )
@@ -242,7 +248,7 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
         if side is not None:
             yield f"{when}: {_side_words(side)}"
     yield "replicas:"
-    yield from (f"  {_member_words(member)}" for member in quorum.members)
+    yield from (f"  {_member_words(member, quorum.voters is not None)}" for member in quorum.members)
     if judged.missing:
         yield "missing:"
         yield from (f"  {words}" for words in judged.missing)
@@ -290,15 +296,19 @@ def _side_words(side: Side) -> str:
         f", commits hang on each of {', '.join(str(k.id) for k in side.hangs_on)}" if side.hangs_on else ""
     )
     return (
-        f"{len(side.voters)} voters ({names}), majority {side.majority}, tolerates "
-        f"{failures(side.tolerated_failures)}; {side.keeping_up} keep up, {spare}{hangs}"
+        f"{count(len(side.voters), 'voter')} ({names}), majority {side.majority}, tolerates "
+        f"{failures(side.tolerated_failures)}; {side.keeping_up} {_keep(side.keeping_up)} up, {spare}{hangs}"
     )
 
 
-def _member_words(member: Member) -> str:
-    kind = "voter" if member.is_voter else "observer"
+def _keep(replicas: int) -> str:
+    return "keeps" if replicas == 1 else "keep"
+
+
+def _member_words(member: Member, voters_known: bool) -> str:
+    role = "voter" if member.is_voter else "observer" if voters_known else "role not known"
     end = f", log end {member.end_offset}" if member.end_offset is not None else ""
-    return f"{label(member.key)} {kind}, {member.standing.value}: {member.words}{end}"
+    return f"{label(member.key)} {role}, {member.standing.value}: {member.words}{end}"
 
 
 def as_json(made: Plan) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
+from kraft_core.wording import count
 
 if TYPE_CHECKING:
     from dashboards.report.write import Report
@@ -133,5 +134,5 @@ def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
         log = "" if c.directory.log_readable else ", log not readable"
         print_line(
             f"{c.who.cluster_id}  node {c.who.node_id}  {moment} ({c.captured_at_source})  "
-            f"{len(c.files)} files, {size:,} bytes{log}  {inputs.named(str(c.directory.path))}"
+            f"{count(len(c.files), 'file')}, {size:,} bytes{log}  {inputs.named(str(c.directory.path))}"
         )

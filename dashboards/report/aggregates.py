@@ -9,12 +9,18 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from transforms.quality.alike_findings import alike_findings
+
 Row = dict[str, Any]
 # With more epochs, proofs, captures of a replica or steps than this, a chart shows bins of time.
 MOST_EPOCHS = 240
 MOST_PROOFS = 240
 MOST_CAPTURES = 80
 MOST_STEPS = 240
+# So many findings of one cause are named beside the first.
+MOST_ALIKE = 40
+# The rule that a LEADER_CHANGE names the voters in effect and was granted by a majority of them.
+ELECTION_RULE = 23
 
 
 def newest(rows: Sequence[Row], key: Callable[[Row], Any], most: int) -> list[Row]:
@@ -209,6 +215,24 @@ def newest_results(expectations: Iterable[Row]) -> list[Row]:
     for row in sorted(expectations, key=lambda r: (r["loaded_at"], r["run_id"])):
         last[row["suite"], row["expectation"]] = row
     return list(last.values())
+
+
+def findings_together(findings: Iterable[Row]) -> list[Row]:
+    """The first of each group of alike findings, the worst first, some of the others, and their number."""
+    groups = alike_findings(sorted(findings, key=_worst_finding))
+    return [group[0] | {"alike": group[1 : MOST_ALIKE + 1], "others": len(group) - 1} for group in groups]
+
+
+def _worst_finding(row: Row) -> tuple[Any, ...]:
+    """Open ones first, errors first, newest first."""
+    state = ("open", "acknowledged", "resolved").index(row["state"])
+    return state, row["severity"] != "error", -row["last_seen_at"], row["rule"], row["finding_id"]
+
+
+def unlawful_epochs(findings: Iterable[Row]) -> list[Row]:
+    """The epochs whose leader no majority of the voters in effect elected."""
+    broken = [finding["leader_epochs"] or () for finding in findings if finding["rule"] == ELECTION_RULE]
+    return [{"leader_epoch": epoch} for epochs in broken for epoch in epochs]
 
 
 def partitions_together(found: Iterable[Row]) -> list[Row]:

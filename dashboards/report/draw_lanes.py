@@ -46,7 +46,9 @@ def _caption(lanes: Lanes) -> str:
     if observers := len(lanes.lanes) - voters:
         words += f", {observers} more were observers"
     lost = sum(1 for c in lanes.changes if c.status == "truncated")
-    words += f"; {count(epochs, 'epoch')} with a leader; {count(len(lanes.changes), 'voter set')} in the log"
+    words += f"; {count(epochs, 'epoch')} with a leader"
+    if lanes.changes:
+        words += f"; {count(len(lanes.changes), 'voter set')} in the log"
     if lost:
         words += f", {lost} of them truncated"
     return f"{words}{_leaderless_words(lanes)}."

@@ -17,8 +17,6 @@ Row = dict[str, Any]
 UNKNOWN_DIRECTORY = ZERO_UUID
 # Commit statuses of the voter sets that every replica had in effect; None: static or bootstrap.
 SETTLED = ("committed", None)
-# The rule that a LEADER_CHANGE names the voters in effect and was granted by a majority of them.
-ELECTION_RULE = 23
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -158,9 +156,7 @@ def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
         lanes.of(row["node_id"], row["directory_id"]).captured.append(row["captured_at"])
     _vote(lanes, sets, scale.start, last)
     _doubt(lanes, sets, rows.get("changes", []), last)
-    unlawful = {
-        e for f in rows.get("findings", []) if f["rule"] == ELECTION_RULE for e in f["leader_epochs"] or ()
-    }
+    unlawful = {row["leader_epoch"] for row in rows.get("unlawful_epochs", [])}
     _lead(lanes, leading, sets, last, unlawful)
     for lane in lanes.sorted():
         _vote_as_leader(lane)

@@ -362,7 +362,8 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
             NEWEST,
         ),
         "quarantine": sorted(quarantine, key=_worst_bytes)[:NEWEST],
-        "findings": sorted(rows.get("findings", []), key=_worst_finding)[:NEWEST],
+        "findings": aggregates.findings_together(rows.get("findings", []))[:NEWEST],
+        "unlawful_epochs": aggregates.unlawful_epochs(rows.get("findings", [])),
         "recovery": rows.get("recovery", []),
         "expectations": aggregates.newest_results(rows.get("expectations", [])),
         "counts": [
@@ -385,9 +386,3 @@ def _by_offset(row: Row) -> tuple[int, int]:
 
 def _worst_bytes(row: Row) -> tuple[Any, ...]:
     return row["reason"] == "torn_tail", row["capture_id"], row["file"], row["position"]
-
-
-def _worst_finding(row: Row) -> tuple[Any, ...]:
-    """Open ones first, errors first, newest first."""
-    state = ("open", "acknowledged", "resolved").index(row["state"])
-    return state, row["severity"] != "error", -row["last_seen_at"], row["rule"], row["finding_id"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dashboards.report.formatting import listed, number, short, size, time_of
 from dashboards.report.markup import Markup, el
@@ -18,13 +18,18 @@ def findings(view: View) -> Markup | None:
         return el("p", "No rule of KRaft is broken, as far as the captures show.", class_="fine")
     is_open = [row for row in rows if row["state"] == "open"]
     past = [row for row in rows if row["state"] != "open"]
-    more = newest(len(rows), view.count("findings"), "findings")
+    more = newest(_number(rows), view.count("findings"), "findings")
     return el(
         "div",
         _listing(is_open) if is_open else el("p", "No open findings.", class_="fine"),
         el("details", el("summary", _past_counts(past)), _listing(past), class_="past") if past else None,
         el("p", more, class_="more") if more else None,
     )
+
+
+def _number(rows: Iterable[Row]) -> int:
+    """How many findings the rows stand for."""
+    return sum(1 + row["others"] for row in rows)
 
 
 def _listing(rows: Sequence[Row]) -> Markup:
@@ -34,12 +39,12 @@ def _listing(rows: Sequence[Row]) -> Markup:
 
 def _past_counts(rows: Sequence[Row]) -> str:
     """How many findings are acknowledged or resolved."""
-    counts = Counter(row["state"] for row in rows)
+    counts = Counter({s: _number(r for r in rows if r["state"] == s) for s in ("acknowledged", "resolved")})
     words = {"acknowledged": "acknowledged", "resolved": "that newer captures no longer show"}
     return ", ".join(f"{count(counts[s], 'finding')} {what}" for s, what in words.items() if counts[s])
 
 
-def _finding(row: Row) -> list[Markup]:
+def _finding(row: Row) -> list[Markup | None]:
     """A finding: the sentence, its location, and its evidence, collapsed."""
     where: list[str] = []
     if row["first_offset"] is not None:
@@ -60,10 +65,25 @@ def _finding(row: Row) -> list[Markup]:
         el("p", f"Rule {row['rule']}, {row['name']} · {_state_words(row)} · ", " · ".join(where),
            " · first seen ", time_of(row["first_seen_at"]), ", last seen ", time_of(row["last_seen_at"]),
            class_="where"),
+        _alike(row),
         el("details", el("summary", "Evidence"), el("p", row["evidence"]),
            el("p", "Source of the rule: ", row["source"]),
            el("p", "Finding ", el("code", row["finding_id"]))),
     ]  # fmt: skip
+
+
+def _alike(row: Row) -> Markup | None:
+    """The other findings of the same cause."""
+    if not row["others"]:
+        return None
+    items = [el("li", other["sentence"], " ", el("code", other["finding_id"])) for other in row["alike"]]
+    rest = row["others"] - len(row["alike"])
+    return el(
+        "details",
+        el("summary", f"{count(row['others'], 'more finding')} like this one, on the same replicas"),
+        el("ul", items),
+        el("p", f"and {rest:,}: ", el("code", "kraftlake findings list")) if rest else None,
+    )
 
 
 def _state_words(row: Row) -> str:

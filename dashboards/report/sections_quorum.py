@@ -35,13 +35,19 @@ def voting(view: View) -> Markup | None:
         )
     columns = [Col("When"), Col("Offset / epoch", True), Col("Change"), Col("Directory"),
                Col("Voters then"), Col("Status"), Col("Proven by", long=True)]  # fmt: skip
-    first = None if rows else el("p", "The captured logs have no voter set.", class_="more")
+    first = None if rows else el("p", _without_changes(view), class_="more")
     return el(
         "div",
         draw_lanes(view.lanes),
         table("Membership changes", columns, rows) if rows else first,
         _reported_sets(view),
     )
+
+
+def _without_changes(view: View) -> str:
+    if view.state.voters_source == "static":
+        return "The voters are configured (kraft.version 0): no record of the log changes them."
+    return "The captured logs have no voter set."
 
 
 def _reported_sets(view: View) -> Markup | None:

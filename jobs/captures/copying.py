@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kraft_core.format.capture import file_identity
+from kraft_core.format.capture import file_identity, missing_ids
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import read_leader_epoch_checkpoint
@@ -63,7 +63,7 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         directory = one_directory(source)
         meta = directory.meta
         if meta is None or meta.cluster_id is None or meta.node_id is None:
-            raise CopyError("its meta.properties names no cluster id or node id")
+            raise CopyError(f"its meta.properties has {missing_ids(directory)}")
         if not is_folder_name(meta.cluster_id):
             raise CopyError(f"no folder can be called as its cluster id: {meta.cluster_id[:80]!r}")
         if directory.unreadable:

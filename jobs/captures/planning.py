@@ -14,7 +14,7 @@ from typing import Any
 
 from jobs.captures.describe_files import DescribeFile, find_describe_files
 from jobs.runtime.outcome import ExitCode, Failure
-from kraft_core.format.capture import capture_id, captured_at, identified_files, identity
+from kraft_core.format.capture import capture_id, captured_at, identified_files, identity, missing_ids
 from kraft_core.format.controller_dir import (
     ControllerDir,
     fault_lines,
@@ -166,7 +166,7 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
     if who is None:
         faults = (f" ({fault.reason})" for fault in directory.faults if fault.file == "meta.properties")
         return (
-            f"{directory.path}: no {_missing_ids(directory)} in meta.properties{next(faults, '')}; "
+            f"{directory.path}: {missing_ids(directory)} in meta.properties{next(faults, '')}; "
             "name them with --cluster-id and --node-id"
         )
     directory, files = identified_files(directory)
@@ -178,13 +178,6 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
 def _is_text(path: Path) -> bool:
     """Whether a path is Unicode: to a file system it may be any bytes."""
     return not any("\ud800" <= char <= "\udfff" for char in str(path))
-
-
-def _missing_ids(directory: ControllerDir) -> str:
-    """Which of the ids a capture needs its meta.properties lacks; an empty one is none."""
-    meta = directory.meta
-    ids = {"cluster id": meta and meta.cluster_id, "node id": None if meta is None else meta.node_id}
-    return " and no ".join(name for name, value in ids.items() if value is None)
 
 
 def _is_nothing_readable(directory: ControllerDir) -> bool:

@@ -49,8 +49,8 @@ class EpochRow:
     """A leader epoch. Key: leader_epoch.
 
     start_offset: exact where the LEADER_CHANGE was captured, else at or above the true one; None if unknown.
-    leaderless_ms: from the last append below the LEADER_CHANGE to it, by two leaders' clocks; None where
-    these records were not captured.
+    leaderless_ms: how long there was no leader, at most: from the last append below the LEADER_CHANGE to it,
+    by two leaders' clocks; None where these records were not captured.
     source: the best that shows the epoch. leader_source: what names the leader, None where nothing does; only
     a record proves it. known_from: the leader was elected at or before; known_to: its last captured batch;
     None where nothing bounds it. observed_from, observed_to: from the start of the first to the end of the

@@ -134,7 +134,7 @@ def _disordered(capture: Capture, fault: LogOrderFault) -> Breach:
         "gap": f"The log of {who} has a gap: {offset_words(fault.expected, fault.offset)} missing",
         "overlap": f"The log of {who} has offset {fault.offset} where {fault.expected} is expected",
         "duplicate": f"The log of {who} repeats the batch at offset {fault.offset}",
-    }[fault.kind]
+    }["overlap" if _is_elsewhere(capture, fault) else fault.kind]
     return Breach(
         ORDERED,
         "error",
@@ -146,6 +146,14 @@ def _disordered(capture: Capture, fault: LogOrderFault) -> Breach:
         leader_epochs=(fault.leader_epoch,),
         replicas=(capture.replica,),
         captures=(capture,),
+    )
+
+
+def _is_elsewhere(capture: Capture, fault: LogOrderFault) -> bool:
+    """Whether a gap's offsets are in the log, in another place of it."""
+    lost = (fault.expected, fault.offset) if fault.kind == "gap" else None
+    return lost is not None and any(
+        run.first_offset <= lost[0] and lost[1] <= run.end_offset for run in capture.runs
     )
 
 

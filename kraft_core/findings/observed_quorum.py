@@ -196,6 +196,17 @@ def _of_quorum_states(known: Conclusions, proven: Sequence[VoterSetRow]) -> Iter
             )
 
 
+def static_voters_reported(known: Conclusions) -> str | None:
+    """Which static voters the newest quorum-state of version 0 names, in words; None where none does."""
+    rows = list(_of_quorum_states(known, ()))
+    if not rows:
+        return None
+    newest = max(rows, key=lambda row: row.leader_epoch)
+    ids = ",".join(map(str, newest.voter_ids))
+    file = newest.evidence.partition(";")[0]
+    return f"the {file} names the static voters {{{ids}}} of epoch {newest.leader_epoch}"
+
+
 def _row(
     cluster_id: str,
     offset: int,

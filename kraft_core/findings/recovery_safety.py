@@ -16,6 +16,7 @@ from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.finding import Finding
+from kraft_core.findings.observed_quorum import static_voters_reported
 from kraft_core.raft.voters import ReplicaKey, Voter
 
 MOST_NAMED = 5
@@ -107,8 +108,11 @@ def is_usable(case: RecoveryCase, capture: Capture) -> bool:
 
 def _without_choice(case: RecoveryCase) -> Iterator[str]:
     if not case.counting:
-        yield "No voter set is known: capture a controller whose log or checkpoint names the voters."
-    if not case.best:
+        reported = static_voters_reported(case.known)
+        so_far = f" ({reported}, which proves no majority)" if reported else ""
+        yield f"No voter set is known{so_far}: capture a controller whose log or checkpoint names the voters."
+    has_logs = any(capture.runs for newest in case.newest.values() for capture in newest)
+    if not case.best and (case.counting or not has_logs):
         yield "No captured log of a voter could be read: capture the voters."
 
 

@@ -74,6 +74,13 @@ def identity(
     return Identity(cluster, node, (meta.directory_id if meta else None) or ZERO_UUID)
 
 
+def missing_ids(directory: ControllerDir) -> str:
+    """Which ids of a capture its meta.properties lacks, "no cluster id" for one; an empty one is none."""
+    meta = directory.meta
+    ids = {"cluster id": meta and meta.cluster_id, "node id": None if meta is None else meta.node_id}
+    return " and ".join(f"no {name}" for name, value in ids.items() if value is None)
+
+
 def file_identity(path: Path, size_bytes: int) -> FileIdentity:
     """The identity of the first size_bytes of a file.
 

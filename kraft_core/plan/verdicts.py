@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kraft_core.findings.observed_quorum import static_voters_reported
 from kraft_core.plan import engine
 from kraft_core.plan.actions import Action, Replace, UpgradeKRaftVersion, lost_by
 from kraft_core.plan.captured_quorum import COUNTED, CapturedQuorum
@@ -163,7 +164,9 @@ def _not_in_sight(quorum: CapturedQuorum) -> str:
     if quorum.leader is None:
         return f"nobody is known to lead epoch {quorum.epoch}: {_why_no_leader(quorum)}"
     if quorum.voters is None or quorum.kraft_version is None:
-        return "the voter set in force is in no captured log or checkpoint"
+        reported = static_voters_reported(quorum.known)
+        unproven = f"; {reported}, which proves no majority" if reported else ""
+        return f"the voter set in force is in no captured log or checkpoint{unproven}"
     return f"no captured log holds a record of epoch {quorum.epoch}, which {quorum.leader.id} leads"
 
 

@@ -95,6 +95,25 @@ def test_what_needs_nobody_any_more_is_folded() -> None:
     assert 'class="warning resolved"' in past
 
 
+def test_one_cause_is_one_card() -> None:
+    """A stray directory breaks a rule in each of 124 epochs."""
+    stray = [
+        finding("error", "open", f"1 lost offset {n} of epoch {n}.")
+        | {"finding_id": f"id-{n:03}", "leader_epochs": [n], "replicas": ["1"], "reason": None}
+        for n in range(124)
+    ]
+    rows = few_of(story() | {"findings": [*stray, finding("error", "open", "Epoch 3 has 2 leaders: 1, 2.")]})
+    text = page(states("a"), {"a": rows}, NOW, "lake").text
+    assert text.count('class="error open"') == 2
+    assert "123 more findings like this one, on the same replicas" in text
+    assert all(f"<code>id-{n:03}</code>" in text for n in range(41))
+    assert "and 83: <code>kraftlake findings list</code>" in text
+    assert "The newest" not in text.split("</ol>")[0].split('class="findings"')[1]
+    noted = [row | {"state": "acknowledged", "reason": "the lab"} for row in stray]
+    text = page(states("a"), {"a": few_of(story() | {"findings": noted})}, NOW, "lake").text
+    assert "<summary>124 findings acknowledged</summary>" in text
+
+
 def test_what_was_updated_of_a_voter_is_told() -> None:
     moved = "endpoints CONTROLLER://a:1 -> CONTROLLER://b:2"
     rows = story() | {"changes": [change(2, 1, "updated", 1, "committed", at(0), detail=moved)]}

@@ -47,6 +47,17 @@ def test_one_capture_of_one_replica_is_singular(tmp_path: Path) -> None:
     ]
 
 
+def test_errors_of_one_cause_are_one_line(tmp_path: Path) -> None:
+    stray = [finding("c", n, sentence=f"1 lost offset {n}.", first_offset=n) for n in range(124)]
+    others = [finding("c", 200 + n, sentence=f"Rule broken {'so' * n}.", rule=6) for n in range(6)]
+    lake_of(tmp_path, {"c": 1}, [*others, *reversed(stray)])
+    lines = summary(tmp_path, ["c"]).lines
+    at = lines.index("  findings: 130 open errors; see kraftlake findings list")
+    assert lines[at + 1] == "    id-0  rule 5: 1 lost offset 0. And 123 more like it."
+    assert len(lines) == at + 7
+    assert lines[-1] == "    ... 2 more errors"
+
+
 def test_the_worst_come_first_however_many_there_are(tmp_path: Path) -> None:
     names = [f"c{n:02}" for n in range(MOST_CLUSTERS + 3)]
     lake_of(tmp_path, dict.fromkeys(names, 1), [finding("c01", 1, "warning"), finding(names[-1], 2)])

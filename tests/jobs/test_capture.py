@@ -152,7 +152,7 @@ def test_one_of_two(controller: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     shutil.copytree(controller, other)
     (other / "meta.properties").unlink()
     assert main(["capture", str(controller), str(other), "--to", str(tmp_path / "to")]) == 1
-    assert "meta.properties names no cluster id" in capsys.readouterr().err
+    assert "meta.properties has no cluster id" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_a_directory_without_meta_properties_is_named_by_flags(
     (tmp_path / "node-1/meta.properties").unlink()
     words = ["plan", "lose", "3", "--captures", str(tmp_path), "--now", SOON]
     assert main(words) == 1
-    assert "node-1: no cluster id or no node id" in capsys.readouterr().out
+    assert "node-1: no cluster id and no node id in meta.properties" in capsys.readouterr().out
     (cluster,) = (c.cluster_id for c in collect(find_controller_dirs([before]).directories))
     main([*words, "--cluster-id", cluster, "--node-id", "1"])
     named = capsys.readouterr().out
@@ -59,8 +59,11 @@ def test_a_directory_without_meta_properties_is_named_by_flags(
     assert named != capsys.readouterr().out  # its directory id is not known: 1 is no proven voter
     shutil.rmtree(tmp_path / "node-2")
     shutil.rmtree(tmp_path / "node-3")
+    (tmp_path / "node-1/meta.properties").write_text("version=1\ncluster.id=\nnode.id=1\n")
     assert main(words) == 3
-    assert "--cluster-id and --node-id" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "node-1: no cluster id in meta.properties" in err
+    assert "--cluster-id and --node-id" in err
 
 
 def test_a_safe_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:

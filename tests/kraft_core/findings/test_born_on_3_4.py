@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.derive import derive
 from kraft_core.findings.judge import judge
+from kraft_core.findings.observed_quorum import observed_voter_sets, static_voters_reported
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.format.controller_dir import find_controller_dirs
-from tests.kraft_core.plan.captured import GOLDEN
+from kraft_core.plan.actions import Lose
+from kraft_core.plan.captured_quorum import quorum_of
+from kraft_core.plan.plan import plan
+from tests.kraft_core.plan.captured import GOLDEN, facts_of
 
 
 def known(*nodes: int) -> Conclusions:
@@ -38,9 +44,43 @@ def test_no_rule_is_broken_and_the_voters_are_known_from_the_first_leader_on() -
     assert (advice.is_safe, [best.node_id for best in advice.best]) == (True, [3])
 
 
+def test_where_no_leader_change_is_in_sight_quorum_state_names_the_voters_and_proves_nothing() -> None:
+    (facts,) = collect(find_controller_dirs([GOLDEN / "born-on-3.4"]).directories)
+    facts = replace(facts, control_records=())
+    words = "quorum-state of 3 names the static voters {1,2,3} of epoch 6, which proves no majority"
+    advice = recovery_advice(conclude(facts), ())
+    assert words in advice.why
+    assert "could be read" not in advice.why
+    assert (advice.is_safe, advice.best) == (False, ())
+    (row,) = observed_voter_sets(conclude(facts), derive(facts).voter_sets, ())
+    assert (row.source, row.voter_ids, row.commit_status) == ("quorum-state", (1, 2, 3), "undecided")
+    _, registrations = facts_of("born-on-3.4")
+    quorum = quorum_of(conclude(facts), registrations)
+    assert quorum is not None
+    verdict = plan(quorum, Lose((2,))).judged.verdict
+    assert verdict.name == "not_known"
+    assert words in verdict.reason
+    silent = conclude(replace(facts, captures=tuple(replace(c, current_voters=None) for c in facts.captures)))
+    assert static_voters_reported(silent) is None
+    assert "static voters" not in recovery_advice(silent, ()).why
+
+
 @pytest.mark.parametrize(("node", "committed"), [(1, 336), (2, 337), (3, 301)])
 def test_one_node_proves_what_the_leader_had_and_what_its_snapshots_cover(node: int, committed: int) -> None:
     quorum = known(node)
     assert not judge(quorum)
     assert max(end for *_, end, status in ranges(quorum) if status == "committed") == committed
     assert not recovery_advice(quorum, judge(quorum)).is_safe
+
+
+@pytest.mark.parametrize(
+    ("earlier_s", "words"),
+    [(100, "100 s"), (7_199, "7199 s"), (30 * 3_600, "30 hours"), (222 * 86_400 + 5, "222 days")],
+)
+def test_how_far_a_stated_time_is_off_reads_in_a_unit_of_its_size(earlier_s: int, words: str) -> None:
+    directories = find_controller_dirs([GOLDEN / "born-on-3.4" / "node-3"]).directories
+    (facts,) = collect(directories)
+    newest = max(run.last_appended_at for capture in facts.captures for run in capture.runs)
+    (facts,) = collect(directories, newest - 1000 * earlier_s)
+    (wrong,) = [f for f in judge(conclude(facts)) if f.rule == 48]
+    assert f", {words} before its newest timestamp" in wrong.sentence

@@ -95,6 +95,20 @@ def test_what_the_scan_saw_of_the_order_is_reported_once() -> None:
     assert (2, "error", 40) in broken(story, RuleFacts(order_faults=(back,)))
 
 
+def test_what_lies_in_another_place_of_the_log_is_not_missing() -> None:
+    """Two batches in each other's place: 126 before 125."""
+    story = three().capture("1", 1000, "1:0-125 1:125-126 1:126-127 1:127-150", 1)
+    id_ = story.captures[0].capture_id
+    places = ((126, "gap", 125), (125, "overlap", 127), (127, "gap", 126))
+    faults = tuple(LogOrderFault(id_, offset, 1, kind, expected) for offset, kind, expected in places)
+    sentences = [f.sentence for f in found(story, RuleFacts(order_faults=faults))]
+    who = f"1@{'1':D>22}"
+    assert sorted(sentences) == [
+        f"The log of {who} has offset {offset} where {expected} is expected."
+        for offset, _, expected in sorted(places)
+    ]
+
+
 @pytest.mark.parametrize(("kind", "rule"), [("overlap", 0), ("epoch_regression", 2)])
 def test_many_places_out_of_order_are_one_finding(kind: OrderFaultKind, rule: int) -> None:
     story = three().capture("1", 1000, "1:0-2000", 1)

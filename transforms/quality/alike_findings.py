@@ -1,0 +1,29 @@
+"""Findings of one cause together: one stray directory breaks a rule once for each of a hundred epochs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Row = dict[str, Any]
+_OFFSETS = re.compile(r"offsets \d+ to \d+")
+_NUMBER = re.compile(r"\d+")
+
+
+def alike_findings(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows of findings in groups, both in the order of the rows.
+
+    Alike are those of one cluster that break one rule on the same replicas, are in the same state for the
+    same reason, and whose sentences differ in numbers only.
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_cause(row), []).append(row)
+    return list(groups.values())
+
+
+def _cause(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    shape = _NUMBER.sub("#", _OFFSETS.sub("offset 0", row["sentence"] or ""))
+    of_rule = row.get("cluster_id"), row["rule"], row["severity"], row["state"], row.get("reason")
+    return (*of_rule, tuple(row.get("replicas") or ()), shape)
