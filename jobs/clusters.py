@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jobs.arguments import add_format, add_lake_path
+import pyarrow.dataset as ds
+
+from jobs.arguments import add_format, add_lake_path, add_wait
 from jobs.runtime.lakes import must_be_lake, must_be_whole
 from jobs.runtime.outcome import ExitCode
+from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import RunRecord
 from jobs.runtime.settings import NamedCluster, Settings
 from jobs.sql import FORMATS
 
@@ -38,6 +43,7 @@ Row = dict[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_path(parser)
+    add_wait(parser)
     add_format(parser, *FORMATS)
 
 
@@ -47,21 +53,34 @@ def run(args: argparse.Namespace) -> int:
     must_be_whole(args.lake)
     settings: Settings = args.settings
     if settings.clusters:
-        _write_names(args.lake, settings.clusters)
+        _write_names(args, settings.clusters)
     rows = (tuple(row[name] for name in COLUMNS) for row in _cluster_rows(args.lake))
     FORMATS[args.format](COLUMNS, rows, sys.stdout)
     return ExitCode.FINE
 
 
-def _write_names(lake: Path, clusters: Iterable[NamedCluster]) -> None:
-    """Make table cluster_names equal to the settings; write nothing if it already is."""
-    from transforms.lake.arrow_rows import to_arrow
-    from transforms.lake.delta_rs import replace_where, rows_with
+def _write_names(args: argparse.Namespace, clusters: Iterable[NamedCluster]) -> None:
+    """Make table cluster_names equal to the settings, under the lease; write nothing if it already is."""
+    rows = [cluster.row for cluster in clusters]
+    if _has_names(args.lake, rows):
+        return
+    from jobs.runtime.lease import held_lease
+    from transforms.lake.commits import TableWriter
+    from transforms.lake.tables import CLUSTER_NAMES, RUNS
+
+    progress, lake = Progress(), args.lake.resolve()
+    TableWriter(lake, None).create(RUNS)
+    give_up = time.monotonic() + args.wait
+    with held_lease(lake, RunRecord(args.verb, progress), give_up, progress.say) as lease:
+        lease.writer.replace_where(CLUSTER_NAMES, ds.scalar(True), rows)
+        lease.end(ExitCode.FINE)
+
+
+def _has_names(lake: Path, rows: Iterable[Row]) -> bool:
+    from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import CLUSTER_NAMES
 
-    rows = [cluster.row for cluster in clusters]
-    if sorted(rows, key=_by_id) != sorted(rows_with(lake, CLUSTER_NAMES), key=_by_id):
-        replace_where(lake, CLUSTER_NAMES, to_arrow(rows, CLUSTER_NAMES.schema), None)
+    return sorted(rows, key=_by_id) == sorted(rows_with(lake, CLUSTER_NAMES), key=_by_id)
 
 
 def _by_id(row: Row) -> str:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import os
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 from jobs.arguments import add_clusters, add_format, add_lake_path, add_wait
 from jobs.runtime.finding_text import as_json, finding_lines, wrapped
 from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.lakes import must_be_lake
-from jobs.runtime.lease import process_name, take_lease
+from jobs.runtime.lease import held_lease
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_lines
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.delta_rs import Row, append_row, exists, put_rows, rows_with
+from transforms.lake.arrow_rows import Row
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import exists, rows_with
 from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS
 from transforms.quality.alike_findings import alike_findings
+from transforms.quality.derived_counts import begin_change, end_change
 
 EXAMPLES = """examples:
   kraftlake findings list --lake /data/lake
@@ -102,14 +103,11 @@ def _acknowledge(args: argparse.Namespace) -> int:
     _named_finding(args)  # an unknown id fails before the wait
     progress = Progress()
     give_up = time.monotonic() + args.wait
-    process = process_name(os.getpid())
-    lease = take_lease(args.lake.resolve(), RunRecord("findings", progress), process, give_up, progress.say)
-    code = None
-    try:
-        code = note(args.lake, _named_finding(args), args.reason)
-        return code
-    finally:
+    record = RunRecord("findings", progress)
+    with held_lease(args.lake.resolve(), record, give_up, progress.say) as lease:
+        code = note(lease.writer, _named_finding(args), args.reason, record.columns)
         lease.end(code)
+    return code
 
 
 def _named_finding(args: argparse.Namespace) -> Row:
@@ -122,7 +120,7 @@ def _named_finding(args: argparse.Namespace) -> Row:
     return found[0]
 
 
-def note(lake: Path, row: Row, reason: str) -> int:
+def note(writer: TableWriter, row: Row, reason: str, run_columns: Row) -> int:
     """Store an acknowledgement, and give the finding the state that the next derivation gives it."""
     acknowledgement = {
         "cluster_id": row["cluster_id"],
@@ -131,9 +129,11 @@ def note(lake: Path, row: Row, reason: str) -> int:
         "acknowledged_by": getpass.getuser(),
         "reason": reason,
     }
-    append_row(lake, ACKNOWLEDGEMENTS, acknowledgement)
+    begin_change(writer, [row["cluster_id"]], run_columns)
+    writer.append(ACKNOWLEDGEMENTS, [acknowledgement])
     if row["state"] != "resolved":  # why it is resolved says more
         row |= {"state": "acknowledged", "reason": reason}
-    put_rows(lake, FINDINGS, [row], by="finding_id")
+    writer.put(FINDINGS, [row], by="finding_id")
+    end_change(writer, [row["cluster_id"]])
     print_lines(finding_lines(row))
     return ExitCode.FINE

@@ -33,33 +33,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def forget(job: Job, cluster: str) -> dict[str, int]:
-    """Delete the cluster's rows of every table. Returns how many there were, by table.
-
-    captures and segments go first: if this is killed, a run that brings the captures again reads them again,
-    and leaves out only what is still there.
-    """
+    """Delete the cluster's rows of every table. Returns how many there were, by table."""
+    from jobs.maintenance.removal import OF_CLUSTERS, remove_cluster
     from transforms.lake.delta_rs import count_rows
-    from transforms.lake.lake import escape, in_clusters
-    from transforms.lake.storage import begin_generation
-    from transforms.lake.tables import RUNS, TABLES
+    from transforms.quality.derived_counts import begin_change
 
-    lake = job.lake
-    begin_generation(lake.path)
-    removed: dict[str, int] = {}
-    with job.progress.stage("forget"):
-        for table in TABLES:
-            if table is RUNS:
-                continue
-            rows = count_rows(lake.path, table, cluster_id=[cluster])
-            if rows:
-                lake.delete_where(table, in_clusters([cluster]))
-                removed[table.name] = rows
-        id_ = f"'{escape(cluster)}'"
-        lake.spark.sql(
-            f"UPDATE delta.`{lake.location(RUNS)}` SET "
-            f"failed_clusters = map_filter(failed_clusters, (k, v) -> k != {id_}), "
-            f"reported_findings = filter(reported_findings, f -> f.cluster_id != {id_}) "
-            f"WHERE map_contains_key(failed_clusters, {id_}) "
-            f"OR exists(reported_findings, f -> f.cluster_id = {id_})"
-        )
+    path = job.lake.path
+    counts = {table.name: count_rows(path, table, cluster_id=[cluster]) for table in OF_CLUSTERS}
+    removed = {name: rows for name, rows in counts.items() if rows}
+    if removed:
+        with job.progress.stage("forget"):
+            begin_change(job.lake.writer, [cluster], job.record.columns)
+            remove_cluster(job.lake.writer, cluster)
     return removed

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,8 +49,10 @@ def opened_job(
     except NoLakeError as error:
         raise Failure(str(error)) from None
     database = database_of(args)
-    from jobs.runtime.lease import await_free, driver_process, take_lease
+    from jobs.maintenance.removal import complete_removals
+    from jobs.runtime.lease import await_free, held_lease
     from jobs.runtime.session import open_session
+    from transforms.lake.commits import TableWriter
     from transforms.lake.lake import existing_lake
     from transforms.lake.tables import RUNS
 
@@ -61,14 +64,14 @@ def opened_job(
     lake = existing_lake(spark, args.lake)
     if database is not None:
         check_database(lake, database)
-    lake.create(RUNS)
+    TableWriter(lake.path, None).create(RUNS)
     record = RunRecord(args.verb, progress, args.fail_on)
-    lease = take_lease(lake.path, record, driver_process(spark), give_up, progress.say)
-    try:
-        update_schemas(lake.path, outdated)
-        yield Job(lake, record, lease, database)
-    finally:
-        lease.end(None)
+    with held_lease(lake.path, record, give_up, progress.say) as lease:
+        if outdated:
+            update_schemas(lease.writer)
+        writable = replace(lake, lease=lease.writer.lease)
+        complete_removals(writable, progress)
+        yield Job(writable, record, lease, database)
 
 
 class Job:
@@ -86,6 +89,7 @@ class Job:
         self.lease = lease
         self.database = database
         self.pending = PendingCommit()
+        self._derived: tuple[list[str], dict[str, str]] | None = None
 
     @property
     def touched(self) -> set[str]:
@@ -100,19 +104,35 @@ class Job:
         self.record.counts |= self.pending.counts
 
     def derive(self, clusters: Sequence[str]) -> None:
-        """Replace what is derived for the clusters, from the lake and from what is pending."""
-        from jobs.derivation.derive_tables import derive
-        from transforms.quality.derived_counts import failed_derivations
+        """Replace what is derived for the clusters, from the lake and from what is pending.
 
+        Nothing is derived for those without captures, as an interrupted run may have left them.
+        """
+        from jobs.derivation.derive_tables import derive
+        from jobs.maintenance.removal import remove_derived
+        from transforms.quality.derived_counts import begun, failed_derivations
+
+        half_done = begun(self.lake.path).keys()
+        gone = (half_done & set(clusters)) - self.touched
+        gone -= known_clusters(self.lake.path) if gone else set()
+        if gone:
+            remove_derived(self.lake, sorted(gone))
+        clusters = [cluster for cluster in clusters if cluster not in gone]
         if clusters:
             before = failed_derivations(self.lake.path, clusters)
-            failed = derive(self.lake, clusters, self.pending, self.record)
+            failed = derive(self.lake, clusters, self.pending, self.record, half_done)
+            self._derived = (clusters, failed)
+            if not self.touched:
+                self._end_derivation()
             self.record.failed |= {c: f"could not be derived: {reason}" for c, reason in failed.items()}
             for cluster in sorted(before - failed.keys()):
                 self.progress.say(f"cluster {cluster}: derived, which an earlier run could not")
 
     def underived(self, clusters: Collection[str]) -> set[str]:
-        """The clusters of which derived rows are lost, or could not be derived the last time."""
+        """The clusters of which derived rows are lost, or could not be derived the last time.
+
+        And all clusters, not only these, of which a run has changed rows and was interrupted.
+        """
         from transforms.quality.derived_counts import underived
 
         return underived(self.lake.path, clusters)
@@ -124,6 +144,15 @@ class Job:
         self.lease.check()
         with self.progress.stage("commit"):
             commit(self.lake, self.pending, self.record.columns)
+            self._end_derivation()
+
+    def _end_derivation(self) -> None:
+        """From here on the derived rows are complete."""
+        from jobs.derivation.derive_tables import end_derivation
+
+        if self._derived is not None:
+            end_derivation(self.lake, *self._derived, self.record)
+            self._derived = None
 
     def publish(self) -> None:
         """Register the lake in the catalog of --catalog, if any."""
@@ -145,8 +174,16 @@ class Job:
         """Compact the tables, end the run, print the lines. Returns the exit code."""
         from jobs.maintenance.compaction import compact
 
-        compact(self.lake.path, self.progress)
+        compact(self.lake.writer, self.progress)
         return end(self.lake.path, self.record, lines, clusters, self.lease.end, len(self.touched), lost_rows)
+
+
+def known_clusters(lake: Path) -> set[str]:
+    """The clusters of which the lake holds captures or observations."""
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import CAPTURES, OBSERVATIONS
+
+    return {row["cluster_id"] for t in (CAPTURES, OBSERVATIONS) for row in rows_with(lake, t, ["cluster_id"])}
 
 
 def end(

@@ -37,8 +37,9 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         expired, clusters = expire_old(job, args)
+        job.derive(sorted({*clusters, *job.underived(())}))
         answers = forget_answers(job, args)
-        compacted = compact(job.lake.path, job.progress, most=1)
+        compacted = compact(job.lake.writer, job.progress, most=1)
         removed = vacuum(job)
         job.record.counts |= {"expired_captures": expired, "removed_files": removed}
         lines = [
@@ -65,28 +66,37 @@ def forget_answers(job: Job, args: argparse.Namespace) -> int:
 
     if args.keep_days is None or not job.lake.exists(EXPECTATION_RESULTS):
         return 0
+    from transforms.lake.arrow_rows import to_rows
+    from transforms.lake.lake import in_clusters
     from transforms.quality.expectations import superseded
 
     before = arguments.now_of(args) - timedelta(days=args.keep_days)
-    old = superseded(job.lake.read(EXPECTATION_RESULTS), before).localCheckpoint()
+    results = job.lake.read(EXPECTATION_RESULTS)
+    old = superseded(results, before).localCheckpoint()
     count = old.count()
     if count:
-        job.lake.delete(EXPECTATION_RESULTS, old, EXPECTATION_RESULTS.key)
+        key = list(EXPECTATION_RESULTS.key)
+        clusters = [row["cluster_id"] for row in to_rows(old.select("cluster_id").distinct())]
+        kept = results.where(in_clusters(clusters)).join(old, key, "left_anti")
+        job.lake.keep(EXPECTATION_RESULTS, kept, clusters)
     return count
 
 
 def vacuum(job: Job) -> int:
-    """Remove files that no version of the last days needs, and tables that a killed run left half made."""
-    from transforms.lake.delta_rs import old_files
+    """Remove files that no version of the last days needs, and tables that a killed run left half made.
+
+    Nothing can need them again, so that this is safe also beyond the lease.
+    """
+    from transforms.lake.delta_rs import unneeded_files
     from transforms.lake.tables import TABLES
 
-    lake, before = job.lake, time.time() - KEPT_HOURS * 3600
+    lake, removed = job.lake, 0
     with job.progress.stage("vacuum"):
-        old = {table: old_files(lake.path, table, before) for table in TABLES}
-        for table in old:
-            if old[table]:
-                lake.spark.sql(f"VACUUM delta.`{lake.location(table)}` RETAIN {KEPT_HOURS} HOURS")
+        for table in TABLES:
+            for path in unneeded_files(lake.path, table, KEPT_HOURS):
+                path.unlink(missing_ok=True)
+                removed += 1
         for folder in lake.path.glob(".*-*"):
-            if folder.stat().st_mtime < before:
+            if folder.stat().st_mtime < time.time() - KEPT_HOURS * 3600:
                 shutil.rmtree(folder)
-    return sum(1 for paths in old.values() for path in paths if not path.exists())
+    return removed

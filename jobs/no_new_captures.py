@@ -11,7 +11,8 @@ from jobs.captures.planning import ReadPlan
 from jobs.job import end
 from jobs.maintenance.compaction import compact_runs
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.delta_rs import append_row, exists
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import exists
 from transforms.lake.schema import outdated_tables
 from transforms.lake.storage import NoLakeError, check_lake, check_shown
 from transforms.lake.tables import RUNS
@@ -44,7 +45,7 @@ def end_if_unchanged(
     line = f"nothing new: all {known} captures are known; kraftlake sql shows what they prove"
 
     def note(code: int) -> None:
-        append_row(lake, RUNS, record.row(code))
+        TableWriter(lake, None).append(RUNS, [record.row(code)])
         compact_runs(lake)
 
     return end(lake.resolve(), record, [line], sorted(planned.clusters), note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +19,10 @@ from transforms.histories.partition_replay import changed_partitions, count_part
 from transforms.histories.refused_records import OfCluster, changed_rows
 from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays, step_row
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
-from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import arrow_schema, moment, to_arrow
+from transforms.lake.delta_rs import among
 from transforms.lake.isolation import apart
-from transforms.lake.lake import Lake, of_clusters
+from transforms.lake.lake import Lake
 from transforms.lake.spark_tasks import in_groups
 from transforms.lake.tables import METADATA_TRANSACTIONS, PARTITIONS, REFUSED_RECORDS, REPLAYS, Table
 
@@ -43,11 +43,12 @@ class Histories:
 
 
 def derive_histories(
-    lake: Lake, clusters: Sequence[str], progress: Progress, whole: bool = False
+    lake: Lake, clusters: Sequence[str], progress: Progress, whole: Collection[str] = ()
 ) -> Histories:
     """Write the histories of the clusters whose replay path is not what they were last made from.
 
-    whole: all of them, from the beginning. The table replays, written last, is the mark that all are whole.
+    whole: those that are made anew from the beginning, whatever they were made from. The table replays,
+    written last, is the mark that all histories are whole.
     """
     refusing: set[str] = set()
 
@@ -87,7 +88,7 @@ def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> list[str]:
         in_tasks = RefusedInTasks(lake.spark)
         groups = grouped(plans, sizes, PARTITIONS_IN_DRIVER)
         rows = partitions_by_tasks(lake.spark, lake.path, groups, in_tasks)
-        lake.replace_where(PARTITIONS, rows, replaced_by(plans, of_clusters(sizes)))
+        lake.replace_where(PARTITIONS, rows, replaced_by(plans, sizes))
         found |= in_tasks.found
     refusing = write_refused(lake, plans, found)
     write_path(lake, plans)
@@ -98,20 +99,19 @@ def write_refused(lake: Lake, plans: Sequence[ReplayPlan], found: Iterable[OfClu
     """Replace the rows of refused_records; returns the clusters whose rows changed."""
     changed = changed_rows(lake.path, plans, found)
     if changed:
-        every = to_arrow([row for rows in changed.values() for row in rows], REFUSED_RECORDS.schema)
-        of_them = delta_rs.among_texts("cluster_id", changed)
-        delta_rs.replace_where(lake.path, REFUSED_RECORDS, every, of_them)
+        every = [row for rows in changed.values() for row in rows]
+        lake.writer.replace_where(REFUSED_RECORDS, among({"cluster_id": changed}), every)
     return list(changed)
 
 
 def write_path(lake: Lake, plans: Sequence[ReplayPlan]) -> None:
     """Replace the transactions and, last, the replay paths."""
-    of_them = delta_rs.among_texts("cluster_id", [plan.cluster_id for plan in plans])
-    transactions = to_arrow(transaction_rows(plans), METADATA_TRANSACTIONS.schema)
-    if len(transactions) or lake.exists(METADATA_TRANSACTIONS):
-        delta_rs.replace_where(lake.path, METADATA_TRANSACTIONS, transactions, of_them)
+    of_them = among({"cluster_id": [plan.cluster_id for plan in plans]})
+    transactions = list(transaction_rows(plans))
+    if transactions or lake.exists(METADATA_TRANSACTIONS):
+        lake.writer.replace_where(METADATA_TRANSACTIONS, of_them, transactions)
     steps = [step_row(plan.cluster_id, n, step) for plan in plans for n, step in enumerate(plan.steps)]
-    delta_rs.replace_where(lake.path, REPLAYS, to_arrow(steps, REPLAYS.schema), of_them)
+    lake.writer.replace_where(REPLAYS, of_them, steps)
 
 
 def grouped(plans: Sequence[ReplayPlan], sizes: Mapping[str, int], most: int) -> list[list[ReplayPlan]]:
@@ -127,8 +127,8 @@ def write_changed(
     for cluster, table, rows in changed:
         by_table[table][cluster] = rows
     for table, by_cluster in by_table.items():
-        condition = replaced_by(plans, delta_rs.among_texts("cluster_id", by_cluster))
-        delta_rs.replace_where(lake.path, table, pa.concat_tables(by_cluster.values()), condition)
+        rows = pa.concat_tables(by_cluster.values())
+        lake.writer.replace_where(table, replaced_by(plans, by_cluster), rows)
 
 
 def write_others_by_tasks(
@@ -146,11 +146,9 @@ def write_others_by_tasks(
         rows = changed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
         if sum(of_table.values()) <= OTHERS_IN_DRIVER:
             found = rows.toArrow().cast(arrow_schema(table.schema))
-            delta_rs.replace_where(
-                lake.path, table, found, replaced_by(plans, delta_rs.among_texts("cluster_id", of_table))
-            )
+            lake.writer.replace_where(table, replaced_by(plans, of_table), found)
         else:
-            lake.replace_where(table, rows, replaced_by(plans, of_clusters(of_table)))
+            lake.replace_where(table, rows, replaced_by(plans, of_table))
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, [table for table in OTHERS if table.name in counts]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from jobs.captures.ingest import PendingCommit
 from jobs.derivation.compare_snapshots import check_snapshots
@@ -12,16 +12,24 @@ from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import Row, to_arrow
 from transforms.lake.lake import Lake
 from transforms.lake.tables import ACKNOWLEDGEMENTS, DERIVATIONS, SNAPSHOT_CHECKS
-from transforms.quality.derived_counts import derived_counts
+from transforms.quality.derived_counts import begin_change, derived_counts
 
 
-def derive(lake: Lake, clusters: Sequence[str], fresh: PendingCommit, record: RunRecord) -> dict[str, str]:
+def derive(
+    lake: Lake,
+    clusters: Sequence[str],
+    fresh: PendingCommit,
+    record: RunRecord,
+    half_done: Collection[str] = (),
+) -> dict[str, str]:
     """Replace the derived rows of the clusters. Returns the clusters that failed, with the reason.
 
-    `fresh`: captures and observations that this run has read and will commit after this. A cluster that fails
-    keeps its earlier derived rows; table derivations records the failure.
+    `fresh`: captures and observations that this run has read and will commit after this. `half_done`:
+    clusters whose rows an interrupted run has changed: they are derived as if there were none. A cluster that
+    fails keeps its earlier derived rows. The derivation is complete with `end_derivation`.
     """
     progress = record.progress
+    begin_change(lake.writer, clusters, record.columns)
     checks = check_snapshots(lake, clusters, fresh.captures.values(), progress)
     lake.create(ACKNOWLEDGEMENTS)
     failed = derive_evidence(lake, clusters, fresh, checks.deviations, progress)
@@ -29,15 +37,18 @@ def derive(lake: Lake, clusters: Sequence[str], fresh: PendingCommit, record: Ru
         lake.replace_few(SNAPSHOT_CHECKS, to_arrow(checks.rows, SNAPSHOT_CHECKS.schema), clusters)
     done = [c for c in clusters if c not in failed]
     if done:
-        histories = derive_histories(lake, done, progress, whole=not fresh.captures)
+        histories = derive_histories(lake, done, progress, whole=half_done if fresh.captures else done)
         # The rules read what the replay refused, and the replay the log that the evidence found.
         if histories.refusing:
             failed |= derive_evidence(lake, histories.refusing, fresh, checks.deviations, progress)
         failed |= histories.failed
-    failed = checks.failed | failed
+    return checks.failed | failed
+
+
+def end_derivation(lake: Lake, clusters: Sequence[str], failed: dict[str, str], record: RunRecord) -> None:
+    """Record the outcome in table derivations, once the captures that it is based on are committed."""
     states = derivation_rows(lake, clusters, failed, record)
     lake.replace_few(DERIVATIONS, to_arrow(states, DERIVATIONS.schema), clusters)
-    return failed
 
 
 def derivation_rows(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jobs.runtime.progress import Progress
 from transforms.lake import delta_rs
+from transforms.lake.commits import TableWriter
 from transforms.lake.tables import RUNS, TABLES, Table
 
 # A table is compacted once more than so many of its files are smaller than that.
@@ -14,20 +15,20 @@ SMALL_BYTES = 16 * 1024 * 1024
 MOST_SMALL_FILES = 50
 
 
-def compact(lake: Path, progress: Progress, most: int = MOST_SMALL_FILES) -> list[str]:
+def compact(writer: TableWriter, progress: Progress, most: int = MOST_SMALL_FILES) -> list[str]:
     """Compact the tables that have more than `most` small files. Returns their names."""
-    wanted = _fragmented(lake, TABLES, most)
+    wanted = _fragmented(writer.lake, TABLES, most)
     if wanted:
         with progress.stage("compact", ", ".join(t.name for t in wanted)):
             for table in wanted:
-                delta_rs.compact(lake, table)
+                writer.compact(table)
     return [t.name for t in wanted]
 
 
 def compact_runs(lake: Path) -> None:
     """Compact `runs`, the only table that a run with nothing new writes."""
     for table in _fragmented(lake, [RUNS], MOST_SMALL_FILES):
-        delta_rs.compact(lake, table)
+        TableWriter(lake, None).compact(table)
 
 
 def _fragmented(lake: Path, tables: Iterable[Table], most: int) -> list[Table]:

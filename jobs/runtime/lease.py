@@ -3,24 +3,29 @@
 A lease is the run's row in `runs` with an expiry. The row is appended by Delta's optimistic commit unless
 another run holds the lease, and of two runs at once only one commits. A killed run loses its lease when it
 expires, or at once where the next run is on the same machine and finds its process gone.
+
+Leases are numbered. A run that takes one over that was not given back fences all tables before it reads any:
+the other may only sleep, and must not write any more (transforms.lake.commits).
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import warn_line
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import Row
-from transforms.lake.delta_rs import append_row_after, exists, put_rows, unfinished_runs
+from transforms.lake.commits import FencedError, LeaseState, TableWriter, lease_state
+from transforms.lake.delta_rs import exists
 from transforms.lake.tables import RUNS
 
 # How long a lease lasts unless it is renewed, and how often a waiting run looks again. Seconds.
@@ -47,10 +52,10 @@ class Holder:
 
 
 class Lease:
-    """The lease that a run holds; a thread renews it until it is ended."""
+    """The lease that a run holds; a thread renews it until it is ended. writer: of the tables, under it."""
 
-    def __init__(self, lake: Path, record: RunRecord, lease: Row, seconds: float) -> None:
-        self._lake = lake
+    def __init__(self, writer: TableWriter, record: RunRecord, lease: Row, seconds: float) -> None:
+        self.writer = writer
         self._record = record
         self._lease = lease
         self._seconds = seconds
@@ -69,24 +74,47 @@ class Lease:
             )
 
     def end(self, code: int | None) -> None:
-        """Give the lease back, once: the run has ended with this exit code, or by an exception (None)."""
+        """End the run, once: with this exit code, or by an exception (None).
+
+        After an exception a write may be under way: the lease is not given back, and the next run fences.
+        Raises FencedError.
+        """
         if self._ended.is_set():
             return
         self._ended.set()
         self._thread.join()
-        put_rows(self._lake, RUNS, [self._record.row(code) | {"lease": self._lease}], by="run_id")
+        row = self._record.row(code) | {"lease": self._lease}
+        self.writer.put(RUNS, [row], by="run_id", gives_back=code is not None)
 
     def _renew_until_ended(self) -> None:
         while not self._ended.wait(self._seconds / 3) and now() < self._lease["until"]:
             try:
                 self._renew()
+            except FencedError:  # which the run's next commit says, too
+                return
             except Exception as error:  # the next attempt may succeed; check() stops the run if none does
                 warn_line(f"lease not renewed yet: {type(error).__name__}: {error}")
 
     def _renew(self) -> None:
         renewed = self._lease | {"until": now() + timedelta(seconds=self._seconds)}
-        put_rows(self._lake, RUNS, [begun(self._record, renewed)], by="run_id")
+        self.writer.put(RUNS, [begun(self._record, renewed)], by="run_id")
         self._lease = renewed
+
+
+@contextmanager
+def held_lease(lake: Path, record: RunRecord, give_up: float, say: Callable[[str], None]) -> Iterator[Lease]:
+    """The lease of a lake whose table `runs` exists, for this process, until the block ends.
+
+    Waits as await_free does. Raises Failure that names the holder, or that says who took the lease over.
+    """
+    lease = take_lease(lake, record, process_name(os.getpid()), give_up, say)
+    try:
+        try:
+            yield lease
+        finally:
+            lease.end(None)
+    except FencedError:
+        raise Failure(lost_lease(lake, record.run_id), ExitCode.LAKE_BUSY) from None
 
 
 def take_lease(
@@ -99,38 +127,57 @@ def take_lease(
 ) -> Lease:
     """Take the lease of a lake whose table `runs` exists, for `process` (see process_name).
 
-    Waits as await_free does. Raises Failure that names the holder.
+    Fences the tables where the last lease was not given back. Waits as await_free does. Raises Failure that
+    names the holder.
     """
     while True:
-        version = await_free(lake, give_up, say)
-        lease = {
+        last = await_free(lake, give_up, say)
+        if last is None:
+            raise ValueError(f"{lake} has no table {RUNS.name}")
+        taken = {
             "host": socket.gethostname(),
             "process": process,
             "until": now() + timedelta(seconds=seconds),
         }
-        if append_row_after(lake, RUNS, begun(record, lease), version):
-            return Lease(lake, record, lease, seconds)
+        writer = TableWriter(lake, last.number + 1)
+        if writer.append_after(RUNS, begun(record, taken), last.version):
+            break
+    lease = Lease(writer, record, taken, seconds)
+    if not last.given_back:
+        try:
+            writer.fence()
+        except BaseException:
+            lease.end(None)
+            raise
+    return lease
 
 
-def await_free(lake: Path, give_up: float, say: Callable[[str], None]) -> int:
+def await_free(lake: Path, give_up: float, say: Callable[[str], None]) -> LeaseState | None:
     """Wait until no run holds the lease, at most to `give_up` on the monotonic clock.
 
-    Returns the version of `runs` that says so, -1 where there is none yet. Raises Failure that names the
-    holder.
+    Returns what `runs` then says, None where there is none yet. Raises Failure that names the holder.
     """
     reported: str | None = None
     while exists(lake, RUNS):
-        version, rows = unfinished_runs(lake)
-        holder = holder_of(rows, now())
+        last = lease_state(lake)
+        holder = holder_of(last.unfinished, now())
         if holder is None:
-            return version
+            return last
         if time.monotonic() >= give_up:
             raise Failure(f"the lake {lake} is busy: {holder}; --wait SECONDS waits", ExitCode.LAKE_BUSY)
         if holder.run_id != reported:
             say(f"waiting: {holder}")
             reported = holder.run_id
         time.sleep(max(0.0, min(LOOK_SECONDS, give_up - time.monotonic())))
-    return -1
+    return None
+
+
+def lost_lease(lake: Path, run_id: str) -> str:
+    """Why a run that was fenced ends."""
+    return (
+        f"the lease of run {run_id} on {lake} ran out (the machine slept, or storage did not answer) and was "
+        "taken over by another run, which undoes or completes what this one left half done: run again"
+    )
 
 
 def holder_of(rows: Collection[Row], at: datetime) -> Holder | None:
@@ -152,11 +199,6 @@ def now() -> datetime:
 
 
 # --- processes ---
-
-
-def driver_process(spark: Any) -> str:
-    """The name of the session's JVM, which writes tables and may outlive Python for a moment."""
-    return process_name(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 
 
 def process_name(pid: int) -> str:

@@ -47,7 +47,7 @@ def derived(bench: Bench, what: str, log: Path) -> Iterator[Row]:
     lake, cluster = existing_lake(bench.spark, path), cluster_of(path)
 
     def derive(whole: bool) -> None:
-        derive_histories(lake, [cluster], Progress(), whole=whole)
+        derive_histories(lake, [cluster], Progress(), whole=[cluster] if whole else ())
 
     cpu, took = with_cpu(bench, lambda: derive(whole=True))
     versions = count_rows(path, PARTITIONS, cluster_id=[cluster])

@@ -15,7 +15,7 @@ from typing import Any
 
 from jobs.captures.ingest import PendingCommit
 from jobs.cli import main
-from jobs.derivation.derive_tables import derive
+from jobs.derivation.derive_tables import derive, end_derivation
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from kraft_core.format.batch import write_batch
@@ -65,7 +65,9 @@ def judge(bench: Bench, path: Path) -> None:
     shutil.rmtree(path / SNAPSHOT_CHECKS.name, ignore_errors=True)
     lake = existing_lake(bench.spark, path)
     clusters = sorted({row["cluster_id"] for row in rows_with(path, CAPTURES, ["cluster_id"])})
-    failed = derive(lake, clusters, PendingCommit(), RunRecord("bench", Progress()))
+    record = RunRecord("bench", Progress())
+    failed = derive(lake, clusters, PendingCommit(), record)
+    end_derivation(lake, clusters, failed, record)
     errors = rows_with(path, FINDINGS, ["cluster_id", "sentence"], severity=["error"])
     if failed or errors:
         raise RuntimeError(f"sound clusters failed: {failed} {errors[:3]}")

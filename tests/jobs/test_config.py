@@ -16,8 +16,9 @@ from jobs.runtime import settings
 from jobs.runtime.outcome import Failure
 from jobs.runtime.progress import Progress
 from tests.transforms.quality.sound_cluster import a_row
-from transforms.lake.delta_rs import create, put_rows, rows_with
-from transforms.lake.storage import NoLakeError, begin_generation, prepare_lake, shown_configs
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.storage import NoLakeError, prepare_lake, shown_configs
 from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS
 from transforms.quality.expectation_settings import configured
 from transforms.quality.expectation_suites import suites
@@ -188,11 +189,12 @@ def test_clusters_and_metrics_report_failed_derivations(
         a_row(DERIVATIONS, cluster_id="a"),
         a_row(DERIVATIONS, cluster_id="b", failure="OverflowError"),
     ]
-    create(tmp_path, DERIVATIONS)
-    put_rows(tmp_path, DERIVATIONS, derivations, by="cluster_id")
+    writer = TableWriter(tmp_path, None)
+    writer.create(DERIVATIONS)
+    writer.put(DERIVATIONS, derivations, by="cluster_id")
     captures = [a_row(CAPTURES, cluster_id=c, capture_id=c, captured_at=NOON) for c in "ab"]
-    create(tmp_path, CAPTURES)
-    put_rows(tmp_path, CAPTURES, captures, by="cluster_id")
+    writer.create(CAPTURES)
+    writer.put(CAPTURES, captures, by="cluster_id")
     assert main(["clusters", "--lake", str(tmp_path), "--format", "json"]) == 0
     clusters = map(json.loads, capsys.readouterr().out.splitlines())
     assert {row["cluster_id"]: row["failure"] for row in clusters} == {"a": None, "b": "OverflowError"}
@@ -269,8 +271,6 @@ def test_a_lake_keeps_the_names_that_it_was_made_with(tmp_path: Path) -> None:
     for other in (set[str](), {"a"}, {"a", "b", "c"}):
         with pytest.raises(NoLakeError, match=r'made with shown_configs = \["a", "b"\]'):
             prepare_lake(tmp_path / "lake", other)
-    begin_generation(tmp_path / "lake")
-    assert shown_configs(tmp_path / "lake") == {"a", "b"}
 
 
 def test_a_lake_of_an_earlier_version_shows_no_more_than_kafka_defines(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from jobs.retention import expired
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from transforms.lake import storage
-from transforms.lake.delta_rs import append_row, count_rows, old_files, rows_with, small_files
-from transforms.lake.tables import CAPTURES, RUNS
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import count_rows, rows_with, small_files, unneeded_files
+from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, RUNS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -27,13 +27,13 @@ def test_runs_without_news_do_not_pile_up_files(lake: Any, tmp_path: Path) -> No
     shutil.copytree(lake.path / "runs", tmp_path / "runs")
     begun = count_rows(tmp_path, RUNS, job=["run"])
     for night in range(MOST_SMALL_FILES + 5):
-        append_row(tmp_path, RUNS, RunRecord("run", Progress()).row(0))
+        TableWriter(tmp_path, None).append(RUNS, [RunRecord("run", Progress()).row(0)])
         compact_runs(tmp_path)
         assert count_rows(tmp_path, RUNS, job=["run"]) == begun + night + 1
         assert small_files(tmp_path, RUNS, SMALL_BYTES) <= MOST_SMALL_FILES
     assert small_files(tmp_path, RUNS, SMALL_BYTES) < 10
-    assert old_files(tmp_path, RUNS, time.time() - 3600) == []
-    assert len(old_files(tmp_path, RUNS, time.time() + 1)) > MOST_SMALL_FILES
+    assert unneeded_files(tmp_path, RUNS, 1) == []
+    assert len(unneeded_files(tmp_path, RUNS, 0)) > MOST_SMALL_FILES
     ids = [row["run_id"] for row in rows_with(tmp_path, RUNS, ["run_id"])]
     assert len(set(ids)) == len(ids)
 
@@ -72,12 +72,15 @@ def test_the_newest_capture_of_a_replica_stays(before_hours: int, gone: set[str]
 
 
 def test_generations(tmp_path: Path) -> None:
-    """A lake made before there were any is of the first."""
-    storage.prepare_lake(tmp_path / "lake")
-    assert storage.generation(tmp_path / "lake") == 0
-    storage.begin_generation(tmp_path / "lake")
-    storage.begin_generation(tmp_path / "lake")
-    assert storage.generation(tmp_path / "lake") == 2
-    storage.check_lake(tmp_path / "lake")
-    assert [p.name for p in (tmp_path / "lake").iterdir()] == ["lake.json"]
-    assert json.loads((tmp_path / "lake/lake.json").read_text())["format_version"] == 1
+    """Of a lake from which earlier versions removed rows: its loads keep their names."""
+    lake = tmp_path / "lake"
+    storage.prepare_lake(lake)
+    assert storage.generation(lake) == 0
+    writer = TableWriter(lake, 1)
+    writer.append_once(CLUSTER_NAMES, [{"cluster_id": "c", "name": "n"}], "load")
+    assert writer.is_loaded(CLUSTER_NAMES, "load")
+    content = json.loads((lake / "lake.json").read_text())
+    (lake / "lake.json").write_text(json.dumps(content | {"generation": 2}))
+    assert storage.generation(lake) == 2
+    storage.check_lake(lake)
+    assert not writer.is_loaded(CLUSTER_NAMES, "load")

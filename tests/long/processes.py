@@ -19,14 +19,25 @@ CHECKOUT = Path(__file__).parents[2]
 LONGEST = 1800.0
 
 
+# The command line, with leases of so many seconds.
+COMMAND = """
+import sys
+from jobs.cli import main
+from jobs.runtime.lease import take_lease
+take_lease.__defaults__ = (float(sys.argv[1]),)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
 class Started:
     """A verb that runs in a process group of its own."""
 
-    def __init__(self, out: Path, *words: str | Path) -> None:
+    def __init__(self, out: Path, *words: str | Path, lease_seconds: float | None = None) -> None:
         self.out, self.err = out.with_suffix(".out"), out.with_suffix(".err")
+        command = ["-m", "jobs.cli"] if lease_seconds is None else ["-c", COMMAND, str(lease_seconds)]
         with self.out.open("wb") as stdout, self.err.open("wb") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "jobs.cli", *map(str, words)],
+                [sys.executable, *command, *map(str, words)],
                 cwd=CHECKOUT,
                 stdout=stdout,
                 stderr=stderr,
@@ -62,6 +73,23 @@ class Started:
         self._process.wait()
         return True
 
+    def stop_at_commit(self, lake: Path, number: int) -> int | None:
+        """SIGSTOP, to its JVM too, once the lake has so many commits. Returns how many there are then.
+
+        None if it ended before.
+        """
+        give_up = time.monotonic() + LONGEST
+        while (found := commits(lake)) < number:
+            if self._process.poll() is not None:
+                return None
+            assert time.monotonic() < give_up, self.err.read_text()
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        return max(found, commits(lake))
+
+    def wake(self) -> None:
+        """SIGCONT."""
+        os.killpg(self._process.pid, signal.SIGCONT)
+
     def kill_jvm(self) -> None:
         """SIGKILL to Spark's JVM, the child that runs java."""
         for pid in jvms(self._process.pid):
@@ -75,9 +103,21 @@ def jvms(parent: int) -> list[int]:
     return [pid for pid in pids if "java" in Path(f"/proc/{pid}/comm").read_text()]
 
 
-def run(out: Path, lake: Path, captures: Sequence[Path | str], *flags: str | Path) -> Started:
+def run(
+    out: Path,
+    lake: Path,
+    captures: Sequence[Path | str],
+    *flags: str | Path,
+    lease_seconds: float | None = None,
+) -> Started:
     """kraftlake run, which ends with 0 whatever the captures show."""
-    return Started(out, "run", "--lake", lake, "--captures", *captures, "--fail-on", "never", *flags)
+    words = ("run", "--lake", lake, "--captures", *captures, "--fail-on", "never", *flags)
+    return Started(out, *words, lease_seconds=lease_seconds)
+
+
+def commits(lake: Path) -> int:
+    """How many commits the tables of a lake have."""
+    return sum(1 for table in TABLES for _ in (lake / table.name / "_delta_log").glob("*.json"))
 
 
 def tables(lake: Path) -> dict[str, list[str]]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import pyarrow.dataset as ds
 
 from kraft_core.image.history import ReplayGap
 from kraft_core.image.missing_records import MissingRecords
@@ -27,7 +29,7 @@ from kraft_core.image.replay_path import (
 from transforms.histories.clocks import Clock, Floor, clocks
 from transforms.histories.missing import lacking_by_cluster, times_of
 from transforms.lake.arrow_rows import milliseconds, moment
-from transforms.lake.delta_rs import rows_with
+from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
 
 Row = dict[str, Any]
@@ -99,19 +101,20 @@ class ReplayPlan:
         return floor.at if floor is not None and offset < floor.end_offset else -1
 
 
-def replays(lake: Path, clusters: Sequence[str], whole: bool) -> list[ReplayPlan]:
+def replays(lake: Path, clusters: Sequence[str], whole: Collection[str]) -> list[ReplayPlan]:
     """The replay plans of the clusters; those whose replay path did not change have none.
 
-    whole: from the beginning, whatever was replayed before.
+    whole: clusters that are replayed from the beginning, whatever was replayed before.
     """
     plans = {cluster: ReplayPlan(cluster, steps) for cluster, steps in current_paths(lake, clusters).items()}
-    if not whole:
-        for cluster, before in known_paths(lake, clusters, [REPLAY_VERSION]).items():
-            start = first_difference(before, plans[cluster].steps)
-            if start is None:
-                del plans[cluster]
-            else:
-                plans[cluster].start = start
+    for cluster, before in known_paths(lake, clusters, [REPLAY_VERSION]).items():
+        if cluster in whole:
+            continue
+        start = first_difference(before, plans[cluster].steps)
+        if start is None:
+            del plans[cluster]
+        else:
+            plans[cluster].start = start
     found = list(plans.values())
     lacking = lacking_by_cluster(lake, {plan.cluster_id: plan.steps for plan in found})
     for first in range(0, len(found), TOGETHER):
@@ -144,13 +147,14 @@ def lowest_start(plans: Iterable[ReplayPlan]) -> int:
     return min(plan.start for plan in plans)
 
 
-def replaced_by(plans: Iterable[ReplayPlan], of_them: str) -> str:
-    """The condition (SQL) of the versions that the replays replace; `of_them` restricts it to clusters.
+def replaced_by(plans: Iterable[ReplayPlan], clusters: Iterable[str]) -> ds.Expression:
+    """The condition of the versions of these clusters that the replays replace.
 
     One offset serves all clusters, since long conditions are slow: versions that end between it and the start
     of their own cluster's replay meet the condition and are written again.
     """
-    return f"{of_them} AND (valid_to_offset IS NULL OR valid_to_offset >= {lowest_start(plans)})"
+    valid_to = ds.field("valid_to_offset")
+    return among({"cluster_id": clusters}) & (valid_to.is_null() | (valid_to >= lowest_start(plans)))
 
 
 def current_paths(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:

@@ -11,6 +11,8 @@ from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from transforms.lake.commits import FencedError
+
 # A frame of the traceback that Spark passes on from a task, and the exception below the last one.
 _FRAME = re.compile(r'^  File ".*", line (\d+), in (\S+)$', re.MULTILINE)
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*)(?:: .*)?$", re.MULTILINE)
@@ -57,10 +59,10 @@ def is_of_task(error: Exception) -> bool:
 
 
 def is_of_run(error: Exception) -> bool:
-    """Whether an exception is no fault of the data: Spark, a file or a Delta table failed."""
+    """Whether an exception is no fault of the data: Spark, a file or a table failed, or the lease is lost."""
     of_task = _of_task(error)
     if of_task is None:
-        return isinstance(error, (PySparkException, Py4JError, DeltaError, OSError))
+        return isinstance(error, (PySparkException, Py4JError, DeltaError, OSError, FencedError))
     raised = getattr(builtins, of_task[0].split(":")[0], Exception)
     return issubclass(raised, OSError)
 

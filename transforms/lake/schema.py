@@ -13,7 +13,8 @@ from pathlib import Path
 from deltalake import DeltaTable, Field
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from transforms.lake.delta_rs import delta_schema, exists
+from transforms.lake.commits import TableWriter, delta_schema
+from transforms.lake.delta_rs import exists
 from transforms.lake.storage import NoLakeError
 from transforms.lake.tables import TABLES, Column, Table
 
@@ -43,16 +44,16 @@ def outdated_tables(path: Path) -> list[Table]:
     return [table for table, held in stored.items() if lacks(held, table.schema)]
 
 
-def update_schemas(path: Path, tables: Iterable[Table]) -> None:
-    """Add what the tables lack. Columns that they have keep the comments of the version that wrote them."""
-    for table in tables:
-        stored = DeltaTable(path / table.name)
+def update_schemas(writer: TableWriter) -> None:
+    """Add what tables lack. Columns that they have keep the comments of the version that wrote them."""
+    for table in outdated_tables(writer.lake):
+        stored = DeltaTable(writer.lake / table.name)
         held = {field.name: field.metadata for field in stored.schema().fields}
         fields = [
             Field(f.name, f.type, nullable=f.nullable, metadata=held.get(f.name, f.metadata))
             for f in delta_schema(table).fields
         ]
-        stored.alter.add_columns(fields)
+        writer.add_columns(table, fields)
 
 
 def _stored_schemas(path: Path) -> dict[Table, StructType]:

@@ -47,17 +47,9 @@ def _check_content(content: dict[str, Any]) -> None:
 
 
 def generation(path: Path) -> int:
-    """How often rows were removed from the lake: a load is repeated only within one generation."""
+    """How often earlier versions removed rows from the lake; now the logs of the tables count it."""
     marker = path / "lake.json"
     return json.loads(marker.read_text()).get("generation", 0) if marker.is_file() else 0
-
-
-def begin_generation(path: Path) -> None:
-    """Must be called before rows are removed, so that they can be loaded again."""
-    marker, fresh = path / "lake.json", path / ".lake.json"
-    content = json.loads(marker.read_text())
-    fresh.write_text(json.dumps(content | {"generation": generation(path) + 1}) + "\n")
-    fresh.replace(marker)
 
 
 def shown_configs(path: Path) -> frozenset[str]:

@@ -7,6 +7,7 @@ belongs to the table once the driver has committed it (Lake.append_files).
 from __future__ import annotations
 
 import json
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from transforms.lake.arrow_rows import gathered
+from transforms.lake.arrow_rows import Row, gathered
 
 # A function for mapInArrow.
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -47,27 +48,46 @@ def writing(decode: Task, folder: str, schema: pa.Schema, constants: Mapping[str
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        name = f"part-{uuid.uuid4()}.snappy.parquet"
-        path = Path(folder, name)
-        stats = Statistics(schema)
-        writer = None
+        file = TableFile(Path(folder), schema)
         for rows in row_groups(fitted(batch, schema, constants) for batch in decode(batches)):
-            if writer is None:
-                writer = pq.ParquetWriter(path, schema, compression="snappy", store_schema=False)
-            writer.write_table(rows)
-            stats.add(rows)
-        if writer is not None:
-            writer.close()
-            written = {
-                "path": name,
-                "size_bytes": path.stat().st_size,
-                "modified_ms": time.time_ns() // 1_000_000,
-                "row_count": stats.rows,
-                "stats": stats.as_json(),
-            }
+            file.add(rows)
+        written = file.close()
+        if written is not None:
             yield pa.RecordBatch.from_pylist([written], schema=FILES)
 
     return write
+
+
+class TableFile:
+    """A file of a table that is written row group by row group; there is none until it has rows."""
+
+    def __init__(self, folder: Path, schema: pa.Schema, compression: str = "snappy") -> None:
+        self._path = folder / f"part-{uuid.uuid4()}.{compression}.parquet"
+        self._schema = schema
+        self._compression = compression
+        self._stats = Statistics(schema)
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Write a row group, or several where there are more rows than in one."""
+        if self._writer is None:
+            how = {"compression": self._compression, "store_schema": False}
+            self._writer = pq.ParquetWriter(self._path, self._schema, **how)
+        self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+        self._stats.add(rows)
+
+    def close(self) -> Row | None:
+        """A row of FILES, of which the driver commits it; None if there were no rows."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        return {
+            "path": self._path.name,
+            "size_bytes": self._path.stat().st_size,
+            "modified_ms": time.time_ns() // 1_000_000,
+            "row_count": self._stats.rows,
+            "stats": self._stats.as_json(),
+        }
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, Any]) -> pa.RecordBatch:
@@ -107,10 +127,13 @@ class Statistics:
         for name in self._plain:
             column = rows[name]
             self._nulls[name] += column.null_count
-            if column.null_count < len(column) and not pa.types.is_boolean(column.type):
-                least, greatest = pc.min_max(column).as_py().values()
-                self._least[name] = min(self._least.get(name, least), least)
-                self._greatest[name] = max(self._greatest.get(name, greatest), greatest)
+            if column.null_count == len(column) or pa.types.is_boolean(column.type):
+                continue
+            least, greatest = pc.min_max(column).as_py().values()
+            if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column)).as_py():
+                least, greatest = -sys.float_info.max, sys.float_info.max  # JSON has no infinity, and no NaN
+            self._least[name] = min(self._least.get(name, least), least)
+            self._greatest[name] = max(self._greatest.get(name, greatest), greatest)
 
     def as_json(self) -> str:
         return json.dumps(

@@ -1,4 +1,8 @@
-"""How many rows each derived table has of a cluster: written with its derivation, compared by later runs."""
+"""Whether the derived rows of a cluster are complete: later runs learn it from table derivations.
+
+A run notes there that it begins to change rows of a cluster; and when it is done, how many rows each derived
+table has. What an interrupted run left half done is thus derived again, and lost rows are found.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
+from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.tables import DERIVATIONS, TABLES
 
@@ -67,10 +73,34 @@ def _counted(lake: Path, stored: Sequence[Mapping[str, Any]]) -> Iterator[Derive
 
 
 def underived(lake: Path, clusters: Collection[str]) -> set[str]:
-    """The clusters of which derived rows are lost, or could not be derived the last time."""
-    columns = ("cluster_id", "failure", "derived_rows")
-    stored = rows_with(lake, DERIVATIONS, columns, cluster_id=clusters)
-    return _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
+    """The clusters of which derived rows are lost, or could not be derived the last time.
+
+    And all clusters, not only these, of which a run has changed rows and was interrupted.
+    """
+    every = rows_with(lake, DERIVATIONS, ("cluster_id", "failure", "derived_rows", "begun_by"))
+    stored = [row for row in every if row["cluster_id"] in clusters]
+    begun = {row["cluster_id"] for row in every if row["begun_by"] is not None}
+    return begun | _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
+
+
+def begun(lake: Path) -> dict[str, str]:
+    """The clusters of which a run began to change rows and has not completed that, with the run's id."""
+    rows = rows_with(lake, DERIVATIONS, ("cluster_id", "begun_by"), ds.field("begun_by").is_valid())
+    return {row["cluster_id"]: row["begun_by"] for row in rows}
+
+
+def begin_change(writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any]) -> None:
+    """Note that a run, whose columns LOADED are given, begins to change rows of the clusters."""
+    known = {row["cluster_id"]: row for row in rows_with(writer.lake, DERIVATIONS, cluster_id=clusters)}
+    rows = [{"cluster_id": c, **run_columns} | known.get(c, {}) for c in sorted(clusters)]
+    writer.create(DERIVATIONS)
+    writer.put(DERIVATIONS, [row | {"begun_by": run_columns["run_id"]} for row in rows], by="cluster_id")
+
+
+def end_change(writer: TableWriter, clusters: Collection[str]) -> None:
+    """Note that what was begun is complete, where nothing is to be derived for that."""
+    rows = rows_with(writer.lake, DERIVATIONS, cluster_id=clusters)
+    writer.put(DERIVATIONS, [row | {"begun_by": None} for row in rows], by="cluster_id")
 
 
 def failed_derivations(lake: Path, clusters: Collection[str]) -> set[str]:

@@ -47,8 +47,9 @@ def unvalidated(lake: Path, run_id: str) -> Unvalidated:
         for row in rows_with(lake, table, ["cluster_id", "run_id"])
     }
     validated = _last_ends(ended, rows_with(lake, EXPECTATION_RESULTS, ["cluster_id", "run_id"], **MARK))
-    derivations = rows_with(lake, DERIVATIONS, ["cluster_id", "run_id", "failure"])
-    derived = _last_ends(ended, (row for row in derivations if row["failure"] is None))
+    derivations = rows_with(lake, DERIVATIONS, ["cluster_id", "run_id", "failure", "begun_by"])
+    complete = (row for row in derivations if row["failure"] is None and row["begun_by"] is None)
+    derived = _last_ends(ended, complete)
     fresh = {key for key, at in added.items() if at > validated.get(key[0], NEVER)}
     return Unvalidated(
         sorted({cluster for cluster, _ in fresh}),

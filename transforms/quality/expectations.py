@@ -17,7 +17,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.lake.arrow_rows import to_frame, to_rows
+from transforms.lake.arrow_rows import to_rows
 from transforms.lake.lake import Lake
 from transforms.lake.tables import EXPECTATION_RESULTS, Table
 from transforms.quality.expectation_scope import WHOLE_SCOPE, Frames, Scope, lake_frames, scoped
@@ -63,11 +63,7 @@ def expect(
         for row in results(chosen, frames, every, now, scope.clusters)
     ]
     if found:
-        lake.append(
-            EXPECTATION_RESULTS,
-            to_frame(lake.spark, found, EXPECTATION_RESULTS.schema),
-            f"expectations:{run_id}",
-        )
+        lake.writer.append_once(EXPECTATION_RESULTS, found, f"expectations:{run_id}")
     return found
 
 

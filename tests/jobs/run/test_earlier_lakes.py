@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from transforms.lake.delta_rs import create
+from transforms.lake.commits import TableWriter
 from transforms.lake.lake import Lake
 from transforms.lake.schema import check_schema, outdated_tables, update_schemas
 from transforms.lake.storage import NoLakeError, prepare_lake
@@ -28,7 +28,7 @@ def test_a_lake_that_lacks_what_was_never_read_is_refused(
     verb: str, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prepare_lake(tmp_path / "lake")
-    create(tmp_path / "lake", without(SEGMENTS, "node_id", "directory_id"))
+    TableWriter(tmp_path / "lake", None).create(without(SEGMENTS, "node_id", "directory_id"))
     more = {"sql": ["SELECT 1"], "run": ["--captures", str(golden / "election-storm")]}.get(verb, [])
     assert main([verb, *more, "--lake", str(tmp_path / "lake")]) == 2
     err = capsys.readouterr().err
@@ -42,7 +42,7 @@ def test_columns_that_may_be_null_are_added(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(NoLakeError, match=f"snapshots.header_at, .*kraftlake derive --lake {tmp_path}"):
         check_schema(tmp_path)
     assert outdated_tables(tmp_path) == [SNAPSHOTS]
-    update_schemas(tmp_path, [SNAPSHOTS])
+    update_schemas(lake.writer)
     check_schema(tmp_path)
     assert outdated_tables(tmp_path) == []
     added = {f.name: (f.dataType, f.metadata) for f in lake.read(SNAPSHOTS).schema.fields}
@@ -55,8 +55,8 @@ def test_a_table_of_another_comment_is_updated(tmp_path: Path) -> None:
     older = tuple(
         Column(c.name, c.type, f"once: {c.comment}", c.nullable) for c in without(SNAPSHOTS, *LATER).columns
     )
-    create(tmp_path, Table(SNAPSHOTS.name, SNAPSHOTS.comment, older, SNAPSHOTS.key))
-    update_schemas(tmp_path, outdated_tables(tmp_path))
+    TableWriter(tmp_path, None).create(Table(SNAPSHOTS.name, SNAPSHOTS.comment, older, SNAPSHOTS.key))
+    update_schemas(TableWriter(tmp_path, None))
     assert outdated_tables(tmp_path) == []
 
 
@@ -65,8 +65,8 @@ def test_fields_of_structs_are_added(tmp_path: Path) -> None:
     (topic,) = (c for c in RECORDS.columns if c.name == "topic")
     before = Column("topic", "STRUCT<name: STRING>", topic.comment)
     columns = tuple(before if c is topic else c for c in RECORDS.columns)
-    create(tmp_path, Table(RECORDS.name, RECORDS.comment, columns, RECORDS.key))
+    TableWriter(tmp_path, None).create(Table(RECORDS.name, RECORDS.comment, columns, RECORDS.key))
     check_schema(tmp_path)
     assert outdated_tables(tmp_path) == [RECORDS]
-    update_schemas(tmp_path, [RECORDS])
+    update_schemas(TableWriter(tmp_path, None))
     assert outdated_tables(tmp_path) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 
@@ -22,7 +23,8 @@ from tests.jobs.captured_logs import captured, metadata
 from tests.jobs.lakes import content, opened, report, run
 from tests.kraft_core.batches import control_batch, no_op_batch
 from transforms.ingest import failing_files
-from transforms.lake.delta_rs import replace_where, rows_with
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import (
     CAPTURES,
     DERIVATIONS,
@@ -95,7 +97,7 @@ def test_histories_that_cannot_be_made(
         patch.setattr(derive_histories, "OTHERS_IN_DRIVER", 0)
         patch.setattr(derive_histories, "PARTITIONS_IN_DRIVER", 0)
         by_tasks = derive_histories.derive_histories(
-            opened(spark, lake), [sound, FAILING], Progress(None), whole=True
+            opened(spark, lake), [sound, FAILING], Progress(None), whole=[sound, FAILING]
         )
     assert by_tasks.failed == {FAILING: failure[1]}
     assert content(opened(spark, lake), sound) == before[sound]
@@ -118,7 +120,7 @@ def test_a_page_that_cannot_show_a_cluster(
     held = DeltaTable(lake / VOTER_CHANGES.name).to_pyarrow_table()
     kinds = pc.if_else(pc.equal(held["cluster_id"], FAILING), "eaten", held["kind"])
     eaten = held.set_column(held.column_names.index("kind"), "kind", kinds)
-    replace_where(lake, VOTER_CHANGES, eaten, None)
+    TableWriter(lake, None).replace_where(VOTER_CHANGES, ds.scalar(True), eaten)
     capsys.readouterr()
     assert run(lake, captures, flags=("--report", str(page), *flags)) == ExitCode.FOUND
     said = capsys.readouterr()

@@ -71,7 +71,8 @@ def test_every_history_equals_that_of_the_core(lake: Any, golden: Path, cluster:
 
 def test_sparks_tasks_make_the_same(lake: Any, tmp_path: Path) -> None:
     """They take what is too much for the driver: here what was not, into a lake without histories."""
-    plans = replays(lake.path, cluster_ids(lake.path), whole=True)
+    clusters = cluster_ids(lake.path)
+    plans = replays(lake.path, clusters, whole=clusters)
     for table in (RECORDS, SNAPSHOT_RECORDS):
         (tmp_path / table.name).symlink_to(lake.path / table.name)
     refused = RefusedInTasks(lake.spark)

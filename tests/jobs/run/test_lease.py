@@ -20,7 +20,8 @@ from jobs.runtime.lease import Lease, begun, is_gone, now, process_name, take_le
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.delta_rs import append_row, rows_with
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import RUNS
 
 ELSEWHERE = "another-boot pid:[1] 1"
@@ -89,7 +90,7 @@ def test_a_lease_expires(folder: Path) -> None:
     """A holder of another machine that is heard of no more."""
     until = now() + timedelta(seconds=2)
     dead = begun(RunRecord("run", Progress()), {"host": "h", "process": ELSEWHERE, "until": until})
-    append_row(folder, RUNS, dead)
+    TableWriter(folder, None).append(RUNS, [dead])
     with pytest.raises(Failure):
         take(folder)
     take(folder, wait_s=30).end(0)
@@ -103,7 +104,7 @@ def test_a_killed_holder_of_this_machine_does_not_block(folder: Path) -> None:
     held = begun(
         RunRecord("run", Progress()), {"host": "h", "process": name, "until": now() + timedelta(hours=1)}
     )
-    append_row(folder, RUNS, held)
+    TableWriter(folder, None).append(RUNS, [held])
     with pytest.raises(Failure):
         take(folder)
     sleeper.kill()
@@ -125,7 +126,8 @@ def test_a_long_run_renews_its_lease(folder: Path) -> None:
     for _ in range(7):
         time.sleep(1)
         lease.check()
-        append_row(folder, RUNS, RunRecord("run", Progress()).row(0))  # runs with nothing new go on beside it
+        # Runs with nothing new go on beside it.
+        TableWriter(folder, None).append(RUNS, [RunRecord("run", Progress()).row(0)])
     with pytest.raises(Failure):
         take(folder)
     lease.end(0)

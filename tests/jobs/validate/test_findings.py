@@ -14,7 +14,8 @@ from jobs.cli import main
 from jobs.runtime.fail_on import ErrorCheck, verdict
 from tests.jobs.lakes import opened
 from transforms.lake.arrow_rows import to_frame
-from transforms.lake.delta_rs import append_row, put_rows, rows_with
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import rows_with
 from transforms.lake.storage import prepare_lake
 from transforms.lake.tables import ACKNOWLEDGEMENTS, CAPTURES, CLUSTER_NAMES, FINDINGS, RUNS
 
@@ -76,7 +77,7 @@ def written(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     captures = [capture(cluster) for cluster in ("c", "d")]
     lake.replace(CAPTURES, to_frame(spark, captures, CAPTURES.schema), ["c", "d"])
     lake.create(CLUSTER_NAMES)
-    append_row(path, CLUSTER_NAMES, {"cluster_id": "d", "name": "orders"})
+    lake.writer.append(CLUSTER_NAMES, [{"cluster_id": "d", "name": "orders"}])
     lake.create(ACKNOWLEDGEMENTS)
     lake.create(RUNS)
     return path
@@ -130,7 +131,7 @@ def test_list_takes_the_lake_and_the_names_of_clusters_from_the_settings(
 def test_the_summary_lists_the_worst_of_many_clusters(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "MOST_CLUSTERS", 1)
     assert summary.summary(lake, ["c", "d"]).lines[0].startswith("cluster c: ")
-    put_rows(lake, FINDINGS, [finding("another", cluster="d")], by="finding_id")
+    TableWriter(lake, None).put(FINDINGS, [finding("another", cluster="d")], by="finding_id")
     lines = summary.summary(lake, ["c", "d"]).lines
     assert lines[0].startswith("cluster d: ")
     assert lines[-1] == "and 1 more cluster: see kraftlake clusters"
@@ -177,9 +178,8 @@ def test_an_error_fails_a_job_once(lake: Path) -> None:
     assert errors.fails
     assert errors.reported == (("c", "open"), ("c", "resolved"), ("d", "elsewhere"))
     reported = [{"cluster_id": c, "finding_id": f} for c, f in errors.reported]
-    append_row(
-        lake, RUNS, {"run_id": "r", "started_at": SEEN, "finished_at": SEEN, "reported_findings": reported}
-    )
+    row = {"run_id": "r", "started_at": SEEN, "finished_at": SEEN, "reported_findings": reported}
+    TableWriter(lake, None).append(RUNS, [row])
     assert verdict(lake, ["c", "d"], "new") == (again := verdict(lake, ["c"], "new"))
     assert (again.fails, again.reported) == (False, ())
     assert verdict(lake, ["c", "d"], "open").fails

@@ -17,7 +17,8 @@ from deltalake import write_deltalake
 from jobs.cli import main
 from tests.jobs.lakes import opened
 from transforms.lake.arrow_rows import arrow_schema
-from transforms.lake.delta_rs import arrow_with, exists, put_rows, replace_where, rows_with
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.tables import DERIVATIONS, EXPECTATION_RESULTS, TABLES, Table
 from transforms.quality.expectations import LISTED_ROWS, expect
 
@@ -68,13 +69,14 @@ def damaged(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
             if table.name == name or (table.recomputed and not name):
                 delete(path, table, f"cluster_id = '{cluster}' AND {condition}")
     (row,) = rows_with(path, DERIVATIONS, cluster_id=["derived by an earlier version"])
-    put_rows(path, DERIVATIONS, [row | {"derived_rows": None}], by="cluster_id")
+    TableWriter(path, None).put(DERIVATIONS, [row | {"derived_rows": None}], by="cluster_id")
     return path
 
 
 def delete(lake: Path, table: Table, condition: str) -> None:
     """Delete rows. DeltaTable.delete would write files whose strings Arrow cannot compare with others."""
-    replace_where(lake, table, arrow_schema(table.schema).empty_table(), condition)
+    none = arrow_schema(table.schema).empty_table()
+    write_deltalake(lake / table.name, none, mode="overwrite", predicate=condition)
 
 
 def copies(rows: pa.Table) -> Iterator[pa.Table]:

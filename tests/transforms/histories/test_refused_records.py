@@ -25,8 +25,8 @@ from tests.transforms.histories.replayed import (
 )
 from transforms.histories.refused_records import REFUSAL
 from transforms.histories.replay_plan import REPLAY_VERSION, replays, step_row
-from transforms.lake.arrow_rows import to_arrow
-from transforms.lake.delta_rs import replace_where, rows_with
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.lake import Lake
 from transforms.lake.tables import LOG_RANGES, RECORDS, REFUSED_RECORDS, REPLAYS, SNAPSHOT_RECORDS
 
@@ -124,9 +124,8 @@ def test_what_an_earlier_version_replayed_is_replayed_anew(
     step = ReplayRange(0, 10, 1, "committed")
     held = {"cluster_id": "c", "first_offset": 0, "end_offset": 10, "leader_epoch": 1}
     ranges = [held | {"commit_status": "committed"}]
-    replace_where(tmp_path, LOG_RANGES, to_arrow(ranges, LOG_RANGES.schema), "cluster_id = 'c'")
+    writer, of_c = TableWriter(tmp_path, None), among({"cluster_id": ["c"]})
+    writer.replace_where(LOG_RANGES, of_c, ranges)
     steps = [step_row("c", 0, step) | {"replay_version": version}]
-    replace_where(tmp_path, REPLAYS, to_arrow(steps, REPLAYS.schema), "cluster_id = 'c'")
-    assert [plan.start for plan in replays(tmp_path, ["c"], whole=False)] == (
-        [] if start is None else [start]
-    )
+    writer.replace_where(REPLAYS, of_c, steps)
+    assert [plan.start for plan in replays(tmp_path, ["c"], whole=())] == ([] if start is None else [start])

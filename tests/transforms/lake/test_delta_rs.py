@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql.types import DataType
 
 from transforms.lake.arrow_rows import arrow_schema
-from transforms.lake.delta_rs import create, put_rows, rows_with
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import Lake
 from transforms.lake.storage import prepare_lake
 from transforms.lake.tables import BROKERS, EXPIRED_CAPTURES, RUNS, SNAPSHOTS, TABLES, VOTER_SETS, Table
@@ -30,19 +31,21 @@ def test_a_table_is_made_once(tmp_path: Path) -> None:
     """By whichever of those that make it at once."""
     with ThreadPoolExecutor(4) as threads:
         for attempt in range(30):
-            list(threads.map(lambda _, n=attempt: create(tmp_path / str(n), RUNS), range(4)))
+            writer = TableWriter(tmp_path / str(attempt), attempt or None)
+            list(threads.map(lambda _, writer=writer: writer.create(RUNS), range(4)))
             assert len(list((tmp_path / str(attempt) / RUNS.name / "_delta_log").glob("*.json"))) == 1
 
 
 def test_rows_are_put_by_key(tmp_path: Path) -> None:
     """New ones are added, known ones take the place of those with their key, all others stay."""
-    create(tmp_path, EXPIRED_CAPTURES)
+    writer = TableWriter(tmp_path, None)
+    writer.create(EXPIRED_CAPTURES)
     for rows in (
         [expired("a", "x", 1), expired("o'b", "y", 2)],
         [expired("a", "z", 3)],
         [expired("o'b", "y", 4), expired("a", "y", 5)],
     ):
-        put_rows(tmp_path, EXPIRED_CAPTURES, rows, by="capture_id")
+        writer.put(EXPIRED_CAPTURES, rows, by="capture_id")
     held = [tuple(row.values()) for row in rows_with(tmp_path, EXPIRED_CAPTURES, NAMES)]
     assert sorted(held) == [("a", "x", 1), ("a", "y", 5), ("a", "z", 3), ("o'b", "y", 4)]
     assert len(rows_with(tmp_path, EXPIRED_CAPTURES, NAMES, cluster_id=["a"])) == 3
@@ -79,7 +82,7 @@ def test_a_table_read_at_hand_is_what_spark_reads(lake: Any, table: Table) -> No
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 def test_a_table_without_rows_is_read_at_hand(spark: Any, tmp_path: Path, table: Table) -> None:
-    create(tmp_path, table)
+    TableWriter(tmp_path, None).create(table)
     assert Lake(spark, tmp_path).read_at_hand(table).collect() == []
 
 

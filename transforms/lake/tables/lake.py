@@ -61,6 +61,12 @@ DERIVATIONS = Table(
             "ARRAY<STRUCT<table_name: STRING, rows: BIGINT>>",
             "Rows of the cluster in each derived table that has any, after the derivation; null: not counted",
         ),
+        Column(
+            "begun_by",
+            "STRING",
+            "Run that began to change rows of the cluster and has not completed that, as the next run does; "
+            "null if they are complete",
+        ),
         *(replace(column, nullable=False) for column in LOADED),
     ),
     key=("cluster_id",),

@@ -1,0 +1,282 @@
+"""Commits: the only way in which the tables of a lake change.
+
+A commit is the version after the one it was made from, or it fails: without delta-rs's own retries, by which
+a writer that slept would commit over what happened since. Each carries the number of the lease it was made
+under. Who takes over a lease that was not given back first commits its own number to every table, also to
+those that do not exist yet (`fence`): the next commit of an older writer fails, and as that loads the table
+again, it finds the greater number and stops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from transforms.lake.arrow_rows import Row, arrow_schema
+from transforms.lake.delta_rs import among, dataset, exists
+from transforms.lake.file_changes import FileChange, StoredTable
+from transforms.lake.storage import generation
+from transforms.lake.tables import RUNS, TABLES, Table
+
+# In the logs: the lease of a table's last commit; in `runs`, the lease that was given back last; how often
+# rows of a table were removed for good; the id of a commit.
+LEASE, GIVEN_BACK = "kraftlake.lease", "kraftlake.lease_given_back"
+REMOVALS, COMMIT_ID = "kraftlake.removals", "kraftlake.commit_id"
+# How often a commit is tried where others come in between.
+ATTEMPTS = 10
+WRITERS = 4
+
+# The properties of a commit with these transactions besides that of the lease.
+Properties = Callable[[Sequence[Transaction]], CommitProperties]
+
+
+class FencedError(Exception):
+    """Another run has taken over the lease: this one must not write any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableWriter:
+    """The tables of a lake as the holder of a lease writes them.
+
+    lease: its number. None: of a writer that needs none, as one that only adds its own row to `runs`.
+    Every method may raise FencedError.
+    """
+
+    lake: Path
+    lease: int | None
+
+    def create(self, table: Table) -> None:
+        """Create the table with its comments, if it does not exist; of several at once one creates it."""
+        if exists(self.lake, table):
+            return
+        path, how = self.lake / table.name, self._properties("")(())
+        try:
+            DeltaTable.create(path, delta_schema(table), description=table.comment, commit_properties=how)
+        except (DeltaError, OSError):
+            if not exists(self.lake, table):
+                raise
+
+    def append(self, table: Table, rows: Iterable[Row]) -> None:
+        """Append rows to a table that exists; columns that they lack become null."""
+        some = list(rows)
+        self._change(table, lambda held: FileChange(self._stored(table, held).written(some)))
+
+    def append_after(self, table: Table, row: Row, version: int) -> bool:
+        """Append a row as version + 1 of a table that exists. False if another commit took that version."""
+        held = DeltaTable(self.lake / table.name)
+        if held.version() != version:
+            return False
+        change = FileChange(self._stored(table, held).written([row]))
+        return self._commit_once(table, held, lambda how: _write(held, change, how), uuid.uuid4().hex) is None
+
+    def append_once(self, table: Table, rows: Iterable[Row], load_id: str) -> None:
+        """Append the rows of a load, unless the table, which is created if it does not exist, has it."""
+        self.create(table)
+        some = list(rows)
+
+        def change(held: DeltaTable) -> FileChange | None:
+            load = self._load_name(table, held, load_id)
+            if held.transaction_version(load) is not None:
+                return None
+            return FileChange(self._stored(table, held).written(some), transactions=[Transaction(load, 0)])
+
+        self._change(table, change)
+
+    def add_files(self, table: Table, files: Sequence[Row], load_id: str) -> None:
+        """Make files in a table's folder (rows of table_files.FILES) part of it, unless it has the load."""
+
+        def change(held: DeltaTable) -> FileChange | None:
+            load = self._load_name(table, held, load_id)
+            if held.transaction_version(load) is not None:
+                return None
+            return FileChange(files, transactions=[Transaction(load, 0)])
+
+        self._change(table, change)
+
+    def is_loaded(self, table: Table, load_id: str) -> bool:
+        """Whether the log of a table that exists has the load."""
+        held = self._loaded(table)
+        return held.transaction_version(self._load_name(table, held, load_id)) is not None
+
+    def put(self, table: Table, rows: Iterable[Row], by: str, gives_back: bool = False) -> None:
+        """Insert or update rows of a table that exists by its key, of which `by` is a selective column.
+
+        gives_back: this is the last commit of the lease, in `runs`.
+        """
+        some = list(rows)
+        where = among({by: {row[by] for row in some}})
+        transactions = [Transaction(GIVEN_BACK, self.lease)] if gives_back and self.lease is not None else []
+
+        def change(held: DeltaTable) -> FileChange | None:
+            stored = self._stored(table, held)
+            found = stored.rows.to_table(filter=where).to_pylist()
+            wanted = {tuple(row[name] for name in table.key): row for row in (*found, *some)}
+            made = stored.replacing(where, wanted.values())
+            return None if made is None else replace(made, transactions=transactions)
+
+        self._change(table, change)
+
+    def replace_where(
+        self,
+        table: Table,
+        where: ds.Expression,
+        rows: pa.Table | Iterable[Row] = (),
+        files: Sequence[Row] = (),
+    ) -> None:
+        """Replace all rows that meet a condition (never null) by others that do, and by those of files.
+
+        files: in the folder of the table (rows of table_files.FILES). The table is created if it does not
+        exist.
+        """
+        self.create(table)
+        some = rows if isinstance(rows, pa.Table) else list(rows)
+        self._change(table, lambda held: self._stored(table, held).replacing(where, some, files))
+
+    def remove_where(self, table: Table, where: ds.Expression, files: Sequence[Row] = ()) -> None:
+        """Replace rows by fewer of them, in files: what was loaded with the others can be loaded again."""
+
+        def change(held: DeltaTable) -> FileChange | None:
+            made = self._stored(table, held).replacing(where, files=files)
+            removals = [Transaction(REMOVALS, (held.transaction_version(REMOVALS) or 0) + 1)]
+            return None if made is None else replace(made, transactions=removals)
+
+        self._change(table, change)
+
+    def compact(self, table: Table) -> None:
+        """Join the small files of a table."""
+        self._change(table, lambda held: self._stored(table, held).joined())
+
+    def add_columns(self, table: Table, fields: list[Field]) -> None:
+        """Add columns, or fields of structs, to a table that exists."""
+        self._commit(table, lambda held, how: held.alter.add_columns(fields, commit_properties=how(())))
+
+    def fence(self) -> None:
+        """Stop the writers of older leases: commit this one's number to every table; create those missing."""
+        with ThreadPoolExecutor(WRITERS) as threads:
+            list(threads.map(self._fence, TABLES))
+
+    def _fence(self, table: Table) -> None:
+        self.create(table)
+        if self._loaded(table).transaction_version(LEASE) != self.lease:
+            self._change(table, lambda _: FileChange())
+
+    # --- one commit ---
+
+    def _loaded(self, table: Table) -> DeltaTable:
+        """The newest version of a table that exists."""
+        held = DeltaTable(self.lake / table.name)
+        number = held.transaction_version(LEASE)
+        if self.lease is not None and number is not None and number > self.lease:
+            raise FencedError(f"table {table.name} has lease {number}, and this run {self.lease}")
+        return held
+
+    def _stored(self, table: Table, held: DeltaTable) -> StoredTable:
+        return StoredTable(self.lake / table.name, held)
+
+    def _load_name(self, table: Table, held: DeltaTable, load_id: str) -> str:
+        """The id of a load in the table's log, until rows are removed."""
+        removals = generation(self.lake) + (held.transaction_version(REMOVALS) or 0)
+        return hashlib.sha256(f"{table.name}:{load_id}:{removals}".encode()).hexdigest()
+
+    def _change(self, table: Table, change: Callable[[DeltaTable], FileChange | None]) -> None:
+        """Commit what `change` makes of the newest version of a table that exists, if anything."""
+
+        def write(held: DeltaTable, how: Properties) -> None:
+            made = change(held)
+            if made is not None:
+                _write(held, made, how)
+
+        self._commit(table, write)
+
+    def _commit(self, table: Table, write: Callable[[DeltaTable, Properties], object]) -> None:
+        """Make a commit from the newest version, and again where another one came in between."""
+        name = uuid.uuid4().hex
+        for attempt in range(1, ATTEMPTS + 1):
+            held = self._loaded(table)
+            lost = self._commit_once(table, held, lambda how, held=held: write(held, how), name)
+            if lost is None:
+                return
+            if attempt == ATTEMPTS:
+                raise lost
+
+    def _commit_once(
+        self, table: Table, held: DeltaTable, write: Callable[[Properties], object], name: str
+    ) -> CommitFailedError | None:
+        """Make a commit from a version, or return the error if another one took the next version.
+
+        Where only the answer was lost, the log has the commit's id.
+        """
+        version = held.version()
+        try:
+            write(self._properties(name))
+        except (DeltaError, OSError) as error:
+            if has_landed(self.lake / table.name, name, version):
+                return None
+            if isinstance(error, CommitFailedError):
+                return error
+            raise
+        return None
+
+    def _properties(self, name: str) -> Properties:
+        lease = [] if self.lease is None else [Transaction(LEASE, self.lease)]
+        return lambda others: CommitProperties({COMMIT_ID: name}, 0, [*lease, *others])
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """The last lease of a lake as a version of `runs` has it.
+
+    number: 0 if there was none. given_back: whether its run ended in order, so that none of its writes can be
+    under way. unfinished: the rows of runs that have not ended.
+    """
+
+    version: int
+    number: int
+    given_back: bool
+    unfinished: list[Row]
+
+
+def lease_state(lake: Path) -> LeaseState:
+    """The last lease of a lake whose table `runs` exists."""
+    held = DeltaTable(lake / RUNS.name)
+    number = held.transaction_version(LEASE) or 0
+    given_back = number == (held.transaction_version(GIVEN_BACK) or 0)
+    rows = dataset(lake / RUNS.name, held).to_table(filter=ds.field("finished_at").is_null())
+    return LeaseState(held.version(), number, given_back, rows.to_pylist())
+
+
+def has_landed(path: Path, name: str, version: int) -> bool:
+    """Whether the log of a table has a commit of that id after a version."""
+    newest = DeltaTable(path)
+    later = newest.version() - version
+    return later > 0 and any(commit.get(COMMIT_ID) == name for commit in newest.history(later))
+
+
+def delta_schema(table: Table) -> Schema:
+    """The declared schema with its comments, as Delta has it."""
+    fields = zip(arrow_schema(table.schema), table.columns, strict=True)
+    return Schema.from_arrow(pa.schema([f.with_metadata({"comment": c.comment}) for f, c in fields]))
+
+
+def _write(held: DeltaTable, change: FileChange, how: Properties) -> None:
+    """The commit of a change, from a version of a table."""
+    now_ms = time.time_ns() // 1_000_000
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(f["path"], f["size_bytes"], {}, f["modified_ms"], change.data_change, f["stats"])
+        for f in change.added
+    ]
+    actions += [RemoveAction(f.path, change.data_change, now_ms, f.size_bytes, {}) for f in change.removed]
+    held.create_write_transaction(
+        actions, "append", held.schema(), commit_properties=how(change.transactions)
+    )

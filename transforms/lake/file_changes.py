@@ -1,0 +1,150 @@
+"""Which files of a table a commit adds and removes; it writes their rows piece by piece by Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, Transaction
+
+from transforms.lake.arrow_rows import Row
+from transforms.lake.delta_rs import dataset
+from transforms.lake.table_files import TableFile, row_groups
+
+# A file of so many bytes is not joined with others, and joined files have about as many; and the bytes in
+# memory of the rows of a file, which shrink to a fraction of that.
+TARGET_BYTES, TARGET_MEMORY_BYTES = 100 * 1024 * 1024, 1024 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of a table: its name in the folder, and its bytes."""
+
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What a commit does: files that it adds (rows of table_files.FILES) and removes, and its transactions.
+
+    data_change: whether the table's rows are others afterwards.
+    """
+
+    added: Sequence[Row] = ()
+    removed: Sequence[StoredFile] = ()
+    transactions: Sequence[Transaction] = field(default=())
+    data_change: bool = True
+
+
+class StoredTable:
+    """One version of a table, of which files are replaced."""
+
+    def __init__(self, folder: Path, held: DeltaTable) -> None:
+        self._folder = folder
+        self._held = held
+        self._schema = pa.schema(held.schema().to_arrow())
+
+    @cached_property
+    def rows(self) -> ds.Dataset:
+        """The table's rows, to be read piece by piece."""
+        return dataset(self._folder, self._held)
+
+    def fitted(self, rows: pa.Table | Collection[Row]) -> pa.Table:
+        """Rows with the columns that the table has on disk: it may lack those of a newer version."""
+        if isinstance(rows, Collection):
+            return pa.Table.from_pylist(list(rows), schema=self._schema)
+        held: dict[str, Any] = dict(zip(rows.column_names, rows.columns, strict=True))
+        count = len(rows)
+        columns = [
+            held[f.name].cast(f.type) if f.name in held else pa.nulls(count, f.type) for f in self._schema
+        ]
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def written(self, rows: pa.Table | Collection[Row]) -> list[Row]:
+        """Write new rows. Returns the files."""
+        return self._written(self.fitted(rows).to_batches())
+
+    def replacing(
+        self, where: ds.Expression, rows: pa.Table | Collection[Row] = (), files: Sequence[Row] = ()
+    ) -> FileChange | None:
+        """Replace the rows that meet a condition by others, and by those of files. None: there are neither.
+
+        Files without such rows stay; of the others the rest is written again, together with `rows`.
+        """
+        sizes = self._sizes()
+        removed: list[StoredFile] = []
+        rest: list[ds.Fragment] = []
+        for fragment in self.rows.get_fragments(filter=where):
+            meeting = fragment.scanner(schema=self._schema, filter=where, columns=[]).count_rows()
+            if meeting:
+                removed.append(StoredFile(fragment.path, sizes[fragment.path]))
+                if meeting < fragment.count_rows():
+                    rest.append(fragment)
+        new = self.fitted(rows)
+        if not removed and not files and not len(new):
+            return None
+        added = self._written(self._batches(new, rest, ~where))
+        return FileChange([*added, *files], removed)
+
+    def joined(self) -> FileChange | None:
+        """Join files smaller than TARGET_BYTES, the oldest first. None if there are less than two."""
+        order = [("modification_time", "ascending"), ("path", "ascending")]
+        files = (
+            pa.table(self._held.get_add_actions())
+            .select(["path", "size_bytes", "modification_time"])
+            .sort_by(order)
+            .to_pylist()
+        )
+        small = [StoredFile(f["path"], f["size_bytes"]) for f in files if f["size_bytes"] < TARGET_BYTES]
+        fragments = {fragment.path: fragment for fragment in self.rows.get_fragments()}
+        added: list[Row] = []
+        removed: list[StoredFile] = []
+        for some in _bins(small):
+            added += self._written(self._batches(None, [fragments[f.path] for f in some], None), "zstd")
+            removed += some
+        return FileChange(added, removed, data_change=False) if removed else None
+
+    def _sizes(self) -> dict[str, int]:
+        files = pa.table(self._held.get_add_actions())
+        return dict(zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True))
+
+    def _batches(
+        self, new: pa.Table | None, stored: Iterable[ds.Fragment], where: ds.Expression | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of files that meet a condition, then new ones."""
+        for fragment in stored:
+            yield from fragment.to_batches(schema=self._schema, filter=where)
+        if new is not None:
+            yield from new.to_batches()
+
+    def _written(self, batches: Iterable[pa.RecordBatch], compression: str = "snappy") -> list[Row]:
+        """Write rows to files of about TARGET_BYTES. Returns the files."""
+        found: list[Row | None] = []
+        file, held_bytes = TableFile(self._folder, self._schema, compression), 0
+        for rows in row_groups(iter(batches)):
+            if held_bytes >= TARGET_MEMORY_BYTES:
+                found.append(file.close())
+                file, held_bytes = TableFile(self._folder, self._schema, compression), 0
+            file.add(rows.cast(self._schema))
+            held_bytes += rows.nbytes
+        found.append(file.close())
+        return [written for written in found if written is not None]
+
+
+def _bins(files: Sequence[StoredFile]) -> Iterator[list[StoredFile]]:
+    """Successive files that together have about TARGET_BYTES, at least two in each."""
+    held: list[StoredFile] = []
+    for file in files:
+        if held and sum(f.size_bytes for f in held) + file.size_bytes > TARGET_BYTES:
+            if len(held) > 1:
+                yield held
+            held = []
+        held.append(file)
+    if len(held) > 1:
+        yield held
