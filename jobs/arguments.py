@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.maintenance.publishing import add_catalog
+from jobs.runtime.lakes import lake_folder
 
 if TYPE_CHECKING:
     from jobs.captures.inputs import Inputs
@@ -27,7 +28,7 @@ def add_lake(parser: argparse.ArgumentParser) -> None:
 
 def add_lake_path(parser: argparse.ArgumentParser) -> None:
     """--lake, for verbs that start no job of Spark."""
-    parser.add_argument("--lake", type=Path, required=True, metavar="PATH", help="folder of the lake")
+    parser.add_argument("--lake", type=lake_folder, required=True, metavar="PATH", help="folder of the lake")
 
 
 def add_clusters(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,6 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         chosen = lake_clusters(job.lake.path, args.cluster)
-        job.derive(chosen)
+        job.derive(sorted({*chosen, *job.half_done()}))
         job.publish()
         return job.finish(chosen)

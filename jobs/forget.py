@@ -27,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
         removed = forget(job, args.cluster)
         if not removed:
             raise Failure(f"the lake {args.lake} has nothing of cluster {args.cluster}")
+        job.derive(sorted(job.half_done()))
         job.record.counts |= removed
         lines = [f"removed {rows} rows of {name}" for name, rows in removed.items()]
         return job.end([], lines, 0)

@@ -110,9 +110,9 @@ class Job:
         """
         from jobs.derivation.derive_tables import derive
         from jobs.maintenance.removal import remove_derived
-        from transforms.quality.derived_counts import begun, failed_derivations
+        from transforms.quality.derived_counts import failed_derivations
 
-        half_done = begun(self.lake.path).keys()
+        half_done = self.half_done()
         gone = (half_done & set(clusters)) - self.touched
         gone -= known_clusters(self.lake.path) if gone else set()
         if gone:
@@ -129,13 +129,16 @@ class Job:
                 self.progress.say(f"cluster {cluster}: derived, which an earlier run could not")
 
     def underived(self, clusters: Collection[str]) -> set[str]:
-        """The clusters of which derived rows are lost, or could not be derived the last time.
-
-        And all clusters, not only these, of which a run has changed rows and was interrupted.
-        """
+        """Those whose derived rows are lost, or could not be derived the last time; and half_done()."""
         from transforms.quality.derived_counts import underived
 
         return underived(self.lake.path, clusters)
+
+    def half_done(self) -> set[str]:
+        """The clusters of which an interrupted run has changed rows: whoever writes next derives them."""
+        from transforms.quality.derived_counts import begun
+
+        return set(begun(self.lake.path))
 
     def commit(self) -> None:
         """Commit what was read, if the lease has not run out. Raises Failure."""

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         expired, clusters = expire_old(job, args)
-        job.derive(sorted({*clusters, *job.underived(())}))
+        job.derive(sorted({*clusters, *job.half_done()}))
         answers = forget_answers(job, args)
         compacted = compact(job.lake.writer, job.progress, most=1)
         removed = vacuum(job)

@@ -12,6 +12,7 @@ from typing import Any
 
 from jobs.arguments import EPOCH, add_evidence_age, add_format, moment_ms, now_of
 from jobs.runtime.evidence_age import EvidenceAge
+from jobs.runtime.lakes import lake_folder, must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.time_travel.moment import iso
@@ -60,7 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=actions)
     parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="node ids")
     parser.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
-    parser.add_argument("--lake", type=Path, metavar="PATH", help="folder of a lake, instead of --captures")
+    parser.add_argument(
+        "--lake", type=lake_folder, metavar="PATH", help="folder of a lake, instead of --captures"
+    )
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
     parser.add_argument("--cluster-id", metavar="ID", help="cluster id of --captures that contain none")
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of --captures that contain none")
@@ -193,7 +196,6 @@ def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     # Imported here: the tables' declarations import PySpark, a second that --captures need not wait.
     from jobs.quorum.quorum_facts import errors_of, facts_of, faults_of, registered_in, superseded_by
     from jobs.runtime.lake_clusters import one_cluster
-    from jobs.runtime.lakes import must_be_lake
 
     lake = args.lake.resolve()
     must_be_lake(lake)

@@ -108,8 +108,8 @@ def read_captures(
                 return code
         with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
             job.read(planned, inputs.fetch)
-            if derive:
-                job.derive(sorted(job.touched | job.underived(planned.clusters)))
+            wanted = job.touched | job.underived(planned.clusters) if derive else job.half_done()
+            job.derive(sorted(wanted))
             job.commit()
             failing = failed_expectations(job, args) if validate else []
             job.publish()

@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
             print_failing_rows(job, args.failing, chosen if args.cluster else None, now, overrides)
             return job.end(chosen, [], 0)
         covered = chosen if args.full or args.cluster else unvalidated(job.lake.path, job.record.run_id)
-        job.derive(covered.underived if isinstance(covered, Unvalidated) else covered)
+        wanted = covered.underived if isinstance(covered, Unvalidated) else covered
+        job.derive(sorted({*wanted, *job.half_done()}))
         unmet: list[str] = []
         if not args.rules_only:
             unmet = evaluate_expectations(job, covered, now, args.format, overrides)

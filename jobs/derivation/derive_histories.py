@@ -19,7 +19,7 @@ from transforms.histories.partition_replay import changed_partitions, count_part
 from transforms.histories.refused_records import OfCluster, changed_rows
 from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays, step_row
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
-from transforms.lake.arrow_rows import arrow_schema, moment, to_arrow
+from transforms.lake.arrow_rows import arrow_schema, moment
 from transforms.lake.delta_rs import among
 from transforms.lake.isolation import apart
 from transforms.lake.lake import Lake

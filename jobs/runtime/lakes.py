@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from jobs.runtime.outcome import Failure
 from transforms.lake.storage import NoLakeError, check_lake
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def lake_folder(word: str) -> Path:
+    """The value of --lake. Raises Failure for a URL, which would name a folder `s3:` here."""
+    if _URL.match(word):
+        raise Failure(
+            f"--lake {word}: a lake is a folder on a file system, not a URL; docs/running.md (The lake's "
+            "storage) describes how readers get a copy in an object store"
+        )
+    return Path(word)
 
 
 def must_be_whole(path: Path) -> None:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.lakes import lake_folder, must_be_lake
 from jobs.runtime.output import warn_line
 from jobs.time_travel.replica_source import ReplicaSource, open_replica
 from jobs.time_travel.source import MetadataSource
@@ -20,7 +20,7 @@ def add_lake_arguments(parser: argparse.ArgumentParser) -> None:
     """--lake and --cluster, in place of a path."""
     parser.add_argument(
         "--lake",
-        type=Path,
+        type=lake_folder,
         metavar="PATH",
         help="read this lake, which combines all captures",
     )

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.cli import VERBS, main
+
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -62,6 +64,36 @@ def test_a_folder_that_is_not_a_lake(tmp_path: Path, golden: Path) -> None:
     result = kraftlake("run", "--captures", golden / "v4.4.0-mini", "--lake", tmp_path / "papers")
     refused(result, 2, "is not empty and is no lake")
     assert [p.name for p in (tmp_path / "papers").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/lake", "s3a://bucket/lake", "gs://b/l", "file:///data/lake"])
+def test_a_lake_is_no_url(
+    url: str,
+    golden: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of every verb, on the command line and in the settings: there is no folder of that name afterwards."""
+    monkeypatch.chdir(tmp_path)
+    captures = ("--captures", str(golden / "v4.4.0-mini"))
+    more = {"run": captures, "ingest": captures, "sql": ("SELECT 1",), "findings": ("list",)}
+    more |= {
+        "explain": ("1",),
+        "plan": ("remove", "3"),
+        "shell": ("ls",),
+        "diff": ("--from", "1", "--to", "2"),
+    }
+    assert set(more) < set(VERBS)
+    (tmp_path / "url.toml").write_text(f'lake = "{url}"\n')
+    for verb in sorted(VERBS.keys() - {"capture", "dump", "config"}):
+        flags = (*more.get(verb, ()), "--lake", url)
+        assert main([verb, *flags]) == 2, verb
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"kraftlake {verb}: --lake {url}: a lake is a folder")
+    assert main(["clusters", "--config", "url.toml"]) == 2
+    assert f"--lake {url}: a lake is a folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["url.toml"]
 
 
 def test_a_lake_of_another_format(tmp_path: Path) -> None:

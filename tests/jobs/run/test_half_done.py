@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.captures.ingest import PendingCommit
+from jobs.cli import main
 from jobs.derivation.derive_tables import derive
 from jobs.maintenance.removal import OF_CLUSTERS, remove_rows
 from jobs.runtime.lease import begun, now
@@ -34,8 +35,10 @@ from transforms.lake.tables import (
 from transforms.quality.derived_counts import begin_change
 from transforms.quality.derived_counts import begun as begun_by
 
-FAMILY = "uncommitted-truncation"
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
+# All captures of it in the golden lake.
+FAMILY = ("uncommitted-truncation", "uncommitted-removal", "uncommitted-then-committed")
+MINI = "roWi3HLRRCuDirielH5nnw"
 NAMES = [c.name for c in EXPIRED_CAPTURES.columns if c not in LOADED]
 
 
@@ -100,7 +103,9 @@ def test_the_next_run_completes_it(
     expected = content(lake, CLUSTER)
     interrupted(verb, lake, work)
     for says in (False, True):
-        assert run(lake.path, golden / FAMILY, flags=("--fail-on", "never")) == ExitCode.FINE
+        assert (
+            run(lake.path, *(golden / name for name in FAMILY), flags=("--fail-on", "never")) == ExitCode.FINE
+        )
         assert ("nothing new" in capsys.readouterr().out) is says
         assert begun_by(lake.path) == {}
         assert lease_state(lake.path).given_back
@@ -127,6 +132,29 @@ def test_a_run_with_other_captures_completes_it(
     assert not any(content(lake, CLUSTER).values())
     assert run(lake.path, golden / "v4.4.0-mini") == ExitCode.FINE
     assert "nothing new" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ingest", "--captures", "v4.4.0-mini"),
+        ("forget", "--cluster", MINI),
+        ("derive", "--cluster", MINI),
+        ("validate", "--cluster", MINI, "--rules-only"),
+        ("maintain",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_verb_completes_it(copied: Lake, golden: Path, words: tuple[str, ...]) -> None:
+    """Whatever else it is asked to do."""
+    lake = copied
+    expected = content(lake, CLUSTER)
+    interrupted("derive", lake, half_derived)
+    assert content(lake, CLUSTER) != expected
+    verb, *flags = [str(golden / word) if word.startswith("v4") else word for word in words]
+    assert main([verb, "--lake", str(lake.path), *flags]) == ExitCode.FINE
+    assert begun_by(lake.path) == {}
+    assert content(lake, CLUSTER) == expected
 
 
 def test_derived_rows_of_no_capture_are_removed(copied: Lake, golden: Path) -> None:
