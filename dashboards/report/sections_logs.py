@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards.report.formatting import directory, listed, number, replica, size, time_of
 from dashboards.report.markup import Markup, el
-from dashboards.report.tables import Col, newest, place, status_badge, table
+from dashboards.report.tables import Col, newest, offsets, place, status_badge, table
 from dashboards.report.view import Row, View
 from kraft_core.evidence.facts import STATED_SOURCES
 
@@ -16,7 +16,7 @@ def unsettled(view: View) -> Markup | None:
         return None
     cells = [
         (
-            f"{number(r['first_offset'])} – {number(r['end_offset'] - 1)}",
+            offsets(r["first_offset"], r["end_offset"]),
             f"e{r['leader_epoch']}",
             number(r["end_offset"] - r["first_offset"]),
             status_badge(r["commit_status"], r["truncated_by_epoch"]),
@@ -39,7 +39,7 @@ def truncations(view: View) -> Markup | None:
     cells = [
         (
             replica(r["node_id"], r["directory_id"]),
-            f"{number(r['truncated_to'])} – {number(r['end_offset'] - 1)}",
+            offsets(r["truncated_to"], r["end_offset"]),
             listed(r["leader_epochs"] or ()) or "–",
             number(r["by_epoch"]),
             r["lost_voter_changes"] or "none",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dashboards.report.formatting import listed, number, short, size, time_of
 from dashboards.report.markup import Markup, el
-from dashboards.report.tables import Col, newest, table
+from dashboards.report.tables import Col, newest, offsets, table
 from dashboards.report.view import Row, View
 from kraft_core.wording import count
 
@@ -163,5 +163,4 @@ def quarantine(view: View) -> Markup | None:
 def _lost_offsets(row: Row) -> str:
     if row["lost_from_offset"] is None:
         return "–"
-    end = "the end" if row["lost_to_offset"] is None else number(row["lost_to_offset"])
-    return f"{number(row['lost_from_offset'])} to {end}"
+    return offsets(row["lost_from_offset"], row["lost_to_offset"])

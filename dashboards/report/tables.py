@@ -63,5 +63,14 @@ def place(offset: int, epoch: int) -> str:
     return f"{number(offset)} / e{epoch}"
 
 
+def offsets(first: int, end: int | None) -> str:
+    """Offsets from first to before end: 5, 5 – 9; to the end of the file for None."""
+    if end is None:
+        return f"{number(first)} to the end"
+    if end <= first:
+        return "none"
+    return number(first) if end == first + 1 else f"{number(first)} – {number(end - 1)}"
+
+
 def span_words(ms: int | None) -> str:
     return "–" if ms is None else duration(ms)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts
+from kraft_core.findings.finding import range_words
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
@@ -121,7 +122,7 @@ def _gap(log: Capture, offset: int) -> str | None:
     reached = offset
     for run in log.runs:
         if run.first_offset > reached:
-            lacks = f"{reached} to {run.first_offset - 1}"
+            lacks = range_words(reached, run.first_offset)
             return f"the captured log of {log.node_id} lacks {lacks}, and no snapshot covers that"
         reached = max(reached, run.end_offset)
     return None if log.known_end is not None else f"the log end of {log.node_id} cannot be read"

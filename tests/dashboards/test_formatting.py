@@ -6,6 +6,7 @@ import pytest
 
 from dashboards.report import formatting
 from dashboards.report.formatting import DAY, HOUR, MINUTE, SECOND
+from dashboards.report.tables import offsets
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,12 @@ def test_times_are_utc_and_to_the_second() -> None:
 def test_ages() -> None:
     assert formatting.ago(1_000, 1_000 + 2 * HOUR) == "2 h ago"
     assert formatting.ago(1_000 + 2 * HOUR, 1_000) == "in 2 h"
+
+
+def test_offsets_are_inclusive_and_one_is_its_number() -> None:
+    assert [offsets(20, end) for end in (None, 20, 21, 30, 2_001)] == [
+        "20 to the end", "none", "20", "20 – 29", "20 – 2,000",
+    ]  # fmt: skip
 
 
 def test_sizes_and_lists() -> None:
