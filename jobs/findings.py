@@ -74,7 +74,7 @@ def formatted(rows: Iterable[Row], form: str) -> Iterator[str]:
     if form == "jsonl":
         yield from (json_line(as_json(row)) for row in rows)
         return
-    for first, *others in alike_findings(rows):
+    for first, *others in alike_findings(list(rows)):
         yield from finding_lines(first)
         if others:
             ids = ", ".join(row["finding_id"] for row in others)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 Row = dict[str, Any]
+MANY = 3
 _OFFSETS = re.compile(r"offsets \d+ to \d+")
 _NUMBER = re.compile(r"\d+")
 
 
-def alike_findings(rows: Iterable[Row]) -> list[list[Row]]:
-    """Rows of findings in groups, both in the order of the rows.
+def alike_findings(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows of findings in groups, both in the order of the rows; fewer than MANY alike stay apart.
 
     Alike are those of one cluster that break one rule on the same replicas, are in the same state for the
     same reason, and whose sentences differ in numbers only.
@@ -20,7 +22,9 @@ def alike_findings(rows: Iterable[Row]) -> list[list[Row]]:
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(_cause(row), []).append(row)
-    return list(groups.values())
+    few = ([[row] for row in group] if len(group) < MANY else [group] for group in groups.values())
+    places = {id(row): nth for nth, row in enumerate(rows)}
+    return sorted(chain.from_iterable(few), key=lambda group: places[id(group[0])])
 
 
 def _cause(row: Mapping[str, Any]) -> tuple[Any, ...]:

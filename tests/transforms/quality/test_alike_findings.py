@@ -45,5 +45,13 @@ def test_whatever_tells_causes_apart_keeps_them_apart() -> None:
         {"replicas": ["2@dlQnpRFNQLyzxMXecUSy_g"]},
         {"sentence": "The log of 1 repeats the batch at offset 7."},
     ]
-    rows = [lost(1), *(lost(2 + n, **other) for n, other in enumerate(others)), lost(9)]
-    assert ids(alike_findings(rows)) == [["id-1", "id-9"], *([f"id-{2 + n}"] for n in range(len(others)))]
+    rows = [lost(1), *(lost(2 + n, **other) for n, other in enumerate(others)), lost(20), lost(21)]
+    assert ids(alike_findings(rows)) == [
+        ["id-1", "id-20", "id-21"],
+        *([f"id-{2 + n}"] for n in range(len(others))),
+    ]
+
+
+def test_two_of_a_kind_stay_apart_in_their_order() -> None:
+    rows = [lost(1), lost(2, rule=44), lost(3), lost(4, rule=44), lost(5, rule=44)]
+    assert ids(alike_findings(rows)) == [["id-1"], ["id-2", "id-4", "id-5"], ["id-3"]]
