@@ -63,8 +63,13 @@ def _controller_dirs(sources: list[Path], target: Path) -> tuple[ControllerDir, 
             raise Failure(f"{source} is not a folder: give a controller's metadata.log.dir")
         if target.resolve().is_relative_to(source.resolve()):
             raise Failure(f"{target} is inside {source}: copies must be outside the controller's directory")
-    directories = find_controller_dirs(sources).directories
-    if not directories:
+    found = find_controller_dirs(sources)
+    if not found.directories:
         where = ", ".join(map(str, sources))
-        raise Failure(f"no __cluster_metadata-0 at or below {where}", ExitCode.NOTHING_READABLE)
-    return directories
+        details = [f"{each.path}: {each.reason}" for each in (*found.refused, *found.without_log)]
+        raise Failure(
+            f"no __cluster_metadata-0 at or below {where}: give a controller's metadata.log.dir",
+            ExitCode.NOTHING_READABLE,
+            details,
+        )
+    return found.directories

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.runtime import settings
+from jobs.runtime.command_parser import CommandParser, ShowVersion
 from jobs.runtime.outcome import Failure
 from jobs.runtime.output import warn_line
 
@@ -39,6 +40,7 @@ VERBS = {
     "forget": ("jobs.forget", "delete everything about a cluster from the lake"),
     "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
+    "version": ("jobs.version", "print the versions of kraftlake and of what it runs on"),
 }
 
 EPILOG = """examples:
@@ -46,20 +48,21 @@ EPILOG = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake /data/lake
   kraftlake dump __cluster_metadata-0/00000000000000000000.log
 
-Every verb's --help has examples. A cluster is given by its id or by its name in kraftlake.toml
-(docs/kraftlake.toml).
+kraftlake help VERB shows its options and examples. A cluster is given by its id or by its name in
+kraftlake.toml (docs/kraftlake.toml).
 
 exit codes: 0 success, 1 an error was found, 2 wrong usage, 3 nothing readable, 4 the lake is busy"""
 
 
-def build_parser(verb: str | None, known: settings.Settings) -> argparse.ArgumentParser:
+def build_parser(verb: str | None, known: settings.Settings) -> CommandParser:
     """The parser, with defaults from the settings; only the called verb's module is imported."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="kraftlake",
         description="Analytics of Kafka's KRaft metadata log: captured controller directories become tables.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=ShowVersion, help="print the version")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name, (module, summary) in VERBS.items():
         if name == verb:
@@ -73,18 +76,12 @@ def build_parser(verb: str | None, known: settings.Settings) -> argparse.Argumen
             )
             imported.add_arguments(sub)
             sub.set_defaults(run=imported.run, settings=known)
-            for leaf in _leaves(sub):
+            for leaf in sub.leaves():
                 add_settings(leaf)
                 settings.apply(leaf, known)
         else:
             verbs.add_parser(name, help=summary)
     return parser
-
-
-def _leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """The parsers of a verb's own verbs, such as those of findings list; else the verb's parser."""
-    nested = [action.choices for action in parser._actions if isinstance(action.choices, dict)]
-    return [leaf for verbs in nested for leaf in verbs.values()] or [parser]
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -132,6 +129,8 @@ def _run(args: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb. Returns the exit code; a Failure becomes one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     verb = next((w for w in words if not w.startswith("-")), None)
     try:
         known = settings.read_settings(_config_flag(words))

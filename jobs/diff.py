@@ -102,7 +102,9 @@ def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]
         opened[path] = open_captured(path, args.settings.shown_configs)
     try:
         newest = opened[path].image_at()
-        image = newest if moment is None else image_at(opened[path], parse_moment(moment, newest.timestamp))
+        image = newest
+        if moment is not None:
+            image = image_at(opened[path], parse_moment(moment, newest.timestamp), newest.timestamp)
     except InvalidMomentError as error:
         raise Failure(str(error)) from None
     warn(opened[path].notes, image)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import printable, warn_line
-from kraft_core.format.controller_dir import find_log_files
-from kraft_core.format.kafka_dump import CHECKPOINT_SUFFIX, LOG_SUFFIX, DumpOptions, DumpStopped, FileDump
+from kraft_core.format.kafka_dump import (
+    CHECKPOINT_SUFFIX,
+    LOG_SUFFIX,
+    MAX_BYTES,
+    DumpOptions,
+    DumpStopped,
+    FileDump,
+)
 from kraft_core.format.log_dirs import RefusedPath
 from kraft_core.format.mapped_file import mapped
 
@@ -19,8 +26,9 @@ _OTHER_SUFFIXES = frozenset({".index", ".timeindex", ".snapshot", ".txnindex"})
 _BUFFER_CHARACTERS = 1 << 16
 
 
-def dump_as_kafka(given: Iterable[str], options: DumpOptions) -> ExitCode:
+def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
     """Dump files, and what folders contain, as kafka-dump-log would be given them; returns the exit code."""
+    options = _options(args)
     files = list(_files(given))
     dumps: dict[str, FileDump] = {}
     out = _Output()
@@ -45,11 +53,20 @@ def dump_as_kafka(given: Iterable[str], options: DumpOptions) -> ExitCode:
     return ExitCode.FOUND if faults else ExitCode.FINE
 
 
+def _options(args: argparse.Namespace) -> DumpOptions:
+    return DumpOptions(
+        skip_metadata=args.skip_record_metadata,
+        max_bytes=MAX_BYTES if args.max_bytes is None else args.max_bytes,
+        show_secrets=args.show_secrets,
+        allowed=args.settings.shown_configs,
+    )
+
+
 def _files(given: Iterable[str]) -> Iterator[str]:
     """Each file as Java's File writes its path; Failure for Kafka's index files."""
     for path in given:
         if Path(path).is_dir():
-            yield from (str(item) for item in find_log_files(Path(path)) if not isinstance(item, RefusedPath))
+            yield from (str(item) for item in _below(path) if isinstance(item, Path))
         elif Path(path).suffix in _OTHER_SUFFIXES:
             raise Failure(f"{path} is no log: dump reads .log and .checkpoint files, not Kafka's indexes")
         else:
@@ -57,9 +74,15 @@ def _files(given: Iterable[str]) -> Iterator[str]:
 
 
 def _refusals(given: Iterable[str]) -> list[str]:
-    folders = [Path(path) for path in given if Path(path).is_dir()]
-    found = [item for folder in folders for item in find_log_files(folder)]
+    found = [item for path in given if Path(path).is_dir() for item in _below(path)]
     return [f"{item.path}: not read: {item.reason}" for item in found if isinstance(item, RefusedPath)]
+
+
+def _below(folder: str) -> Iterable[Path | RefusedPath]:
+    # It imports all side files.
+    from kraft_core.format.controller_dir import find_log_files
+
+    return find_log_files(Path(folder))
 
 
 def _dump(file: str, dump: FileDump, out: _Output) -> None:

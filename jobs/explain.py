@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     question = parser.add_mutually_exclusive_group(required=True)
     question.add_argument(
         "--offset",
-        type=int,
+        type=_offset,
         metavar="N",
         help="who held this offset, what proves it, what became of it",
     )
@@ -59,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_evidence_age(parser)
     add_format(parser, "text", "json")
+
+
+def _offset(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no offset: the log begins at 0")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder, must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
+from jobs.runtime.suggestion import did_you_mean
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.conclusions import conclude
@@ -217,7 +218,8 @@ def captured_cluster(found: list[str], wanted: str | None) -> str:
             ExitCode.NOTHING_READABLE,
         )
     if wanted is not None and wanted not in found:
-        raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(found))}")
+        near = did_you_mean(wanted, found)
+        raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(found))}{near}")
     if wanted is None and len(found) > 1:
         raise Failure(f"{len(found)} clusters: choose one with --cluster: {', '.join(sorted(found))}")
     return wanted or found[0]

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         image = source.image_at()
         wanted = args.at_offset or args.at_time
         if wanted is not None:
-            image = image_at(source, parse_moment(wanted, image.timestamp))
+            image = image_at(source, parse_moment(wanted, image.timestamp), image.timestamp)
     except (InvalidMomentError, ValueError) as error:
         raise Failure(str(error)) from None
     warn(source.notes, image)

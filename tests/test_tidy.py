@@ -25,7 +25,7 @@ LONG_FILES: dict[str, str] = {
 }
 LONG_FUNCTIONS: dict[str, str] = {}
 OWN_OUTPUT = {
-    "jobs/dump.py": "JSON in ASCII",
+    "jobs/dump_records.py": "JSON in ASCII",
     "jobs/metrics.py": "labels are escaped",
     "jobs/runtime/output.py": "the module itself",
     "jobs/runtime/progress.py": "the line that it overwrites",

@@ -69,6 +69,8 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         if directory.unreadable:
             lost = directory.unreadable[0]
             raise CopyError(f"{lost.file}: {lost.reason}; run it as the user that Kafka runs as")
+        if not directory.segments and not directory.checkpoints:
+            raise CopyError(f"its {LOG_DIR_NAME} holds no segment and no checkpoint: there is no log to copy")
         home = target / meta.cluster_id / f"node-{meta.node_id}"
         # Until the copy is complete its log directory has another name, so that no run finds it.
         partial = home / f".copying-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"

@@ -14,6 +14,7 @@ from typing import Any
 
 from jobs.captures.describe_files import DescribeFile, find_describe_files
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.suggestion import did_you_mean
 from kraft_core.format.capture import capture_id, captured_at, identified_files, identity, missing_ids
 from kraft_core.format.controller_dir import (
     ControllerDir,
@@ -82,7 +83,7 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
         if not path.exists():
             raise Failure(f"{path} does not exist: name a folder in which controller directories lie")
     found = find_controller_dirs(selection.paths, selection.unreadable)
-    left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in found.refused)]
+    left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in (*found.refused, *found.without_log))]
     with ThreadPoolExecutor(8) as threads:
         planned = list(threads.map(lambda d: identified(d, selection), found.directories))
     captures: list[CaptureCopy] = []
@@ -190,7 +191,10 @@ def _nothing_to_read(
     """Why there is nothing to read: wrong usage where a flag would help, else nothing readable."""
     where = _where(selection)
     if selection.clusters and directories:
-        return Failure(f"no capture under {where} is of cluster {', '.join(sorted(selection.clusters))}")
+        wanted = sorted(selection.clusters)
+        found = {d.meta.cluster_id for d in directories if d.meta is not None and d.meta.cluster_id}
+        near = did_you_mean(wanted[0], found)
+        return Failure(f"no capture under {where} is of cluster {', '.join(wanted)}{near}")
     if any("--cluster-id" in line for line in left_out):
         return Failure(
             f"no capture under {where} names its cluster and its node", details=_left_out(left_out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,7 +13,9 @@ from kraft_core.evidence.facts import label
 from kraft_core.findings.finding import offset_words
 from kraft_core.raft.voters import ReplicaKey
 
+# Lines are this long, on a terminal no longer than it is wide.
 WIDTH = 100
+_LEAST_WIDTH = 40
 INDENT = "    "
 
 
@@ -110,12 +114,18 @@ def wrapped(text: str) -> list[str]:
     """A paragraph below a headline; names are not broken."""
     return textwrap.wrap(
         text,
-        WIDTH,
+        _width(),
         initial_indent=INDENT,
         subsequent_indent=INDENT,
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def _width() -> int:
+    if not sys.stdout.isatty():
+        return WIDTH
+    return max(_LEAST_WIDTH, min(WIDTH, shutil.get_terminal_size().columns - 1))
 
 
 def when(time: datetime) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from jobs.runtime.outcome import Failure
+from jobs.runtime.suggestion import did_you_mean
 from transforms.lake.delta_rs import cluster_ids, rows_with
 from transforms.lake.tables import CLUSTER_NAMES
 
@@ -19,7 +20,8 @@ def lake_clusters(lake: Path, named: Sequence[str] = ()) -> list[str]:
     chosen = {word if word in known else ids.get(word, word) for word in named}
     missing = sorted(chosen - set(known))
     if missing:
-        has = f"it has {listed(known)}" if known else "it has none"
+        near = did_you_mean(missing[0], [*known, *ids])
+        has = f"it has {listed(known)}{near}" if known else "it has none"
         raise Failure(f"the lake {lake} has no capture of cluster {', '.join(missing)}; {has}")
     return sorted(chosen or known)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +94,8 @@ def read_settings(named: Path | None) -> Settings:
     file = given or FILE
     if given is None and not file.is_file():
         return Settings()
+    import tomllib
+
     try:
         content = tomllib.loads(file.read_text())
     except RecursionError:

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 
+from jobs.runtime.output import warn_line
 from jobs.time_travel.source import MetadataSource
 from kraft_core.columnar.timestamps import representable
 from kraft_core.image.image import Image
@@ -57,10 +58,24 @@ def _on_day_of(newest: int, text: str) -> datetime:
     return datetime.combine(day, time.fromisoformat(text if text[2] == ":" else f"0{text}"))
 
 
-def image_at(source: MetadataSource, moment: Moment) -> Image:
-    """The metadata at a moment. Raises InvalidMomentError."""
+def image_at(source: MetadataSource, moment: Moment, newest: int) -> Image:
+    """The metadata at a moment; newest: time of the newest record (ms). Raises InvalidMomentError.
+
+    A time after it is warned of: of what happened since then, nothing is known.
+    """
     try:
-        return source.image_at(moment.offset if moment.time is None else source.offset_at(moment.time))
+        if moment.time is None:
+            return source.image_at(moment.offset)
+        offset = source.offset_at(moment.time)
+        if offset < 0:
+            first = iso(source.image_at(0).timestamp)
+            raise InvalidMomentError(
+                f"{iso(moment.time)} is before this history, which reaches from {first} to {iso(newest)}"
+            )
+        if moment.time > newest:
+            later = f"{iso(moment.time)} is after the newest record, of {iso(newest)}"
+            warn_line(f"warning: {later}: what happened since then is not known")
+        return source.image_at(offset)
     except OutOfReachError as error:
         raise InvalidMomentError(str(error)) from None
 

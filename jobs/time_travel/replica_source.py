@@ -76,7 +76,8 @@ def _of_tree(path: Path, allowed: Set[str]) -> CapturedReplica:
         raise Failure(f"no such file or directory: {path}")
     found = find_controller_dirs([path])
     if not found.directories:
-        why = "; ".join(f"{refusal.path}: {refusal.reason}" for refusal in found.refused[:_MAX_LISTED])
+        skipped = (*found.refused, *found.without_log)[:_MAX_LISTED]
+        why = "; ".join(f"{refusal.path}: {refusal.reason}" for refusal in skipped)
         raise Failure(
             f"no controller directory in {path}" + (f": {why}" if why else ""), ExitCode.NOTHING_READABLE
         )

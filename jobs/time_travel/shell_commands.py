@@ -156,7 +156,8 @@ def tree_lines(node: tree.Node, depth: int = 0) -> Iterator[str]:
 def at(session: Session, moments: Sequence[str]) -> CommandOutput:
     if moments:
         try:
-            session.image = image_at(session.source, parse_moment(moments[0], _newest(session)))
+            newest = _newest(session)
+            session.image = image_at(session.source, parse_moment(moments[0], newest), newest)
         except InvalidMomentError as error:
             raise CommandError(f"at: {error}") from None
     image = session.image

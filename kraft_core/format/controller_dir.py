@@ -17,7 +17,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from kraft_core.format.log_dirs import LOG_DIR_NAME, RefusedPath, Seen, directories_below, is_log_dir
+from kraft_core.format.log_dirs import (
+    BOOTSTRAP_NAME,
+    LOG_DIR_NAME,
+    RefusedPath,
+    Seen,
+    directories_below,
+    is_log_dir,
+)
 from kraft_core.format.side_files import (
     MetaProperties,
     QuorumState,
@@ -27,10 +34,14 @@ from kraft_core.format.side_files import (
     read_partition_metadata,
     read_quorum_state,
 )
-from kraft_core.format.snapshot import BOOTSTRAP_NAME, SnapshotId, parse_name
+from kraft_core.format.snapshot import SnapshotId, parse_name
 
 # Unreadable and invalid files that fault_lines names of one directory.
 MOST_NAMED = 3
+NO_METADATA_LOG = (
+    f"a log directory of Kafka, perhaps a broker's, without {LOG_DIR_NAME}: a controller has that in its "
+    "metadata.log.dir"
+)
 _SEGMENT = re.compile(r"(\d{20})\.log", re.ASCII)
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_SIDE_FILE_BYTES = 1024 * 1024
@@ -110,10 +121,14 @@ class ControllerDir:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """directories: each once, in path order under each root; refused: what was skipped."""
+    """directories: each once, in path order under each root; refused: what was skipped.
+
+    without_log: Kafka's log directories that hold no metadata log, such as those of a broker's topics.
+    """
 
     directories: tuple[ControllerDir, ...]
     refused: tuple[RefusedPath, ...]
+    without_log: tuple[RefusedPath, ...] = ()
 
 
 def fault_lines(directory: ControllerDir) -> Iterator[str]:
@@ -148,6 +163,7 @@ def find_controller_dirs(
     """
     directories: list[ControllerDir] = []
     refused: list[RefusedPath] = []
+    without_log: list[RefusedPath] = []
     seen: Seen = set()
     for root in roots:
         for found in directories_below(Path(root), seen):
@@ -155,9 +171,17 @@ def find_controller_dirs(
                 refused.append(found)
             elif is_log_dir(found):
                 directories.append(read_controller_dir(found, unreadable))
+            elif _lacks_log(found):
+                without_log.append(RefusedPath(found, NO_METADATA_LOG))
     missing = (path for path in unreadable if path.name == LOG_DIR_NAME and not os.path.lexists(path))
     directories += (read_controller_dir(path, unreadable) for path in missing)
-    return Discovery(tuple(directories), tuple(refused))
+    return Discovery(tuple(directories), tuple(refused), tuple(without_log))
+
+
+def _lacks_log(directory: Path) -> bool:
+    """Whether it is a log directory of Kafka, but none of a metadata log."""
+    is_kafkas = os.path.lexists(directory / "meta.properties")
+    return is_kafkas and not os.path.lexists(directory / LOG_DIR_NAME)
 
 
 def read_controller_dir(log_dir: Path, unreadable: Mapping[Path, str] = _NONE_UNREADABLE) -> ControllerDir:

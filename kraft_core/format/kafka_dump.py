@@ -26,8 +26,8 @@ from kraft_core.format.errors import DecodeError
 from kraft_core.format.java_text import java_text
 from kraft_core.format.kafka_control import control_text
 from kraft_core.format.kafka_json import UNREADABLE, json_writer, unsigned_varint
+from kraft_core.format.log_dirs import BOOTSTRAP_NAME
 from kraft_core.format.secrets import NONE_ALLOWED
-from kraft_core.format.snapshot import BOOTSTRAP_NAME
 from kraft_core.format.varint import Buffer
 from kraft_core.messages.metadata import by_api_key
 

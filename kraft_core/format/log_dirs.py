@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOG_DIR_NAME = "__cluster_metadata-0"
+BOOTSTRAP_NAME = "bootstrap.checkpoint"
 # Kafka 2.8's preview wrote another record format into a log of this name.
 OLD_LOG_DIR_NAME = "@metadata-0"
 

@@ -6,7 +6,6 @@ which other records reference, becomes its digest.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Set
 from functools import cache, lru_cache
@@ -29,8 +28,7 @@ NONE_ALLOWED: frozenset[str] = frozenset()
 
 # Values that carry credentials, whatever their config is called. No part of a value is scanned from more than
 # a few places: the value comes from a log, and time must not grow with the square of its length.
-_CREDENTIAL = re.compile(
-    r"""
+_CREDENTIAL = r"""
     -----BEGIN\s                             # PEM
     | LoginModule\b                          # JAAS
     | \b(?:bearer|basic|digest|negotiate)\s+[a-z0-9+/._~=-]{4,}  # an Authorization header
@@ -42,9 +40,7 @@ _CREDENTIAL = re.compile(
     | (?-i:\bAIza[\w-]{35} | \bya29\.\w)     # a key and a token of Google
     # Tokens of GitHub, GitLab, Slack, Stripe, Vault.
     | \b(?:gh[opsur]_|github_pat_|glpat-|xox[a-z]-|[rs]k_live_|hvs\.)[\w-]{10}
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+    """
 # A JSON web token, if its group matches. A match takes in every later place where one could begin.
 _JSON_WEB_TOKEN = re.compile(r"eyJ[a-z0-9_-]{8,}(\.[a-z0-9_-])?", re.IGNORECASE)
 
@@ -99,6 +95,8 @@ def _without_secrets(fields: tuple[Field, ...], value: dict[str, Any]) -> dict[s
 
 def digest(secret: str) -> str:
     """A substitute for a random id that must not be shown: its SHA-256 in hex, truncated."""
+    import hashlib
+
     return hashlib.sha256(secret.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
@@ -133,10 +131,16 @@ def is_credential(value: str) -> bool:
     """Whether a value looks like a credential."""
     return (
         value == HIDDEN
-        or _CREDENTIAL.search(value) is not None
+        or _credential().search(value) is not None
         or any(token[1] for token in _JSON_WEB_TOKEN.finditer(value))
         or ("@" in value and any(map(_names_user, value.split())))
     )
+
+
+@cache
+def _credential() -> re.Pattern[str]:
+    # It takes longer to compile than a small file to dump.
+    return re.compile(_CREDENTIAL, re.IGNORECASE | re.VERBOSE)
 
 
 def _names_user(url: str) -> bool:

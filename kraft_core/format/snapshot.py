@@ -16,8 +16,6 @@ from kraft_core.format.segment import Damage, OrderFault, order_faults, scan
 from kraft_core.format.varint import Buffer
 from kraft_core.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 
-BOOTSTRAP_NAME = "bootstrap.checkpoint"
-
 # End offset and epoch have fixed widths; the suffix of an unfinished checkpoint is random.
 _NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^/]*)?\.checkpoint(\.part|\.deleted)?", re.ASCII)
 _MAX_OFFSET = (1 << 63) - 1

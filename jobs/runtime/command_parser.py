@@ -1,0 +1,81 @@
+"""The parser of the command line: its errors are one line that says what is wrong, and what was meant."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from jobs.runtime.outcome import ExitCode
+from jobs.runtime.output import print_line, warn_line
+from jobs.runtime.suggestion import did_you_mean
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An ArgumentParser without the usage before each error; verbs, and their own verbs, have one, too."""
+
+    _given: Sequence[str] = ()
+
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("the following arguments are required"):
+            # The misspelt flag says more than the one that is missing for it.
+            message = self._unknown_flag(self._given) or message
+        warn_line(f"{self.prog}: {message}")
+        warn_line(f"{self.prog} --help shows what it takes")
+        sys.exit(ExitCode.USAGE)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """The parsed arguments. What this parser does not know ends with an error: no parser passes it on."""
+        self._given = sys.argv[1:] if args is None else args
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(self._unknown_flag(unknown) or f"too many arguments: {' '.join(unknown)}")
+        return parsed, unknown
+
+    def leaves(self) -> list[CommandParser]:
+        """The parsers of its own verbs, such as those of findings list; else the parser itself."""
+        nested = [action.choices for action in self._actions if isinstance(action.choices, dict)]
+        return [leaf for verbs in nested for leaf in verbs.values()] or [self]
+
+    def _unknown_flag(self, words: Sequence[str]) -> str | None:
+        """What to say of the first word that looks like a flag and is none."""
+        options = [option for action in self._actions for option in action.option_strings]
+        for word in words:
+            name = word.partition("=")[0]
+            is_flag = name.startswith("-") and not name[1:2].isdecimal() and len(name) > 1
+            if is_flag and not any(option.startswith(name) for option in options):
+                return f"no option {name}{did_you_mean(name, options)}"
+        return None
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        hint = did_you_mean(str(value), known) or f": it is one of {', '.join(known)}"
+        if isinstance(action.choices, dict):
+            self.error(f"no verb {value}{hint}")
+        raise argparse.ArgumentError(action, f"{value} is unknown{hint}")
+
+
+class ShowVersion(argparse.Action):
+    """--version: print it and end."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "dest": argparse.SUPPRESS, "default": argparse.SUPPRESS, "nargs": 0})
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print_line(f"{parser.prog} {kraftlake_version()}")
+        parser.exit()
+
+
+def kraftlake_version() -> str:
+    """The installed version."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("kraftlake")
+    except PackageNotFoundError:
+        return "of a checkout that is not installed"

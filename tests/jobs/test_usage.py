@@ -1,0 +1,186 @@
+"""What a user types: misspelt words, help and versions, moments and folders that cannot be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import VERBS, main
+from jobs.runtime import finding_text
+from jobs.runtime.suggestion import did_you_mean
+from tests.jobs.test_cli import kraftlake
+
+NODE = Path(__file__).parents[1] / "golden" / "dynamic-membership" / "node-1"
+
+
+def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr."""
+    try:
+        code = main([str(word) for word in words])
+    except SystemExit as end:
+        code = int(end.code or 0)
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["rum"], "kraftlake: no verb rum; did you mean run?"),
+        (["help", "shel"], "kraftlake: no verb shel; did you mean shell?"),
+        (["fly"], "kraftlake: no verb fly: it is one of run, ingest, "),
+        (["findings", "lst"], "kraftlake findings: no verb lst; did you mean list?"),
+        (["dump", "--fromat", "text", "x"], "kraftlake dump: no option --fromat; did you mean --format?"),
+        (["dump", "--verbose=1", "x"], "kraftlake dump: no option --verbose"),
+        (["dump", "-v", "x"], "kraftlake dump: no option -v"),
+        (
+            ["explain", "--lkae", "x", "--recovery"],
+            "kraftlake explain: no option --lkae; did you mean --lake?",
+        ),
+        (["explain", "--recovery"], "kraftlake explain: the following arguments are required: --lake"),
+        (
+            ["findings", "list", "--lake", "x", "--sate", "all"],
+            "findings list: no option --sate; did you mean --state?",
+        ),
+        (["sql", "--lake", "x", "--format", "jsn"], "argument --format: jsn is unknown; did you mean json?"),
+        (["clusters", "a", "--lake", "x"], "kraftlake clusters: too many arguments: a"),
+        (
+            ["explain", "--lake", "x", "--offset", "-5"],
+            "argument --offset: -5 is no offset: the log begins at 0",
+        ),
+    ],
+)
+def test_one_line_says_what_is_wrong_and_another_where_to_look(capsys, words, says):
+    code, out, err = usage(capsys, *words)
+    assert (code, out) == (2, "")
+    first, second = err.splitlines()
+    assert says in first
+    assert second.endswith(" --help shows what it takes")
+
+
+def test_a_word_near_nothing_suggests_nothing():
+    assert did_you_mean("xyzzy", VERBS) == ""
+    assert did_you_mean("MYTOPIC", ["mytopics"]) == "; did you mean mytopics?"
+    assert did_you_mean("x", []) == ""
+
+
+def test_help_of_a_verb(capsys):
+    assert usage(capsys, "help", "dump") == usage(capsys, "dump", "--help")
+    assert usage(capsys, "help", "findings", "list") == usage(capsys, "findings", "list", "--help")
+    code, out, err = usage(capsys, "help")
+    assert (code, err) == (0, "")
+    assert out == usage(capsys, "--help")[1]
+    assert "kraftlake help VERB" in out
+
+
+def test_versions(capsys):
+    code, out, _ = usage(capsys, "--version")
+    assert code == 0
+    assert out.startswith("kraftlake ")
+    code, lines, _ = usage(capsys, "version")
+    assert code == 0
+    assert lines.splitlines()[0] == out.strip()
+    assert f"Python {sys.version.split()[0]}" in lines
+
+
+def test_a_cluster_that_is_not_captured(capsys, golden, tmp_path):
+    mini = golden / "v4.4.0-mini"
+    near = ("run", "--captures", mini, "--lake", tmp_path / "lake", "--cluster", "roWi3HLRRCuDirielH5nwn")
+    code, _, err = usage(capsys, *near)
+    assert code == 2
+    assert "did you mean roWi3HLRRCuDirielH5nnw?" in err
+    code, _, err = usage(capsys, "plan", "remove", 1, "--captures", mini, "--cluster", "roWi3HLRRCuDirielH5n")
+    assert code == 2
+    assert "did you mean roWi3HLRRCuDirielH5nnw?" in err
+
+
+REACHES = "is before this history, which reaches from 2026-11-21T09:40:31.847Z to 2026-11-21T09:44:03.041Z\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["shell", "--at-time", "2020-01-01", NODE, "ls", "/image"],
+        ["shell", NODE, "at", "2020-01-01"],
+        ["diff", "--from", "2020-01-01", "--to", "2020-01-02", NODE],
+        ["diff", "--from", "2026-11-21T09:40:31.846Z", "--to", "end", NODE],
+    ],
+)
+def test_a_time_before_the_history_says_how_far_it_reaches(capsys, words):
+    code, out, err = usage(capsys, *words)
+    assert code != 0
+    assert out == ""
+    assert err.endswith(REACHES)
+
+
+def test_a_time_after_the_history_is_warned_of(capsys):
+    code, out, err = usage(capsys, "shell", "--at-time", "2030-01-01", NODE, "ls", "/image")
+    assert code == 0
+    assert out
+    assert "2030-01-01T00:00:00.000Z is after the newest record, of 2026-11-21T09:44:03.041Z" in err
+    assert usage(capsys, "shell", "--at-time", "2026-11-21T09:44:03.041Z", NODE, "ls", "/image")[2] == ""
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """A broker's log directory, that of a topic in it."""
+    folder = tmp_path / "captures" / "broker"
+    (folder / "topic-0").mkdir(parents=True)
+    shutil.copy(NODE / "meta.properties", folder)
+    (folder / "topic-0" / "00000000000000000000.log").write_bytes(b"")
+    return folder
+
+
+def test_a_brokers_directory_among_captures_is_named(capsys, broker, tmp_path):
+    shutil.copytree(NODE, broker.parent / "node-1")
+    words = ("run", "--captures", broker.parent, "--lake", tmp_path / "lake", "--dry-run")
+    code, out, err = usage(capsys, *words)
+    assert code == 0
+    assert len(out.splitlines()) == 1
+    assert err == (
+        f"left out: {broker}: a log directory of Kafka, perhaps a broker's, without __cluster_metadata-0: a "
+        "controller has that in its metadata.log.dir\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("shell", "BROKER", "ls", "/"), ("capture", "BROKER", "--to", "TO"), ("run", "--captures", "BROKER")],
+)
+def test_a_brokers_directory_alone(capsys, broker, tmp_path, words):
+    named = {"BROKER": broker, "TO": tmp_path / "to"}
+    words = [named.get(word, word) for word in words]
+    code, out, err = usage(capsys, *words, *(["--lake", tmp_path / "lake"] if words[0] == "run" else []))
+    assert (code, out) == (3, "")
+    assert f"{broker}: a log directory of Kafka, perhaps a broker's, without __cluster_metadata-0" in err
+    assert not (tmp_path / "to").exists()
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_metadata_log_without_a_file_is_no_log_to_copy(capsys, tmp_path):
+    (tmp_path / "node/__cluster_metadata-0").mkdir(parents=True)
+    shutil.copy(NODE / "meta.properties", tmp_path / "node")
+    code, out, err = usage(capsys, "capture", tmp_path / "node", "--to", tmp_path / "to")
+    assert (code, out) == (3, "")
+    assert "its __cluster_metadata-0 holds no segment and no checkpoint: there is no log to copy" in err
+    assert not (tmp_path / "to").exists()
+
+
+def test_paragraphs_are_as_wide_as_the_terminal(monkeypatch):
+    text = "word " * 60
+    assert max(map(len, finding_text.wrapped(text))) > 90
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, finding_text.wrapped(text))) < 60
+    monkeypatch.setenv("COLUMNS", "300")
+    assert 90 < max(map(len, finding_text.wrapped(text))) <= 100
+
+
+def test_help_is_as_wide_as_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = kraftlake("help", "dump").stdout.split("examples:")[0].splitlines()
+    assert max(map(len, lines[:40])) <= max(60, len(lines[-2]))
+    assert "\x1b" not in os.linesep.join(lines)
