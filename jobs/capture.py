@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from jobs.captures.copying import CopyError, copy_controller
+from jobs.runtime.crash import failure_of
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
@@ -18,7 +19,7 @@ EXAMPLES = """examples:
 
 The controller keeps running, and nothing is written to its directory. Each copy is a folder
 TO/CLUSTER/node-N/TIME with a capture.json, reported as one JSON line; kraftlake run --captures TO reads it.
-exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none was copied"""
+exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none was copied, 75 the target is full"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +47,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             copy = copy_controller(directory.path, args.to, args.host)
         except (CopyError, OSError) as error:
+            full = failure_of(error, args.to)
+            if full is not None and full.exit_code == ExitCode.TRY_AGAIN:
+                raise full from None
             warn_line(f"kraftlake capture: {directory.path}: {error}")
             continue
         copied += 1

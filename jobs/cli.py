@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jobs.runtime import settings
 from jobs.runtime.command_parser import CommandParser, ShowVersion
-from jobs.runtime.outcome import Failure
+from jobs.runtime.outcome import MEANINGS, ExitCode, Failure
 from jobs.runtime.output import warn_line
 
 JVM_HAS_ENDED = (
@@ -51,7 +51,8 @@ EPILOG = """examples:
 kraftlake help VERB shows its options and examples. A cluster is given by its id or by its name in
 kraftlake.toml (docs/kraftlake.toml).
 
-exit codes: 0 success, 1 an error was found, 2 wrong usage, 3 nothing readable, 4 the lake is busy"""
+exit codes:
+"""
 
 
 def build_parser(verb: str | None, known: settings.Settings) -> CommandParser:
@@ -59,7 +60,7 @@ def build_parser(verb: str | None, known: settings.Settings) -> CommandParser:
     parser = CommandParser(
         prog="kraftlake",
         description="Analytics of Kafka's KRaft metadata log: captured controller directories become tables.",
-        epilog=EPILOG,
+        epilog=EPILOG + "\n".join(f"  {code.value:<4}{meaning}" for code, meaning in MEANINGS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=ShowVersion, help="print the version")
@@ -106,29 +107,37 @@ def _config_flag(words: Sequence[str]) -> Path | None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Run the verb. An error that the end of Spark's JVM or a damaged lake explains becomes a Failure."""
+    """Run the verb. Raises Failure for every error: what explains it, else an internal one."""
     try:
         return args.run(args)
-    except (Failure, BrokenPipeError):
+    except (Failure, BrokenPipeError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except Exception:
-        if "py4j" in sys.modules:
-            from jobs.runtime.session import jvm_has_ended
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        raise _explained(error, getattr(args, "lake", None)) from None
 
-            if jvm_has_ended():
-                raise Failure(JVM_HAS_ENDED) from None
-        from jobs.runtime.lakes import damage_of
 
-        lake = getattr(args, "lake", None)
-        damage = None if lake is None else damage_of(lake, open_files=True)
-        if damage is None:
-            raise
-        raise Failure(damage) from None
+def _explained(error: BaseException, lake: Path | None) -> Failure:
+    from jobs.runtime.crash import failure_of, internal
+
+    if "py4j" in sys.modules:
+        from jobs.runtime.session import jvm_has_ended
+
+        if jvm_has_ended():
+            return Failure(JVM_HAS_ENDED, ExitCode.TRY_AGAIN)
+    outside = failure_of(error, lake)
+    if outside is not None:
+        return outside
+    from jobs.runtime.lakes import damage_of
+
+    damage = None if lake is None else damage_of(lake, open_files=True)
+    return internal(error) if damage is None else Failure(damage)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb. Returns the exit code; a Failure becomes one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # Of a panic in Rust, its message is enough.
+    os.environ.setdefault("RUST_BACKTRACE", "0")
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     verb = next((w for w in words if not w.startswith("-")), None)
@@ -143,11 +152,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         warn_line(f"kraftlake {verb}: {failure}")
         return failure.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
+        if argv is None:
+            # The process ends: a second Ctrl-C must not cut short how its threads and Spark end.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            _forget_output()
         warn_line(f"kraftlake {verb}: interrupted")
-        return 128 + signal.SIGINT
+        return ExitCode.INTERRUPTED
+
+
+def _forget_output() -> None:
+    """Drop what is not written yet: its reader may have gone, or take no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

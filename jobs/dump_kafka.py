@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,12 +93,13 @@ def _dump(file: str, dump: FileDump, out: _Output) -> None:
         out.flush()
         warn_line(f"Ignoring unknown file {file}")
         return
-    try:
-        with mapped(file) as buf:
-            for piece in dump.pieces(buf, name):
-                out.write(piece)
-    except OSError as error:
-        raise DumpStopped(error.strerror or str(error)) from None
+    with ExitStack() as opened:
+        try:
+            buf = opened.enter_context(mapped(file))
+        except OSError as error:
+            raise DumpStopped(error.strerror or str(error)) from None
+        for piece in dump.pieces(buf, name):
+            out.write(piece)
 
 
 class _Output:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dashboards.databases import Database
 from jobs.maintenance.publishing import check_database, database_of, publish
+from jobs.runtime.crash import failure_of, must_be_writable
 from jobs.runtime.fail_on import verdict
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
@@ -43,11 +44,12 @@ def opened_job(
             prepare_lake(args.lake, args.settings.shown_configs)
         else:
             check_lake(args.lake)
+        must_be_writable(args.lake)
         from transforms.lake.schema import outdated_tables, update_schemas
 
         outdated = outdated_tables(args.lake)
     except NoLakeError as error:
-        raise Failure(str(error)) from None
+        raise failure_of(error, args.lake) or Failure(str(error)) from None
     database = database_of(args)
     from jobs.maintenance.removal import complete_removals
     from jobs.runtime.lease import await_free, held_lease

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from jobs.arguments import add_lake_path, add_now, now_of
 from jobs.quorum.quorum_samples import Sample, cluster_samples
+from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import must_be_lake, must_be_whole
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import printable
@@ -37,7 +38,7 @@ GOOD = (ExitCode.FINE, ExitCode.FOUND)
 HELP = {
     "kraftlake_last_good_run_timestamp_seconds": "When the last run that loaded captures ended",
     "kraftlake_last_good_run_age_seconds": "Age of that run when this was written",
-    "kraftlake_last_run_exit_code": "Exit code of the last finished run",
+    "kraftlake_last_run_exit_code": "Exit code of the last finished run; 75 also if it could not record one",
     "kraftlake_failed_clusters": "Clusters that failed in the last run",
     "kraftlake_derivation_failed": "1 if the newest captures of the cluster failed to derive, else 0",
     "kraftlake_expectations_not_met": "Failed expectations by severity, by their newest results",
@@ -96,7 +97,8 @@ def put(path: Path, text: str) -> None:
         written.write_text(text)
         written.replace(path)
     except OSError as error:
-        raise Failure(f"{path} cannot be written: {error.strerror}") from None
+        failed = OSError(error.errno, error.strerror, str(path))
+        raise failure_of(failed, path) or Failure(f"{path} cannot be written: {error.strerror}") from None
 
 
 def samples(lake: Path, now: datetime) -> Iterator[Sample]:
@@ -123,7 +125,8 @@ def _run_samples(lake: Path, now: datetime) -> Iterator[Sample]:
     last = max(ended, key=lambda row: row["finished_at"], default=None)
     if last is None:
         return
-    code = -1 if last["exit_code"] is None else last["exit_code"]
+    # A run that could not even record how it ended.
+    code = ExitCode.TRY_AGAIN if last["exit_code"] is None else last["exit_code"]
     yield Sample("kraftlake_last_run_exit_code", code)
     yield Sample("kraftlake_failed_clusters", len(last["failed_clusters"] or ()))
     good = max((row["finished_at"] for row in ended if row["exit_code"] in GOOD), default=None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs import arguments
+from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
@@ -88,4 +89,4 @@ def put_page(made: Report, out: Path) -> None:
     try:
         put_report(made, out)
     except PageFileError as error:
-        raise Failure(f"{out} cannot be written: {error}") from None
+        raise failure_of(error, out) or Failure(f"{out} cannot be written: {error}") from None

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         _print_address(args, login)
         stopped = _wait(jvm_has_ended)
     if not stopped:
-        raise Failure("Spark's JVM has ended; nothing is served any more", ExitCode.FOUND)
+        raise Failure("Spark's JVM has ended; nothing is served any more", ExitCode.TRY_AGAIN)
     return ExitCode.FINE
 
 

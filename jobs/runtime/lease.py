@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.crash import exit_code_of
+from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import warn_line
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import Row
@@ -73,18 +74,18 @@ class Lease:
                 ExitCode.LAKE_BUSY,
             )
 
-    def end(self, code: int | None) -> None:
-        """End the run, once: with this exit code, or by an exception (None).
+    def end(self, code: int | None, by_error: bool = False) -> None:
+        """End the run, once: with this exit code, None if it is not known.
 
-        After an exception a write may be under way: the lease is not given back, and the next run fences.
-        Raises FencedError.
+        by_error: a write may be under way: the lease is not given back, and the next run fences. So it is
+        where the code is not known. Raises FencedError.
         """
         if self._ended.is_set():
             return
         self._ended.set()
         self._thread.join()
         row = self._record.row(code) | {"lease": self._lease}
-        self.writer.put(RUNS, [row], by="run_id", gives_back=code is not None)
+        self.writer.put(RUNS, [row], by="run_id", gives_back=code is not None and not by_error)
 
     def _renew_until_ended(self) -> None:
         while not self._ended.wait(self._seconds / 3) and now() < self._lease["until"]:
@@ -111,10 +112,25 @@ def held_lease(lake: Path, record: RunRecord, give_up: float, say: Callable[[str
     try:
         try:
             yield lease
+        except FencedError:
+            raise
+        except BaseException as error:
+            _end_by(error, lease, lake)
+            raise
         finally:
             lease.end(None)
     except FencedError:
         raise Failure(lost_lease(lake, record.run_id), ExitCode.LAKE_BUSY) from None
+
+
+def _end_by(error: BaseException, lease: Lease, lake: Path) -> None:
+    """Record how an error ends the run, if it lets us: a full disk may not. Raises FencedError."""
+    try:
+        lease.end(exit_code_of(error, lake), by_error=True)
+    except FencedError:
+        raise
+    except Exception as unrecorded:
+        warn_line(f"exit code not recorded: {type(unrecorded).__name__}: {one_line(unrecorded)}")
 
 
 def take_lease(

@@ -7,16 +7,40 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes, the same for every verb."""
+    """Exit codes, the same for every verb. Those above 64 are the system's (sysexits.h, signals)."""
 
     FINE = 0
     FOUND = 1  # a finding that --fail-on selects, a failed expectation, a cluster that failed
     USAGE = 2
     NOTHING_READABLE = 3
     LAKE_BUSY = 4
+    INTERNAL = 70
+    TRY_AGAIN = 75
+    ENVIRONMENT = 78
+    INTERRUPTED = 130
 
 
-def one_line(error: Exception) -> str:
+MEANINGS = {
+    ExitCode.FINE: "success",
+    ExitCode.FOUND: "an error was found",
+    ExitCode.USAGE: "wrong usage",
+    ExitCode.NOTHING_READABLE: "nothing readable",
+    ExitCode.LAKE_BUSY: "another run is writing the lake, or has taken it over",
+    ExitCode.INTERNAL: "an internal error",
+    ExitCode.TRY_AGAIN: "it could not finish (a full disk, storage, a lost JVM): try again",
+    ExitCode.ENVIRONMENT: "the environment is wrong (Java, permissions)",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+# A later try may succeed without a change of the command or the machine.
+WORTH_ANOTHER_TRY = (ExitCode.NOTHING_READABLE, ExitCode.LAKE_BUSY, ExitCode.TRY_AGAIN)
+
+
+def exit_codes() -> str:
+    """Every exit code with its meaning, as the help and the docs list them."""
+    return ", ".join(f"{code.value} {meaning}" for code, meaning in MEANINGS.items())
+
+
+def one_line(error: BaseException) -> str:
     """The first line of an error; of Spark's, without the plan that follows it."""
     lines = [line.strip() for line in str(error).splitlines()]
     return next(filter(None, lines), type(error).__name__).split(" SQLSTATE:")[0]

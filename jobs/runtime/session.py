@@ -20,6 +20,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from jobs.runtime.java import check_java
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NO_SETTINGS: Mapping[str, str] = {}
 
@@ -104,6 +106,7 @@ def open_session(
     if say is not None and "spark.jars" not in jars:
         say("downloading the Delta jars (once)")
     master = master or settings.get("spark.master", "local[*]")
+    check_java()
     _prepare_environment(master)
     with _stdout_is_stderr():
         spark = _configured(SparkSession.builder.master(master), settings | jars).getOrCreate()

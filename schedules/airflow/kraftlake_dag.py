@@ -11,8 +11,8 @@ COMMANDS = {
     "run": f"kraftlake run --captures /backup/controllers --lake {LAKE} --validate --wait 600",
     "report": f"kraftlake report --lake {LAKE} --out /srv/www/kraftlake.html",
 }
-# Nothing readable, or the lake is busy. A retry does not help against a finding (1) or wrong usage (2).
-WORTH_ANOTHER_TRY = (3, 4)
+# Nothing readable, the lake is busy, or it could not finish. A retry does not help against the other codes.
+WORTH_ANOTHER_TRY = (3, 4, 75)
 
 
 def call(command: str) -> None:

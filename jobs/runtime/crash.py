@@ -1,0 +1,117 @@
+"""What ends a verb from outside: a full disk, a folder that may not be written, storage that is silent."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobs.runtime.outcome import ExitCode, Failure, one_line
+from jobs.runtime.output import warn_line
+
+TRACEBACK = "KRAFTLAKE_TRACEBACK"
+
+# The libraries in Rust and Java pass on the system's errors as text only.
+_FULL = re.compile(
+    r"No space left on device|Disk quota exceeded|File too large|\b(os error|code:) (28|122|27)\b"
+)
+_READ_ONLY = re.compile(r"Read-only file system|\b(os error|code:) 30\b")
+_DENIED = re.compile(r"Permission denied|Operation not permitted|\b(os error|code:) (13|1)\b")
+_STORAGE = re.compile(r"Generic (S3|GCS|MicrosoftAzure|HTTP) error|Connection (refused|reset)|timed out")
+_NO_JVM = re.compile(r"JAVA_GATEWAY_EXITED|Java gateway process exited")
+_ERRNOS = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: _FULL,
+    errno.EROFS: _READ_ONLY,
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+}
+
+
+def failure_of(error: BaseException, lake: Path | None) -> Failure | None:
+    """The Failure that an error of the system is, in whatever library it arose; None for any other error.
+
+    lake: what a verb writes unless the error names a file.
+    """
+    for each in _chain(error):
+        where = _place(each, lake)
+        failure = _judged(each, where)
+        if failure is not None:
+            return failure
+    return None
+
+
+def must_be_writable(lake: Path) -> None:
+    """Raises Failure where nothing may be written into a folder, before anything is started for it."""
+    if not os.access(lake, os.W_OK):
+        is_read_only = os.statvfs(lake).f_flag & os.ST_RDONLY
+        error = OSError(errno.EROFS if is_read_only else errno.EACCES, "", str(lake))
+        raise failure_of(error, lake) or error
+
+
+def exit_code_of(error: BaseException, lake: Path | None) -> ExitCode:
+    """The exit code of a run that an error ends; that of a lost JVM is TRY_AGAIN."""
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    failure = error if isinstance(error, Failure) else failure_of(error, lake)
+    if failure is not None:
+        return failure.exit_code
+    return ExitCode.TRY_AGAIN if type(error).__name__.startswith("Py4J") else ExitCode.INTERNAL
+
+
+def internal(error: BaseException) -> Failure:
+    """The Failure that an error of kraftlake itself is."""
+    if os.environ.get(TRACEBACK):
+        for line in traceback.format_exception(error):
+            warn_line(line.rstrip("\n"))
+    return Failure(
+        f"internal error, please report it: {type(error).__name__}: {one_line(error)} "
+        f"({TRACEBACK}=1 shows where)",
+        ExitCode.INTERNAL,
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and those that led to it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _place(error: BaseException, lake: Path | None) -> str:
+    if isinstance(error, OSError):
+        if isinstance(error.filename, str | bytes):
+            return os.fsdecode(error.filename)
+        if error.errno is not None and lake is None:
+            return "the output"
+        if error.errno is not None:
+            return f"{lake} or the output"
+    return "its files" if lake is None else str(lake)
+
+
+def _judged(error: BaseException, where: str) -> Failure | None:
+    text = str(error)
+    known = _ERRNOS.get(error.errno or 0) if isinstance(error, OSError) else None
+    if known is _FULL or _FULL.search(text):
+        return Failure(
+            f"no space left to write {where}: free some, then run the same command again",
+            ExitCode.TRY_AGAIN,
+        )
+    if known is _READ_ONLY or _READ_ONLY.search(text):
+        return Failure(f"{where} is on a read-only file system: mount it writable", ExitCode.ENVIRONMENT)
+    if known is _DENIED or _DENIED.search(text):
+        return Failure(f"permission denied for {where}: run as the user that owns it", ExitCode.ENVIRONMENT)
+    if isinstance(error, MemoryError):
+        return Failure("out of memory: give it more, then run the same command again", ExitCode.TRY_AGAIN)
+    if _NO_JVM.search(text):
+        return Failure("Java ended before Spark could start: its lines above say why", ExitCode.ENVIRONMENT)
+    if isinstance(error, ConnectionError | TimeoutError) or _STORAGE.search(text):
+        said = one_line(error)[:200]
+        return Failure(f"storage did not answer: {said}: run the same command again", ExitCode.TRY_AGAIN)
+    return None

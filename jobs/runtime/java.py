@@ -1,0 +1,64 @@
+"""The Java that Spark will start, judged before it does: PySpark's own errors are pages."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from jobs.runtime.outcome import ExitCode, Failure
+
+LEAST = 17
+_VERSION = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
+_ASK_SECONDS = 30
+
+
+def check_java(environ: Mapping[str, str] = os.environ) -> None:
+    """Raises Failure unless there is a Java that Spark can run on."""
+    java = _java(environ)
+    version = _version(java)
+    if version is None:
+        raise _wrong(f"{java} does not run")
+    if version < LEAST:
+        raise _wrong(f"{java} is Java {version}")
+
+
+def _java(environ: Mapping[str, str]) -> Path:
+    home = environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise _wrong(f"JAVA_HOME is {home}, where there is no bin/java")
+        return java
+    found = shutil.which("java", path=environ.get("PATH"))
+    if found is None:
+        raise _wrong("there is no Java")
+    return Path(found)
+
+
+def _version(java: Path) -> int | None:
+    """The major version: by the file beside its bin, which takes no time, else by what it says of itself."""
+    try:
+        text = (java.resolve().parents[1] / "release").read_text()
+    except (OSError, UnicodeDecodeError, IndexError):
+        text = ""
+    found = _VERSION.search(text)
+    if found is None:
+        try:
+            asked = subprocess.run(
+                [java, "-version"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        found = _VERSION.search(asked.stderr + asked.stdout)
+    return None if found is None else int(found[1])
+
+
+def _wrong(what: str) -> Failure:
+    return Failure(
+        f"{what}: Spark needs Java {LEAST} or later; install one, and set JAVA_HOME to its folder",
+        ExitCode.ENVIRONMENT,
+    )
