@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import time
 from datetime import timedelta
 
 from jobs import arguments
@@ -88,6 +86,7 @@ def vacuum(job: Job) -> int:
     Nothing can need them again, so that this is safe also beyond the lease.
     """
     from transforms.lake.delta_rs import unneeded_files
+    from transforms.lake.storage import remove_begun
     from transforms.lake.tables import TABLES
 
     lake, removed = job.lake, 0
@@ -96,7 +95,5 @@ def vacuum(job: Job) -> int:
             for path in unneeded_files(lake.path, table, KEPT_HOURS):
                 path.unlink(missing_ok=True)
                 removed += 1
-        for folder in lake.path.glob(".*-*"):
-            if folder.stat().st_mtime < time.time() - KEPT_HOURS * 3600:
-                shutil.rmtree(folder)
+        remove_begun(lake.path, KEPT_HOURS)
     return removed

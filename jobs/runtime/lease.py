@@ -25,7 +25,7 @@ from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import warn_line
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import Row
-from transforms.lake.commits import FencedError, LeaseState, TableWriter, lease_state
+from transforms.lake.commits import FencedError, LeaseState, TableWriter, greatest_lease, lease_state
 from transforms.lake.delta_rs import exists
 from transforms.lake.tables import RUNS
 
@@ -155,11 +155,12 @@ def take_lease(
             "process": process,
             "until": now() + timedelta(seconds=seconds),
         }
-        writer = TableWriter(lake, last.number + 1)
+        greatest = greatest_lease(lake)
+        writer = TableWriter(lake, greatest + 1)
         if writer.append_after(RUNS, begun(record, taken), last.version):
             break
     lease = Lease(writer, record, taken, seconds)
-    if not last.given_back:
+    if not last.given_back or last.number != greatest:
         try:
             writer.fence()
         except BaseException:

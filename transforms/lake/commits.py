@@ -256,6 +256,20 @@ def lease_state(lake: Path) -> LeaseState:
     return LeaseState(held.version(), number, given_back, rows.to_pylist())
 
 
+def greatest_lease(lake: Path) -> int:
+    """The greatest number of a lease in the logs of a lake's tables.
+
+    It is that of `runs`, unless that table or the others were restored from a copy of another time.
+    """
+
+    def number(table: Table) -> int:
+        held = DeltaTable(lake / table.name) if exists(lake, table) else None
+        return (held and held.transaction_version(LEASE)) or 0
+
+    with ThreadPoolExecutor(WRITERS) as threads:
+        return max(threads.map(number, TABLES))
+
+
 def has_landed(path: Path, name: str, version: int) -> bool:
     """Whether the log of a table has a commit of that id after a version."""
     newest = DeltaTable(path)

@@ -20,9 +20,9 @@ from jobs.runtime.lease import Lease, begun, is_gone, now, process_name, take_le
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.commits import TableWriter
+from transforms.lake.commits import FencedError, TableWriter
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import RUNS
+from transforms.lake.tables import CLUSTER_NAMES, RUNS
 
 ELSEWHERE = "another-boot pid:[1] 1"
 
@@ -131,6 +131,25 @@ def test_a_long_run_renews_its_lease(folder: Path) -> None:
     with pytest.raises(Failure):
         take(folder)
     lease.end(0)
+
+
+def test_runs_is_restored_from_an_older_copy(folder: Path) -> None:
+    """The other tables have greater numbers: they must not refuse every later run."""
+    TableWriter(folder, None).create(CLUSTER_NAMES)
+    shutil.copytree(folder / "runs", folder / "copy")
+    for number in range(3):
+        lease = take(folder)
+        lease.writer.append(CLUSTER_NAMES, [{"cluster_id": "c", "name": str(number)}])
+        lease.end(0)
+    older = lease.writer
+    shutil.rmtree(folder / "runs")
+    shutil.move(folder / "copy", folder / "runs")
+    lease = take(folder)
+    lease.writer.append(CLUSTER_NAMES, [{"cluster_id": "d", "name": "later"}])
+    lease.end(0)
+    with pytest.raises(FencedError):
+        older.append(CLUSTER_NAMES, [{"cluster_id": "d", "name": "older"}])
+    assert len(rows_with(folder, CLUSTER_NAMES)) == 4
 
 
 def test_a_run_that_lost_its_lease_stops(folder: Path) -> None:

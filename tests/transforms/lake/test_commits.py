@@ -357,7 +357,7 @@ COMMITTING = re.compile(
     r"|\.alter\.|\.optimize\.|\.merge\(|MERGE INTO|VACUUM|OPTIMIZE |DELETE FROM|INSERT INTO|UPDATE delta"
 )
 WRITERS = {
-    "jobs/runtime/lease.py": "TableWriter(lake, last.number + 1)",
+    "jobs/runtime/lease.py": "TableWriter(lake, greatest + 1)",
     "transforms/lake/lake.py": "TableWriter(self.path, self.lease)",
     "jobs/job.py": "TableWriter(lake.path, None).create(RUNS)",
     "jobs/clusters.py": "TableWriter(lake, None).create(RUNS)",
