@@ -38,15 +38,15 @@ def keep_apart(lake: Lake, files: IngestFiles, scan: Scan, record: RunRecord) ->
     """The files and their scan under the ids of their lives. Moves rows of the lake whose life changes."""
     checkpoints = [*scan.checkpoints, *files.known_checkpoints]
     logs = ScannedLogs(files, files.ranges(scan.ranges), checkpoints, scan.scanned)
-    told = captured_lives(lake.path, files.clusters, logs)
-    if not all(each.is_plain for each in told):
-        check_files(files)  # what changed while it was read tells nothing
-    note_lives(lake, told, record)
-    targets = {id_: target for each in told for id_, target in each.targets.items() if target[1] is not None}
+    every = captured_lives(lake.path, files.clusters, logs)
+    if not all(each.is_plain for each in every):
+        check_files(files)  # what changed while it was read shows nothing
+    note_lives(lake, every, record)
+    targets = {id_: target for each in every for id_, target in each.targets.items() if target[1] is not None}
     if not targets:
         return files, scan
     found = with_lives(files, targets)
-    share_checkpoints(lake, told, found.known_checkpoints)
+    share_checkpoints(lake, every, found.known_checkpoints)
     return found, replace(scan, checkpoints=_renamed(scan.checkpoints, found))
 
 
@@ -79,9 +79,9 @@ def _own(row: Row) -> tuple[str, str | None]:
     return row["cluster_id"], row["life"]
 
 
-def note_lives(lake: Lake, told: Iterable[CapturedLives], record: RunRecord) -> None:
+def note_lives(lake: Lake, every: Iterable[CapturedLives], record: RunRecord) -> None:
     """Write table lives and move the rows of captures whose life is another one than their rows say."""
-    for each in told:
+    for each in every:
         name = each.kafka_cluster_id
         noted = rows_with(lake.path, LIVES, kafka_cluster_id=[name])
         several = each.rows if len(each.lives) > 1 else []
@@ -152,9 +152,9 @@ def move(lake: Lake, held: Sequence[Row], targets: Targets) -> None:
         lake.replace_few(table, to_arrow([_with_target(r, targets) for r in found], table.schema), ids)
 
 
-def share_checkpoints(lake: Lake, told: Iterable[CapturedLives], known: Sequence[Row]) -> None:
+def share_checkpoints(lake: Lake, every: Iterable[CapturedLives], known: Sequence[Row]) -> None:
     """Rows of checkpoints that another life of their cluster id holds, too. known: rows of new captures."""
-    for each in told:
+    for each in every:
         ids = sorted({life_id(each.kafka_cluster_id, row["life"]) for row in each.rows})
         rows = [row for row in known if row["cluster_id"] in ids]
         held = rows_with(

@@ -17,7 +17,6 @@ from jobs.captures.describe_files import described
 from jobs.cli import main
 from kraft_core.findings.finding import Finding
 from tests.jobs.lakes import opened, report, run
-from transforms.lake.arrow_rows import to_frame
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import DERIVATIONS, FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
 from transforms.quality.expectation_history import unvalidated
@@ -51,7 +50,7 @@ def faulty(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
         row | {"run_id": "other", "loaded_at": datetime(2026, 1, 1, tzinfo=UTC)}
         for row in observation_rows(output.cluster_id, output.observation_id, output.observations)
     ]
-    copy.append(OBSERVATIONS, to_frame(lake.spark, rows, OBSERVATIONS.schema), "false output")
+    copy.writer.append_once(OBSERVATIONS, rows, "false output")
     return copy
 
 
