@@ -62,7 +62,7 @@ def _finding(row: Row) -> list[Markup | None]:
     return [
         el("p", el("span", el("span", sign, aria_hidden="true"), f" {row['severity']}", class_="badge"), " ",
            el("b", row["sentence"])),
-        el("p", f"Rule {row['rule']}, {row['name']} · {_state_words(row)} · ", " · ".join(where),
+        el("p", " · ".join((f"Rule {row['rule']}, {row['name']}", _state_words(row), *where)),
            " · first seen ", time_of(row["first_seen_at"]), ", last seen ", time_of(row["last_seen_at"]),
            class_="where"),
         _alike(row),
