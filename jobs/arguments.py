@@ -78,14 +78,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add_wait(parser)
     add_catalog(parser)
     add_clusters(parser)
-    parser.add_argument(
-        "--cluster-id",
-        action="append",
-        default=[],
-        metavar="[PATH=]ID",
-        help="cluster id of directories that contain none; with PATH=, of all captures below that path, "
-        "whatever they contain; repeatable",
-    )
+    parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that contain none")
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that contain none")
     parser.add_argument(
         "--captured-at",
@@ -103,15 +96,12 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
 
 def selection_of(args: argparse.Namespace, inputs: Inputs) -> Selection:
     """The selection from add_captures' arguments, whose paths have been opened."""
-    from jobs.captures.given_clusters import given_clusters
     from jobs.captures.planning import Selection
 
-    cluster_id, given = given_clusters(args.cluster_id, args.settings.cluster_paths, inputs.named)
     return Selection(
         paths=tuple(inputs.roots),
         clusters=frozenset(args.cluster),
-        cluster_id=cluster_id,
-        given=given,
+        cluster_id=args.cluster_id,
         node_id=args.node_id,
         captured_at=args.captured_at,
         verify=args.verify,

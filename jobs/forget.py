@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 
 from jobs import arguments
 from jobs.job import Job, opened_job
@@ -19,21 +18,13 @@ Its captures can be loaded again. kraftlake maintain deletes the files with its 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
-    parser.add_argument(
-        "--cluster", required=True, metavar="CLUSTER", help="the cluster to delete, with all its lives"
-    )
+    parser.add_argument("--cluster", required=True, metavar="CLUSTER", help="the cluster to delete")
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
-        from jobs.captures.lives import settle_lives
-        from transforms.lake.lives import expanded
-
-        removed: Counter[str] = Counter()
-        for cluster in {args.cluster, *expanded(job.lake.path, [args.cluster])}:
-            removed.update(forget(job, cluster))
-        settle_lives(job.lake, job.record)
+        removed = forget(job, args.cluster)
         if not removed:
             raise Failure(f"the lake {args.lake} has nothing of cluster {args.cluster}")
         job.derive(sorted(job.half_done()))

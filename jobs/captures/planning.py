@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from jobs.captures.describe_files import DescribeFile, find_describe_files
-from jobs.captures.given_clusters import NONE_GIVEN, GivenClusters
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.suggestion import did_you_mean
 from kraft_core.format.capture import capture_id, captured_at, identified_files, identity, missing_ids
@@ -36,15 +35,13 @@ GOES_ON_CHANGING = f"changed under each of {TRIES} tries to read it; left for th
 class Selection:
     """The captures that the command line selects; None where a flag is not given.
 
-    cluster_id: of directories that contain none; given: of whatever lies below a path. unreadable: files
-    below the paths that could not be unpacked or fetched, with the reason. verify: read everything again,
-    known or not.
+    unreadable: files below the paths that could not be unpacked or fetched, with the reason. verify: read
+    everything again, known or not.
     """
 
     paths: tuple[Path, ...]
     clusters: frozenset[str] = field(default_factory=frozenset)
     cluster_id: str | None = None
-    given: GivenClusters = NONE_GIVEN
     node_id: int | None = None
     captured_at: int | None = None
     verify: bool = False
@@ -102,7 +99,7 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
         raise Failure(f"no log under {_where(selection)} can be read", ExitCode.NOTHING_READABLE, lines)
     ignored = sum(len(c.directory.deleted) + len(c.directory.unfinished) for c in captures)
     captures.sort(key=_by_capture)
-    described = find_describe_files(selection.paths, selection.clusters, selection.given.of)
+    described = find_describe_files(selection.paths, selection.clusters)
     left_out += described.left_out
     return ReadPlan(selection, tuple(captures), tuple(left_out), ignored, described.files)
 
@@ -164,8 +161,7 @@ def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | 
 
 def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
     """The same. FileChangedError, FileNotFoundError: it has changed."""
-    given = selection.given.of(directory.path)
-    who = identity(directory, given or selection.cluster_id, selection.node_id)
+    who = identity(directory, selection.cluster_id, selection.node_id)
     if who is None and _is_nothing_readable(directory):
         return "; ".join(fault_lines(directory))
     if who is None:
@@ -174,8 +170,6 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
             f"{directory.path}: {missing_ids(directory)} in meta.properties{next(faults, '')}; "
             "name them with --cluster-id and --node-id"
         )
-    if given is not None:
-        who = replace(who, cluster_id=given)
     directory, files = identified_files(directory)
     moment, source = captured_at(directory, selection.captured_at)
     id_ = capture_id(who, directory, files)

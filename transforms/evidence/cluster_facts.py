@@ -23,7 +23,6 @@ from transforms.lake.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
     CAPTURES,
-    LIVES,
     OBSERVATIONS,
     RECORDS,
     REFUSED_RECORDS,
@@ -39,7 +38,6 @@ TABLES_READ = (
     ACKNOWLEDGEMENTS,
     BATCHES,
     CAPTURES,
-    LIVES,
     OBSERVATIONS,
     RECORDS,
     REFUSED_RECORDS,
@@ -145,26 +143,7 @@ def group_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
         "observations": tables.read(OBSERVATIONS, OBSERVATIONS.names, cluster_id=clusters),
         "acknowledgements": tables.read(ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.names, cluster_id=clusters),
         "refused_records": tables.read(REFUSED_RECORDS, REFUSED_RECORDS.names, cluster_id=clusters),
-        "other_lives": _other_lives(tables, clusters),
     }
-
-
-def _other_lives(tables: PinnedTables, clusters: Sequence[str]) -> pa.Table:
-    """For each of the clusters that is the newest life of its id the rows of the others, named by life_id."""
-    rows = tables.read(LIVES, LIVES.names)
-    if not len(rows):
-        return NO_ROWS
-    named = rows.rename_columns({"cluster_id": "life_id"})
-    newest = rows.filter(pc.field("is_newest") & pc.field("cluster_id").isin(clusters))
-    found = newest.select(["cluster_id", "kafka_cluster_id"])
-    pairs = [
-        {"cluster_id": one["cluster_id"]} | other
-        for one in found.to_pylist()
-        for other in named.to_pylist()
-        if one["kafka_cluster_id"] == other["kafka_cluster_id"] and one["cluster_id"] != other["life_id"]
-    ]
-    schema = pa.schema([("cluster_id", pa.string()), *named.schema])
-    return pa.Table.from_pylist(pairs, schema=schema)
 
 
 def cluster_row(facts: GroupFacts, cluster: str, fresh: FreshRows = FreshRows()) -> Row:

@@ -20,8 +20,6 @@ EMPTY = {
     "BOOLEAN": False,
     "DOUBLE": 0.0,
     "TIMESTAMP": BEGAN,
-    "ARRAY<INT>": [],
-    "ARRAY<STRING>": [],
 }
 
 
