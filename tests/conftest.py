@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 GOLDEN = Path(__file__).parent / "golden"
 SCENARIOS = (
@@ -21,6 +22,10 @@ SCENARIOS = (
     "uncommitted-truncation",
     "v4.4.0-mini",
 )
+
+# No test is timed: a busy machine is not a failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # pyspark.sql.connect, which great-expectations imports, takes a process without a main file for a doctest and
 # ends it: pytest-xdist's processes have none.
