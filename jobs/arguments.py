@@ -60,7 +60,6 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     """What to read, and facts that the captures themselves may lack."""
     parser.add_argument(
         "--captures",
-        action="extend",
         nargs="+",
         required=True,
         metavar="PATH",

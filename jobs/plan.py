@@ -61,9 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = "; ".join(f"{name}: {text}" for name, (text, _, _) in ACTIONS.items())
     parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=actions)
     parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="node ids")
-    parser.add_argument(
-        "--captures", action="extend", type=Path, nargs="+", metavar="PATH", help="captured directories"
-    )
+    parser.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
     parser.add_argument(
         "--lake", type=lake_folder, metavar="PATH", help="folder of a lake, instead of --captures"
     )

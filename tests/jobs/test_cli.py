@@ -128,13 +128,6 @@ def test_dry_run_needs_no_spark_and_makes_no_lake(tmp_path: Path, golden: Path) 
     assert not (tmp_path / "lake").exists()
 
 
-def test_captures_named_twice_are_all_read(tmp_path: Path, golden: Path) -> None:
-    one, other = golden / "v4.4.0-mini", golden / "born-on-3.4"
-    result = kraftlake("run", "--captures", one, "--captures", other, "--lake", tmp_path, "--dry-run")
-    assert str(one) in result.stdout
-    assert str(other) in result.stdout
-
-
 @pytest.mark.parametrize("words", [(), ("fly",), ("run",), ("sql", "--lake", ".")])
 def test_wrong_usage(words: tuple[str, ...]) -> None:
     result = kraftlake(*words)
