@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from jobs.runtime.outcome import ExitCode, Failure
@@ -30,12 +29,11 @@ _BUFFER_CHARACTERS = 1 << 16
 def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
     """Dump files, and what folders contain, as kafka-dump-log would be given them; returns the exit code."""
     options = _options(args)
-    files = list(_files(given))
+    found = list(_found(given))
     dumps: dict[str, FileDump] = {}
     out = _Output()
-    refused = _refusals(given)
-    for file in files:
-        dumps[file] = FileDump(replace(options))
+    for file in (item for item in found if isinstance(item, str)):
+        dumps[file] = FileDump(options)
         try:
             _dump(file, dumps[file], out)
         except DumpStopped as stop:
@@ -46,7 +44,8 @@ def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
             return ExitCode.FOUND
     out.flush()
     _report_jumps(dumps)
-    faults = [line for file, dump in dumps.items() for line in _faults(file, dump)] + refused
+    faults = [line for file, dump in dumps.items() for line in _faults(file, dump)]
+    faults += [f"{item.path}: not read: {item.reason}" for item in found if isinstance(item, RefusedPath)]
     for line in faults:
         warn_line(line)
     if not any(dump.batches or dump.is_empty_log for dump in dumps.values()):
@@ -63,27 +62,19 @@ def _options(args: argparse.Namespace) -> DumpOptions:
     )
 
 
-def _files(given: Iterable[str]) -> Iterator[str]:
-    """Each file as Java's File writes its path; Failure for Kafka's index files."""
+def _found(given: Iterable[str]) -> Iterator[str | RefusedPath]:
+    """Each file as Java's File writes its path, or what is not read; Failure for Kafka's index files."""
     for path in given:
         if Path(path).is_dir():
-            yield from (str(item) for item in _below(path) if isinstance(item, Path))
+            # It imports all side files.
+            from kraft_core.format.controller_dir import find_log_files
+
+            for item in find_log_files(Path(path)):
+                yield item if isinstance(item, RefusedPath) else str(item)
         elif Path(path).suffix in _OTHER_SUFFIXES:
             raise Failure(f"{path} is no log: dump reads .log and .checkpoint files, not Kafka's indexes")
         else:
             yield re.sub("/+", "/", path)
-
-
-def _refusals(given: Iterable[str]) -> list[str]:
-    found = [item for path in given if Path(path).is_dir() for item in _below(path)]
-    return [f"{item.path}: not read: {item.reason}" for item in found if isinstance(item, RefusedPath)]
-
-
-def _below(folder: str) -> Iterable[Path | RefusedPath]:
-    # It imports all side files.
-    from kraft_core.format.controller_dir import find_log_files
-
-    return find_log_files(Path(folder))
 
 
 def _dump(file: str, dump: FileDump, out: _Output) -> None:

@@ -54,7 +54,7 @@ class DumpStopped(Exception):
         self.position = position
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class DumpOptions:
     """skip_metadata: of --skip-record-metadata. max_bytes: of --max-bytes, for each file.
 

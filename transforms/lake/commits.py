@@ -84,25 +84,11 @@ class TableWriter:
         """Append the rows of a load, unless the table, which is created if it does not exist, has it."""
         self.create(table)
         some = list(rows)
-
-        def change(held: DeltaTable) -> FileChange | None:
-            load = self._load_name(table, held, load_id)
-            if held.transaction_version(load) is not None:
-                return None
-            return FileChange(self._stored(table, held).written(some), transactions=[Transaction(load, 0)])
-
-        self._change(table, change)
+        self._load(table, load_id, lambda held: self._stored(table, held).written(some))
 
     def add_files(self, table: Table, files: Sequence[Row], load_id: str) -> None:
         """Make files in a table's folder (rows of table_files.FILES) part of it, unless it has the load."""
-
-        def change(held: DeltaTable) -> FileChange | None:
-            load = self._load_name(table, held, load_id)
-            if held.transaction_version(load) is not None:
-                return None
-            return FileChange(files, transactions=[Transaction(load, 0)])
-
-        self._change(table, change)
+        self._load(table, load_id, lambda _: files)
 
     def is_loaded(self, table: Table, load_id: str) -> bool:
         """Whether the log of a table that exists has the load."""
@@ -183,6 +169,17 @@ class TableWriter:
 
     def _stored(self, table: Table, held: DeltaTable) -> StoredTable:
         return StoredTable(self.lake / table.name, held)
+
+    def _load(self, table: Table, load_id: str, files: Callable[[DeltaTable], Sequence[Row]]) -> None:
+        """Add the files of a load to the newest version of a table that exists, unless it has the load."""
+
+        def change(held: DeltaTable) -> FileChange | None:
+            load = self._load_name(table, held, load_id)
+            if held.transaction_version(load) is not None:
+                return None
+            return FileChange(files(held), transactions=[Transaction(load, 0)])
+
+        self._change(table, change)
 
     def _load_name(self, table: Table, held: DeltaTable, load_id: str) -> str:
         """The id of a load in the table's log, until rows are removed."""

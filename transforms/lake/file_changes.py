@@ -77,13 +77,13 @@ class StoredTable:
 
         Files without such rows stay; of the others the rest is written again, together with `rows`.
         """
-        sizes = self._sizes()
+        files_by_path = {file.path: file for file in self._files()}
         removed: list[StoredFile] = []
         rest: list[ds.Fragment] = []
         for fragment in self.rows.get_fragments(filter=where):
             meeting = fragment.scanner(schema=self._schema, filter=where, columns=[]).count_rows()
             if meeting:
-                removed.append(StoredFile(fragment.path, sizes[fragment.path]))
+                removed.append(files_by_path[fragment.path])
                 if meeting < fragment.count_rows():
                     rest.append(fragment)
         new = self.fitted(rows)
@@ -94,14 +94,7 @@ class StoredTable:
 
     def joined(self) -> FileChange | None:
         """Join files smaller than TARGET_BYTES, the oldest first. None if there are less than two."""
-        order = [("modification_time", "ascending"), ("path", "ascending")]
-        files = (
-            pa.table(self._held.get_add_actions())
-            .select(["path", "size_bytes", "modification_time"])
-            .sort_by(order)
-            .to_pylist()
-        )
-        small = [StoredFile(f["path"], f["size_bytes"]) for f in files if f["size_bytes"] < TARGET_BYTES]
+        small = [file for file in self._files() if file.size_bytes < TARGET_BYTES]
         fragments = {fragment.path: fragment for fragment in self.rows.get_fragments()}
         added: list[Row] = []
         removed: list[StoredFile] = []
@@ -110,9 +103,12 @@ class StoredTable:
             removed += some
         return FileChange(added, removed, data_change=False) if removed else None
 
-    def _sizes(self) -> dict[str, int]:
-        files = pa.table(self._held.get_add_actions())
-        return dict(zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True))
+    def _files(self) -> list[StoredFile]:
+        """The files of the version, the oldest first."""
+        order = [("modification_time", "ascending"), ("path", "ascending")]
+        columns = ["path", "size_bytes", "modification_time"]
+        files = pa.table(self._held.get_add_actions()).select(columns).sort_by(order).to_pylist()
+        return [StoredFile(file["path"], file["size_bytes"]) for file in files]
 
     def _batches(
         self, new: pa.Table | None, stored: Iterable[ds.Fragment], where: ds.Expression | None
