@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import QueryBuilder
 
 from dashboards.definitions import FILES, chosen, needed, statements
-from transforms.lake.delta_rs import exists
+from transforms.lake.storage.table_folders import delta_table, exists
 from transforms.lake.tables import TABLES
 
 # Spark's spelling and DataFusion's.
@@ -36,7 +36,7 @@ def query(lake: Path, view: str, sql: str) -> pa.Table | None:
     engine = QueryBuilder()
     engine.execute(SETTINGS)
     for table in tables:
-        engine.register(table.name, DeltaTable(lake / table.name))
+        engine.register(table.name, delta_table(lake, table))
     for file in FILES:
         for definition in chosen(statements(file), names):
             engine.execute(_translated(definition))

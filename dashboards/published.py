@@ -20,6 +20,7 @@ from dashboards.catalog import create_tables, define
 from dashboards.databases import CatalogError, Database
 from dashboards.definitions import every_definition
 from transforms.lake.lake import Lake, escape
+from transforms.lake.storage import is_lake
 from transforms.lake.tables import TABLES
 
 REGISTRATION = "registration"
@@ -52,7 +53,7 @@ def check_database(lake: Lake, database: Database) -> RegisteredLake | None:
     check_lasts(database.catalog, lake.spark.conf.get("spark.sql.catalogImplementation"))
     _check_is_there(lake.spark, database.catalog)
     shown = _registered(lake.spark, database)
-    if shown is not None and shown.lake != str(lake.path) and (Path(shown.lake) / "lake.json").is_file():
+    if shown is not None and shown.lake != str(lake.path) and is_lake(Path(shown.lake)):
         raise CatalogError(
             f"{database} shows the lake {shown.lake}: name another --database, "
             f"or DROP DATABASE {database} CASCADE first, which removes no data"

@@ -89,10 +89,11 @@ def _cluster_losses(lake: Path, cluster: str) -> Iterator[LakeLoss]:
 
 def _of_files(lake: Path, table: Table) -> tuple[str, ...]:
     """The commands that bring back a table whose files are damaged."""
+    from transforms.lake.storage.table_folders import table_folder
     from transforms.lake.tables import ACKNOWLEDGEMENTS, CLUSTER_NAMES, EXPECTATION_RESULTS, RUNS
 
     at = f"--lake {shlex.quote(str(lake))}"
-    drop = f"rm -r {shlex.quote(str(lake / table.name))}"
+    drop = f"rm -r {shlex.quote(str(table_folder(lake, table)))}"
     if table.recomputed:
         return (drop, f"kraftlake derive {at}")
     if table is CLUSTER_NAMES:

@@ -87,13 +87,14 @@ def vacuum(job: Job) -> int:
     """
     from transforms.lake.delta_rs import unneeded_files
     from transforms.lake.storage import remove_begun
+    from transforms.lake.storage.files import remove
     from transforms.lake.tables import TABLES
 
     lake, removed = job.lake, 0
     with job.progress.stage("vacuum"):
         for table in TABLES:
             for path in unneeded_files(lake.path, table, KEPT_HOURS):
-                path.unlink(missing_ok=True)
+                remove(path)
                 removed += 1
         remove_begun(lake.path, KEPT_HOURS)
     return removed

@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.file_access import all_accesses, lake_accesses
+
 CHECKOUT = Path(__file__).parents[1]
 PACKAGES = ("jobs", "dashboards", "transforms", "kraft_core")
 LONGEST_FUNCTION = 70
 LONGEST_FILE = 400
+# The wing in which every file is a lake's, and its package that alone may touch them.
+LAKE_WING, STORAGE = "transforms/lake/", "transforms/lake/storage/"
 
 # Class names that stand for the same thing on both sides.
 SHARED_NAMES: dict[str, str] = {}
@@ -104,6 +108,59 @@ def test_verbs_print_through_the_module_that_escapes() -> None:
     prints = re.compile(r"(?<![\w.])print\(|sys\.std(out|err)\.write\(")
     found = {name for name in product_files() if prints.search((CHECKOUT / name).read_text())}
     assert {name for name in found if name.startswith("jobs/")} == set(OWN_OUTPUT)
+
+
+def test_only_storage_touches_files_of_a_lake() -> None:
+    found = []
+    for name in product_files():
+        if not name.startswith(STORAGE):
+            source = (CHECKOUT / name).read_text()
+            found += [f"{name}:{line}" for line in file_accesses(name, source)]
+    assert found == []
+
+
+def file_accesses(name: str, source: str) -> list[int]:
+    """The lines of a module that touch files of a lake."""
+    return (all_accesses if name.startswith(LAKE_WING) else lake_accesses)(source)
+
+
+PLANTED = (
+    ("transforms/lake/delta_rs.py", "any((folder / '_delta_log').glob('*.json'))"),
+    ("transforms/lake/delta_rs.py", "if folder.exists(): held = DeltaTable(folder)"),
+    ("transforms/lake/table_files.py", "pq.ParquetWriter(file, schema)"),
+    ("transforms/lake/lake.py", "os.replace(begun, file)"),
+    ("transforms/ingest/unchanged.py", "(lake.path / 'runs').rename(lake.path / 'old')"),
+    ("dashboards/published.py", "open(shown.lake + '/lake.json')"),
+    ("jobs/maintain.py", "for path in unneeded_files(lake.path, table, 1): path.unlink()"),
+    ("jobs/maintain.py", "log = job.lake.path / '_delta_log'; log.mkdir(parents=True)"),
+    ("jobs/report.py", "pq.write_table(rows, args.lake / 'a.parquet')"),
+    ("jobs/report.py", "folder = args.lake; shutil.rmtree(folder)"),
+    ("jobs/report.py", "sizes = [file.stat().st_size for file in [args.lake / 'lake.json']]"),
+    ("jobs/report.py", "while (file := args.lake / 'a') and not file.open().read(): pass"),
+)
+
+
+@pytest.mark.parametrize(("name", "line"), PLANTED)
+def test_a_planted_line_touches_files_of_a_lake(name: str, line: str) -> None:
+    source = (CHECKOUT / name).read_text()
+    planted = f"{source}\n\ndef planted(args, lake, job, folder, file, begun, shown):\n    {line}\n"
+    assert file_accesses(name, source) == []
+    assert file_accesses(name, planted) == [len(planted.splitlines())]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "lake.exists(table)",
+        "text = str(lake.path).replace('a', 'b')",
+        "when = read(lake).replace(tzinfo=UTC)",
+        "args.captures.stat()",
+        "tables.open(BATCHES)",
+        "for row in rows_with(lake): args.out.write_text(row)",
+    ],
+)
+def test_other_calls_touch_no_file_of_a_lake(line: str) -> None:
+    assert lake_accesses(line) == []
 
 
 def test_nothing_leads_out_of_the_checkout() -> None:

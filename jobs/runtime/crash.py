@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import warn_line
+from transforms.lake.storage.files import write_fault
 
 TRACEBACK = "KRAFTLAKE_TRACEBACK"
 
@@ -47,9 +48,8 @@ def failure_of(error: BaseException, lake: Path | None) -> Failure | None:
 
 def must_be_writable(lake: Path) -> None:
     """Raises Failure where nothing may be written into a folder, before anything is started for it."""
-    if not os.access(lake, os.W_OK):
-        is_read_only = os.statvfs(lake).f_flag & os.ST_RDONLY
-        error = OSError(errno.EROFS if is_read_only else errno.EACCES, "", str(lake))
+    error = write_fault(lake)
+    if error is not None:
         raise failure_of(error, lake) or error
 
 

@@ -24,9 +24,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from transforms.lake.arrow_rows import Row, arrow_schema
-from transforms.lake.delta_rs import among, dataset, exists
+from transforms.lake.delta_rs import among, dataset
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage import generation
+from transforms.lake.storage.table_folders import create_table, delta_table, exists, table_folder
 from transforms.lake.tables import RUNS, TABLES, Table
 
 # In the logs: the lease of a table's last commit; in `runs`, the lease that was given back last; how often
@@ -60,9 +61,8 @@ class TableWriter:
         """Create the table with its comments, if it does not exist; of several at once one creates it."""
         if exists(self.lake, table):
             return
-        path, how = self.lake / table.name, self._properties("")(())
         try:
-            DeltaTable.create(path, delta_schema(table), description=table.comment, commit_properties=how)
+            create_table(self.lake, table, delta_schema(table), self._properties("")(()))
         except (DeltaError, OSError):
             if not exists(self.lake, table):
                 raise
@@ -74,7 +74,7 @@ class TableWriter:
 
     def append_after(self, table: Table, row: Row, version: int) -> bool:
         """Append a row as version + 1 of a table that exists. False if another commit took that version."""
-        held = DeltaTable(self.lake / table.name)
+        held = delta_table(self.lake, table)
         if held.version() != version:
             return False
         change = FileChange(self._stored(table, held).written([row]))
@@ -161,14 +161,14 @@ class TableWriter:
 
     def _loaded(self, table: Table) -> DeltaTable:
         """The newest version of a table that exists."""
-        held = DeltaTable(self.lake / table.name)
+        held = delta_table(self.lake, table)
         number = held.transaction_version(LEASE)
         if self.lease is not None and number is not None and number > self.lease:
             raise FencedError(f"table {table.name} has lease {number}, and this run {self.lease}")
         return held
 
     def _stored(self, table: Table, held: DeltaTable) -> StoredTable:
-        return StoredTable(self.lake / table.name, held)
+        return StoredTable(table_folder(self.lake, table), held)
 
     def _load(self, table: Table, load_id: str, files: Callable[[DeltaTable], Sequence[Row]]) -> None:
         """Add the files of a load to the newest version of a table that exists, unless it has the load."""
@@ -218,7 +218,7 @@ class TableWriter:
         try:
             write(self._properties(name))
         except (DeltaError, OSError) as error:
-            if has_landed(self.lake / table.name, name, version):
+            if has_landed(self.lake, table, name, version):
                 return None
             if isinstance(error, CommitFailedError):
                 return error
@@ -246,10 +246,10 @@ class LeaseState:
 
 def lease_state(lake: Path) -> LeaseState:
     """The last lease of a lake whose table `runs` exists."""
-    held = DeltaTable(lake / RUNS.name)
+    held = delta_table(lake, RUNS)
     number = held.transaction_version(LEASE) or 0
     given_back = number == (held.transaction_version(GIVEN_BACK) or 0)
-    rows = dataset(lake / RUNS.name, held).to_table(filter=ds.field("finished_at").is_null())
+    rows = dataset(table_folder(lake, RUNS), held).to_table(filter=ds.field("finished_at").is_null())
     return LeaseState(held.version(), number, given_back, rows.to_pylist())
 
 
@@ -260,16 +260,16 @@ def greatest_lease(lake: Path) -> int:
     """
 
     def number(table: Table) -> int:
-        held = DeltaTable(lake / table.name) if exists(lake, table) else None
+        held = delta_table(lake, table) if exists(lake, table) else None
         return (held and held.transaction_version(LEASE)) or 0
 
     with ThreadPoolExecutor(WRITERS) as threads:
         return max(threads.map(number, TABLES))
 
 
-def has_landed(path: Path, name: str, version: int) -> bool:
+def has_landed(lake: Path, table: Table, name: str, version: int) -> bool:
     """Whether the log of a table has a commit of that id after a version."""
-    newest = DeltaTable(path)
+    newest = delta_table(lake, table)
     later = newest.version() - version
     return later > 0 and any(commit.get(COMMIT_ID) == name for commit in newest.history(later))
 

@@ -11,18 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.fs as fs
 from deltalake import DeltaTable
 
 from transforms.lake.arrow_rows import Row
+from transforms.lake.storage.table_folders import arrow_files, delta_table, exists, table_folder
 from transforms.lake.tables import CAPTURES, Table
 
 # --- reading ---
-
-
-def exists(lake: Path, table: Table) -> bool:
-    """Whether the table has a commit: a killed run may have left a log without one."""
-    return any((lake / table.name / "_delta_log").glob("*.json"))
 
 
 def rows_with(
@@ -84,22 +79,17 @@ def cluster_ids(lake: Path) -> list[str]:
 
 def opened(lake: Path, table: Table, version: int | None = None) -> ds.Dataset:
     """A version of a table that exists, the newest by default, to be read piece by piece."""
-    return dataset(lake / table.name, DeltaTable(lake / table.name, version=version))
+    return dataset(table_folder(lake, table), delta_table(lake, table, version))
 
 
 def newest_version(lake: Path, table: Table) -> int:
     """The newest Delta version of a table that exists."""
-    return DeltaTable(lake / table.name).version()
+    return delta_table(lake, table).version()
 
 
-def dataset(path: Path, written: DeltaTable) -> ds.Dataset:
-    """The table's files, read through Arrow's own file system.
-
-    delta-rs's, which is the default, calls back into Python from Arrow's threads: one process in ten that
-    ended while they were still busy was aborted.
-    """
-    files = fs.SubTreeFileSystem(str(path.resolve()), fs.LocalFileSystem())
-    return written.to_pyarrow_dataset(filesystem=files)
+def dataset(folder: Path, written: DeltaTable) -> ds.Dataset:
+    """The files of a version of a table, to be read piece by piece."""
+    return written.to_pyarrow_dataset(filesystem=arrow_files(folder))
 
 
 def among(wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
@@ -132,13 +122,13 @@ def _file_sizes(lake: Path, table: Table) -> pa.ChunkedArray:
     """The sizes of a table's files in bytes; none where it does not exist."""
     if not exists(lake, table):
         return pa.chunked_array([], pa.int64())
-    return pa.table(DeltaTable(lake / table.name).get_add_actions())["size_bytes"]
+    return pa.table(delta_table(lake, table).get_add_actions())["size_bytes"]
 
 
 def unneeded_files(lake: Path, table: Table, hours: int) -> list[Path]:
     """The data files that no version of the last hours needs, and that are older than that."""
     if not exists(lake, table):
         return []
-    folder = lake / table.name
-    found = DeltaTable(folder).vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-    return [folder / name for name in found]
+    stored = delta_table(lake, table)
+    found = stored.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+    return [table_folder(lake, table) / name for name in found]

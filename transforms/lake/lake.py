@@ -21,6 +21,8 @@ from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import Row, arrow_schema, from_arrow, to_rows
 from transforms.lake.commits import TableWriter
 from transforms.lake.storage import check_lake
+from transforms.lake.storage.files import absolute
+from transforms.lake.storage.table_folders import table_folder
 from transforms.lake.table_files import FILES, writing
 from transforms.lake.tables import Table
 
@@ -35,7 +37,7 @@ class Lake:
 
     def location(self, table: Table) -> str:
         """The table's folder, as Spark takes it."""
-        return str(self.path / table.name)
+        return str(table_folder(self.path, table))
 
     def exists(self, table: Table) -> bool:
         return delta_rs.exists(self.path, table)
@@ -130,4 +132,4 @@ def escape(text: str) -> str:
 def existing_lake(spark: SparkSession, path: Path) -> Lake:
     """The lake at `path`, to be read. Raises NoLakeError."""
     check_lake(path)
-    return Lake(spark, path.resolve())
+    return Lake(spark, absolute(path))

@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from deltalake import DeltaTable, Field
+from deltalake import Field
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from transforms.lake.commits import TableWriter, delta_schema
-from transforms.lake.delta_rs import exists
 from transforms.lake.storage import NoLakeError
+from transforms.lake.storage.table_folders import delta_table, exists
 from transforms.lake.tables import TABLES, Column, Table
 
 
@@ -47,7 +47,7 @@ def outdated_tables(path: Path) -> list[Table]:
 def update_schemas(writer: TableWriter) -> None:
     """Add what tables lack. Columns that they have keep the comments of the version that wrote them."""
     for table in outdated_tables(writer.lake):
-        stored = DeltaTable(writer.lake / table.name)
+        stored = delta_table(writer.lake, table)
         held = {field.name: field.metadata for field in stored.schema().fields}
         fields = [
             Field(f.name, f.type, nullable=f.nullable, metadata=held.get(f.name, f.metadata))
@@ -60,7 +60,7 @@ def _stored_schemas(path: Path) -> dict[Table, StructType]:
     found = {}
     for table in TABLES:
         if exists(path, table):
-            stored = DeltaTable(path / table.name).schema().to_json()
+            stored = delta_table(path, table).schema().to_json()
             found[table] = StructType.fromJson(json.loads(stored))
     return found
 

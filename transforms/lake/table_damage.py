@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from transforms.lake.storage.files import has_entry, is_folder, size_of
+from transforms.lake.storage.table_folders import (
+    check_footer,
+    checkpoint_files,
+    commit_files,
+    data_files,
+    delta_table,
+    table_folder,
+)
 from transforms.lake.tables import TABLES, Table
 
 
@@ -20,30 +26,30 @@ def damaged_tables(lake: Path, open_files: bool = False) -> dict[Table, list[str
 
     open_files: also read the footer of each data file. Tables that no run has written are sound.
     """
-    found = {table: list(_damage(lake / table.name, open_files)) for table in TABLES}
+    found = {table: list(_damage(lake, table, open_files)) for table in TABLES}
     return {table: damage for table, damage in found.items() if damage}
 
 
-def _damage(folder: Path, open_files: bool) -> Iterator[str]:
+def _damage(lake: Path, table: Table, open_files: bool) -> Iterator[str]:
     """What is wrong with a table's files, relative to the lake."""
-    if not os.path.lexists(folder):
+    folder = table_folder(lake, table)
+    if not has_entry(folder):
         return
-    if not folder.is_dir():
+    if not is_folder(folder):
         yield f"{folder.name} is no folder"
         return
-    log = folder / "_delta_log"
-    commits = sorted(int(file.stem) for file in log.glob("*.json") if file.stem.isdigit())
+    commits = sorted(int(file.stem) for file in commit_files(folder) if file.stem.isdigit())
     if not commits:
         # A killed run may have left an empty log, which the next run fills.
-        if any(folder.glob("*.parquet")):
+        if any(data_files(folder)):
             yield f"{folder.name}/_delta_log has no commit"
         return
-    missing = _missing_commits(log, commits)
+    missing = _missing_commits(folder, commits)
     if missing is not None:
         yield f"{folder.name}/_delta_log/{missing:020d}.json is missing"
         return
     try:
-        files = pa.table(DeltaTable(folder).get_add_actions(flatten=True)).to_pylist()
+        files = pa.table(delta_table(lake, table).get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
         yield f"{folder.name}/_delta_log cannot be read: {_first_line(error)}"
         return
@@ -54,9 +60,9 @@ def _damage(folder: Path, open_files: bool) -> Iterator[str]:
             yield f"{folder.name}/{path} {fault}"
 
 
-def _missing_commits(log: Path, commits: list[int]) -> int | None:
+def _missing_commits(folder: Path, commits: list[int]) -> int | None:
     """The first version without a file, of those that no checkpoint of Delta replaces."""
-    checkpoints = [int(file.name.split(".")[0]) for file in log.glob("*.checkpoint*.parquet")]
+    checkpoints = [int(file.name.split(".")[0]) for file in checkpoint_files(folder)]
     newest = max((version for version in checkpoints if version <= commits[-1]), default=-1)
     needed = range(newest + 1, commits[-1] + 1)
     held = set(commits)
@@ -65,11 +71,11 @@ def _missing_commits(log: Path, commits: list[int]) -> int | None:
 
 def _file_fault(path: Path, size_bytes: int, open_file: bool) -> str | None:
     try:
-        held = path.stat().st_size
+        held = size_of(path)
         if held != size_bytes:
             return f"has {held:,} of {size_bytes:,} bytes"
         if open_file:
-            pq.read_metadata(path)
+            check_footer(path)
     except FileNotFoundError:
         return "is missing"
     except (OSError, pa.ArrowException) as error:

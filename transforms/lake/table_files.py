@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from transforms.lake.arrow_rows import Row, gathered
+from transforms.lake.storage.files import size_of
+from transforms.lake.storage.table_folders import parquet_writer
 
 # A function for mapInArrow.
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -71,8 +73,7 @@ class TableFile:
     def add(self, rows: pa.Table) -> None:
         """Write a row group, or several where there are more rows than in one."""
         if self._writer is None:
-            how = {"compression": self._compression, "store_schema": False}
-            self._writer = pq.ParquetWriter(self._path, self._schema, **how)
+            self._writer = parquet_writer(self._path, self._schema, self._compression)
         self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
         self._stats.add(rows)
 
@@ -83,7 +84,7 @@ class TableFile:
         self._writer.close()
         return {
             "path": self._path.name,
-            "size_bytes": self._path.stat().st_size,
+            "size_bytes": size_of(self._path),
             "modified_ms": time.time_ns() // 1_000_000,
             "row_count": self._stats.rows,
             "stats": self._stats.as_json(),

@@ -326,12 +326,12 @@ def test_files_are_joined(lake: Path) -> None:
 
 def test_a_commit_is_found_by_its_id(lake: Path) -> None:
     version = newest(lake).version()
-    assert not has_landed(lake / CLUSTER_NAMES.name, "x", version)
+    assert not has_landed(lake, CLUSTER_NAMES, "x", version)
     TableWriter(lake, 1).append(CLUSTER_NAMES, [OTHER])
     (info,) = (a["commitInfo"] for a in actions(lake) if "commitInfo" in a)
-    assert has_landed(lake / CLUSTER_NAMES.name, info[COMMIT_ID], version)
-    assert not has_landed(lake / CLUSTER_NAMES.name, info[COMMIT_ID], version + 1)
-    assert not has_landed(lake / CLUSTER_NAMES.name, "x", version)
+    assert has_landed(lake, CLUSTER_NAMES, info[COMMIT_ID], version)
+    assert not has_landed(lake, CLUSTER_NAMES, info[COMMIT_ID], version + 1)
+    assert not has_landed(lake, CLUSTER_NAMES, "x", version)
 
 
 def test_infinity_is_found(tmp_path: Path) -> None:

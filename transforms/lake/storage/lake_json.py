@@ -1,37 +1,40 @@
-"""The lake's folder and lake.json: format version, generation, and the configs that the lake shows."""
+"""lake.json: a lake's format version, its generation, and the configs that it shows."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
-import uuid
 from collections.abc import Set
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
+
+from transforms.lake.storage import files
 
 FORMAT_VERSION = 1
 MARKER = "lake.json"
 # What killed writers leave in the lake's folder: lake.json before it has its name, and folders of tables, as
 # earlier versions made them.
-BEGUN_MARKERS, BEGUN_TABLES = f".{MARKER}-*", ".*-*/"
+BEGUN_MARKERS, BEGUN_TABLES = files.begun_name(MARKER), ".*-*/"
 
 
 class NoLakeError(Exception):
     """A folder that is no lake, or a lake of another format or setting; the message says what to do."""
 
 
+def is_lake(path: Path) -> bool:
+    """Whether there is a lake.json, of whatever content."""
+    return files.is_file(path / MARKER)
+
+
 def check_lake(path: Path) -> None:
     """Raises NoLakeError where `path` is no lake that this version reads."""
     marker = path / MARKER
-    if not marker.is_file():
+    if not is_lake(path):
         raise NoLakeError(
             f"{path} is no lake (no lake.json): kraftlake run --captures ... --lake {path} makes one"
         )
     try:
-        content = json.loads(marker.read_text())
+        content = json.loads(files.text_of(marker))
         version = content["format_version"]
         _check_content(content)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -57,13 +60,12 @@ def _check_content(content: dict[str, Any]) -> None:
 
 def generation(path: Path) -> int:
     """How often earlier versions removed rows from the lake; now the logs of the tables count it."""
-    marker = path / MARKER
-    return json.loads(marker.read_text()).get("generation", 0) if marker.is_file() else 0
+    return json.loads(files.text_of(path / MARKER)).get("generation", 0) if is_lake(path) else 0
 
 
 def shown_configs(path: Path) -> frozenset[str]:
     """The configs that the lake shows although Kafka does not define them."""
-    return frozenset(json.loads((path / MARKER).read_text()).get("shown_configs", ()))
+    return frozenset(json.loads(files.text_of(path / MARKER)).get("shown_configs", ()))
 
 
 def check_shown(path: Path, names: Set[str]) -> None:
@@ -86,14 +88,13 @@ def prepare_lake(path: Path, names: Set[str] = frozenset()) -> None:
 
     Raises NoLakeError for any other folder that is none, and for a lake that shows others.
     """
-    marker = path / MARKER
-    if not marker.is_file():
+    if not is_lake(path):
         # Another run may make it at the same time: then the folder is full, and has a lake.json.
-        if not _is_free(path) and not marker.is_file():
+        if not _is_free(path) and not is_lake(path):
             raise NoLakeError(f"{path} is not empty and is no lake: name another folder with --lake")
         content = {"format_version": FORMAT_VERSION, "shown_configs": sorted(names)}
         try:
-            _create_marker(path, json.dumps(content) + "\n")
+            files.create(path / MARKER, json.dumps(content) + "\n")
         except OSError as error:
             raise NoLakeError(f"{path} cannot be made a lake: {error.strerror}") from error
     check_lake(path)
@@ -102,25 +103,13 @@ def prepare_lake(path: Path, names: Set[str] = frozenset()) -> None:
 
 def _is_free(path: Path) -> bool:
     """Whether a lake can be made there: there is no folder, or it is empty but for what others begin."""
-    if not path.exists():
+    if not files.exists(path):
         return True
-    return path.is_dir() and set(path.iterdir()) <= set(path.glob(BEGUN_MARKERS))
-
-
-def _create_marker(path: Path, content: str) -> None:
-    """Make lake.json, and the folder, unless there is one: of several at once, one makes it, whole."""
-    path.mkdir(parents=True, exist_ok=True)
-    begun = path / BEGUN_MARKERS.replace("*", uuid.uuid4().hex)
-    begun.write_text(content)
-    try:
-        with suppress(FileExistsError):
-            os.link(begun, path / MARKER)
-    finally:
-        begun.unlink()
+    return files.is_folder(path) and set(files.entries(path)) <= set(files.found(path, BEGUN_MARKERS))
 
 
 def remove_begun(path: Path, hours: int) -> None:
     """Remove what killed writers left in the lake's folder more than so many hours ago."""
-    for begun in (*path.glob(BEGUN_MARKERS), *path.glob(BEGUN_TABLES)):
-        if begun.stat().st_mtime < time.time() - hours * 3600:
-            shutil.rmtree(begun) if begun.is_dir() else begun.unlink()
+    for begun in (*files.found(path, BEGUN_MARKERS), *files.found(path, BEGUN_TABLES)):
+        if files.modified_at(begun) < time.time() - hours * 3600:
+            files.remove_any(begun)
