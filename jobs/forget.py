@@ -25,12 +25,13 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         removed = forget(job, args.cluster)
-        if not removed:
+        if not removed and args.cluster not in job.forgotten:
             raise Failure(f"the lake {args.lake} has nothing of cluster {args.cluster}")
         job.derive(sorted(job.half_done()))
         job.record.counts |= removed
         lines = [f"removed {rows} rows of {name}" for name, rows in removed.items()]
-        return job.end([], lines, 0)
+        completed = f"completed what an interrupted run began: nothing of cluster {args.cluster} is left"
+        return job.end([], lines or [completed], 0)
 
 
 def forget(job: Job, cluster: str) -> dict[str, int]:

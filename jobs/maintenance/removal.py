@@ -36,11 +36,14 @@ OF_CLUSTERS = (*(table for table in TABLES if table not in (RUNS, DERIVATIONS)),
 DERIVED = (*(t for t in TABLES if t.recomputed), SNAPSHOT_CHECKS, METADATA_TRANSACTIONS, REPLAYS, DERIVATIONS)
 
 
-def complete_removals(lake: Lake, progress: Progress) -> None:
-    """Remove what interrupted runs began to remove. What is derived from the rest is another step."""
+def complete_removals(lake: Lake, progress: Progress) -> list[str]:
+    """Remove what interrupted runs began to remove. What is derived from the rest is another step.
+
+    Returns the clusters that are forgotten now.
+    """
     changed = begun(lake.path)
     if not changed:
-        return
+        return []
     forgetting = {row["run_id"] for row in rows_with(lake.path, RUNS, ["run_id"], job=["forget"])}
     forgotten = [cluster for cluster, run_id in changed.items() if run_id in forgetting]
     held = rows_with(lake.path, CAPTURES, ["cluster_id", "capture_id"], cluster_id=changed)
@@ -52,6 +55,7 @@ def complete_removals(lake: Lake, progress: Progress) -> None:
                 remove_cluster(lake.writer, cluster)
             if expiring:
                 remove_expired(lake, expiring)
+    return forgotten
 
 
 def remove_cluster(writer: TableWriter, cluster: str) -> None:

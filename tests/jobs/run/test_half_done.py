@@ -134,6 +134,20 @@ def test_a_run_with_other_captures_completes_it(
     assert "nothing new" in capsys.readouterr().out
 
 
+def test_forget_completes_itself(copied: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    """Repeated after it was killed, it ends well; and not where the cluster was gone before."""
+    lake = copied
+    interrupted("forget", lake, half_forgotten)
+    forget = ["forget", "--lake", str(lake.path), "--cluster", CLUSTER]
+    assert main(forget) == ExitCode.FINE
+    assert f"nothing of cluster {CLUSTER} is left" in capsys.readouterr().out
+    assert not any(content(lake, CLUSTER).values())
+    assert begun_by(lake.path) == {}
+    assert lease_state(lake.path).given_back
+    assert main(forget) == ExitCode.USAGE
+    assert f"has nothing of cluster {CLUSTER}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [
