@@ -24,8 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
+        from jobs.maintenance.removal import is_forgotten
+
         removed = forget(job, args.cluster)
-        if not removed and args.cluster not in job.forgotten:
+        if not removed and not is_forgotten(job.lake.path, args.cluster):
             raise Failure(f"the lake {args.lake} has nothing of cluster {args.cluster}")
         job.derive(sorted(job.half_done()))
         job.record.counts |= removed

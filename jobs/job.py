@@ -72,25 +72,17 @@ def opened_job(
         if outdated:
             update_schemas(lease.writer)
         writable = replace(lake, lease=lease.writer.lease)
-        forgotten = complete_removals(writable, progress)
-        yield Job(writable, record, lease, database, forgotten)
+        complete_removals(writable, progress)
+        yield Job(writable, record, lease, database)
 
 
 class Job:
     """One run of a verb over a lake.
 
-    pending: what it has read and not committed yet. forgotten: the clusters whose removal an interrupted run
-    began and this one completed.
+    pending: what it has read and not committed yet.
     """
 
-    def __init__(
-        self,
-        lake: Lake,
-        record: RunRecord,
-        lease: Lease,
-        database: Database | None,
-        forgotten: Collection[str],
-    ) -> None:
+    def __init__(self, lake: Lake, record: RunRecord, lease: Lease, database: Database | None) -> None:
         from jobs.captures.ingest import PendingCommit
 
         self.lake = lake
@@ -98,7 +90,6 @@ class Job:
         self.record = record
         self.lease = lease
         self.database = database
-        self.forgotten = forgotten
         self.pending = PendingCommit()
         self._derived: tuple[list[str], dict[str, str]] | None = None
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.runtime.progress import Progress
 from transforms.lake.arrow_rows import Row
-from transforms.lake.commits import TableWriter
+from transforms.lake.commits import TableWriter, just_removed
 from transforms.lake.delta_rs import among, exists, rows_with
 from transforms.lake.lake import Lake, in_clusters
 from transforms.lake.tables import (
@@ -36,14 +37,11 @@ OF_CLUSTERS = (*(table for table in TABLES if table not in (RUNS, DERIVATIONS)),
 DERIVED = (*(t for t in TABLES if t.recomputed), SNAPSHOT_CHECKS, METADATA_TRANSACTIONS, REPLAYS, DERIVATIONS)
 
 
-def complete_removals(lake: Lake, progress: Progress) -> list[str]:
-    """Remove what interrupted runs began to remove. What is derived from the rest is another step.
-
-    Returns the clusters that are forgotten now.
-    """
+def complete_removals(lake: Lake, progress: Progress) -> None:
+    """Remove what interrupted runs began to remove. What is derived from the rest is another step."""
     changed = begun(lake.path)
     if not changed:
-        return []
+        return
     forgetting = {row["run_id"] for row in rows_with(lake.path, RUNS, ["run_id"], job=["forget"])}
     forgotten = [cluster for cluster, run_id in changed.items() if run_id in forgetting]
     held = rows_with(lake.path, CAPTURES, ["cluster_id", "capture_id"], cluster_id=changed)
@@ -55,7 +53,6 @@ def complete_removals(lake: Lake, progress: Progress) -> list[str]:
                 remove_cluster(lake.writer, cluster)
             if expiring:
                 remove_expired(lake, expiring)
-    return forgotten
 
 
 def remove_cluster(writer: TableWriter, cluster: str) -> None:
@@ -64,7 +61,15 @@ def remove_cluster(writer: TableWriter, cluster: str) -> None:
     captures and segments go first: if this is killed, a run that brings the captures again reads them again.
     """
     _forget_in_runs(writer, cluster)
-    remove_rows(writer, OF_CLUSTERS, [cluster])
+    *others, last = OF_CLUSTERS
+    remove_rows(writer, others, [cluster])
+    if exists(writer.lake, last):
+        writer.remove_where(last, among({"cluster_id": [cluster]}), last_of=cluster)
+
+
+def is_forgotten(lake: Path, cluster: str) -> bool:
+    """Whether this run completed the removal of a cluster, or an interrupted one did."""
+    return just_removed(lake, DERIVATIONS, cluster)
 
 
 def remove_derived(lake: Lake, clusters: Sequence[str]) -> None:

@@ -31,9 +31,9 @@ from transforms.lake.storage.table_folders import create_table, delta_table, exi
 from transforms.lake.tables import RUNS, TABLES, Table
 
 # In the logs: the lease of a table's last commit; in `runs`, the lease that was given back last; how often
-# rows of a table were removed for good; the id of a commit.
+# rows of a table were removed for good; the lease under which all that has a name was; the id of a commit.
 LEASE, GIVEN_BACK = "kraftlake.lease", "kraftlake.lease_given_back"
-REMOVALS, COMMIT_ID = "kraftlake.removals", "kraftlake.commit_id"
+REMOVALS, REMOVED, COMMIT_ID = "kraftlake.removals", "kraftlake.removed", "kraftlake.commit_id"
 # How often a commit is tried where others come in between.
 ATTEMPTS = 10
 WRITERS = 4
@@ -129,13 +129,19 @@ class TableWriter:
         some = rows if isinstance(rows, pa.Table) else list(rows)
         self._change(table, lambda held: self._stored(table, held).replacing(where, some, files))
 
-    def remove_where(self, table: Table, where: ds.Expression, files: Sequence[Row] = ()) -> None:
-        """Replace rows by fewer of them, in files: what was loaded with the others can be loaded again."""
+    def remove_where(
+        self, table: Table, where: ds.Expression, files: Sequence[Row] = (), last_of: str | None = None
+    ) -> None:
+        """Replace rows by fewer of them, in files: what was loaded with the others can be loaded again.
+
+        last_of: the cluster of which these rows are the last, for just_removed.
+        """
+        lease = [] if last_of is None else [Transaction(_removed(last_of), self.lease or 0)]
 
         def change(held: DeltaTable) -> FileChange | None:
             made = self._stored(table, held).replacing(where, files=files)
             removals = [Transaction(REMOVALS, (held.transaction_version(REMOVALS) or 0) + 1)]
-            return None if made is None else replace(made, transactions=removals)
+            return None if made is None else replace(made, transactions=[*removals, *lease])
 
         self._change(table, change)
 
@@ -251,6 +257,22 @@ def lease_state(lake: Path) -> LeaseState:
     given_back = number == (held.transaction_version(GIVEN_BACK) or 0)
     rows = dataset(table_folder(lake, RUNS), held).to_table(filter=ds.field("finished_at").is_null())
     return LeaseState(held.version(), number, given_back, rows.to_pylist())
+
+
+def just_removed(lake: Path, table: Table, cluster: str) -> bool:
+    """Whether the last rows of a cluster were removed from a table under a lease that is not given back.
+
+    It is the own one, or that of an interrupted run.
+    """
+    if not exists(lake, table):
+        return False
+    given_back = delta_table(lake, RUNS).transaction_version(GIVEN_BACK) or 0
+    return (delta_table(lake, table).transaction_version(_removed(cluster)) or 0) > given_back
+
+
+def _removed(cluster: str) -> str:
+    """The name of a removal in a table's log, which must not tell the cluster's."""
+    return f"{REMOVED}.{hashlib.sha256(cluster.encode()).hexdigest()}"
 
 
 def greatest_lease(lake: Path) -> int:
