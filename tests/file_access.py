@@ -18,9 +18,10 @@ METHODS = {
     **dict.fromkeys(("symlink_to", "touch", "walk", "write_bytes", "write_text"), 1),
     **dict.fromkeys(("mkdir", "open"), 3),
 }
-# Modules of which every function, and classes and functions that, take a path to open.
+# Modules of which every function, and classes and functions that, take a path to open. What makes commits
+# is not among them: tests/transforms/lake/test_commits.py says where that is.
 MODULES = {"fs", "glob", "os", "pq", "shutil", "tempfile"}
-OPENERS = {"DeltaTable", "open", "write_deltalake"}
+OPENERS = {"DeltaTable", "open"}
 # Of those modules, what touches no file.
 PURE = {"os.environ", "os.fsdecode", "os.getpid", "os.getuid", "shutil.get_terminal_size"}
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
@@ -110,7 +111,7 @@ def _accesses(node: ast.AST) -> TypeGuard[ast.Call]:
     if not isinstance(function, ast.Attribute):
         return False
     whole = ast.unparse(function)
-    if whole.split(".")[0] in MODULES | OPENERS:
+    if whole.split(".")[0] in MODULES:
         return not whole.startswith(tuple(PURE))
     most = METHODS.get(function.attr)
     return most is not None and len(node.args) <= most and not _replaces_parts(node)

@@ -27,7 +27,7 @@ from transforms.lake.arrow_rows import Row, arrow_schema
 from transforms.lake.delta_rs import among, dataset
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage import generation
-from transforms.lake.storage.table_folders import create_table, delta_table, exists, table_folder
+from transforms.lake.storage.table_folders import delta_table, exists, table_folder
 from transforms.lake.tables import RUNS, TABLES, Table
 
 # In the logs: the lease of a table's last commit; in `runs`, the lease that was given back last; how often
@@ -61,8 +61,9 @@ class TableWriter:
         """Create the table with its comments, if it does not exist; of several at once one creates it."""
         if exists(self.lake, table):
             return
+        path, how = table_folder(self.lake, table), self._properties("")(())
         try:
-            create_table(self.lake, table, delta_schema(table), self._properties("")(()))
+            DeltaTable.create(path, delta_schema(table), description=table.comment, commit_properties=how)
         except (DeltaError, OSError):
             if not exists(self.lake, table):
                 raise

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import DeltaTable
 
 from transforms.lake.storage import files
 from transforms.lake.tables import Table
@@ -41,11 +41,6 @@ def data_files(folder: Path) -> Iterator[Path]:
 def delta_table(lake: Path, table: Table, version: int | None = None) -> DeltaTable:
     """A version of a table that exists, the newest by default. Raises DeltaError and OSError."""
     return DeltaTable(table_folder(lake, table), version=version)
-
-
-def create_table(lake: Path, table: Table, schema: Schema, how: CommitProperties) -> None:
-    """Make a table's first commit. Raises DeltaError and OSError, also where there is one."""
-    DeltaTable.create(table_folder(lake, table), schema, description=table.comment, commit_properties=how)
 
 
 def arrow_files(folder: Path) -> fs.FileSystem:
