@@ -50,9 +50,9 @@ ENVELOPE = pa.schema(
         ("earliest_at", MOMENT),
     ]
 )
-EVENTS = pa.schema(
+# What an event says of its partition.
+SAID = pa.schema(
     [
-        *ENVELOPE,
         ("event", pa.string()),
         ("topic_id", pa.string()),
         ("partition_id", pa.int32()),
@@ -64,6 +64,7 @@ EVENTS = pa.schema(
         ("partition_epoch", pa.int32()),
     ]
 )
+EVENTS = pa.schema([*ENVELOPE, *SAID])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,15 @@ class Life:
 
 
 def events_from(rows: pa.Table, envelope: pa.Table) -> pa.Table:
-    """Events from rows of records with the structs partition and partition_change, one of which is null."""
+    """EVENTS of rows of records with the structs partition and partition_change; none of one without both."""
+    said = said_by(rows)
+    found = pa.table([*envelope.columns, *said.columns], [*envelope.column_names, *said.column_names])
+    held = pc.or_(pc.is_valid(rows["partition"]), pc.is_valid(rows["partition_change"]))
+    return found.filter(held).select(EVENTS.names).cast(EVENTS)
+
+
+def said_by(rows: pa.Table) -> pa.Table:
+    """SAID of rows of records with the structs partition and partition_change, one of which is null."""
     whole, change = (rows[name].combine_chunks() for name in ("partition", "partition_change"))
 
     def named(name: str) -> Any:
@@ -101,15 +110,15 @@ def events_from(rows: pa.Table, envelope: pa.Table) -> pa.Table:
         "partition_epoch": pc.struct_field(whole, "partition_epoch"),
     }
     columns |= {name: named(name) for name in ("topic_id", "partition_id", *LISTS)}
-    found = pa.table([*envelope.columns, *columns.values()], [*envelope.column_names, *columns])
-    held = pc.or_(pc.is_valid(whole), pc.is_valid(change))
-    return found.filter(held).select(EVENTS.names).cast(EVENTS)
+    return pa.table(columns).select(SAID.names).cast(SAID)
 
 
 def cleared(
     events: pa.Table, things: Any, lives: Sequence[Life], clears: pa.Table
 ) -> Iterator[tuple[pa.Table, Any]]:
     """For each record that clears ELRs, an event of every partition that its topics have by then."""
+    if not len(clears):
+        return
     known = KnownPartitions.of(events, things)
     of_name: dict[str, list[int]] = defaultdict(list)
     for place, life in enumerate(lives):
@@ -127,6 +136,8 @@ def vanished(
     events: pa.Table, things: Any, lives: Sequence[Life], loads: pa.Table
 ) -> Iterator[tuple[pa.Table, Any]]:
     """For each snapshot that is loaded, an end of every partition known by then that it lacks."""
+    if not len(loads):
+        return
     known = KnownPartitions.of(events, things)
     loaded, seqs = is_loaded(events), numbers(events, "seq")
     goes_on_until = np.array([each.end_offset or NEVER for each in lives], dtype=np.int64)
@@ -212,4 +223,6 @@ def in_lives(events: pa.Table, lives: Sequence[Life]) -> tuple[pa.Table, Any, pa
     place = np.searchsorted(of_life[order] << bits | first[order], code << bits | seq, side="right") - 1
     found = order[np.maximum(place, 0)]
     inside = (code >= 0) & (place >= 0) & (of_life[found] == code) & (seq < end[found])
+    if inside.all():
+        return events, found, events.slice(0, 0)
     return events.filter(pa.array(inside)), found[inside], events.filter(pa.array(~inside))

@@ -96,8 +96,9 @@ def scanned(
     ahead = {"batch_readahead": 2, "fragment_readahead": 1}
     for batch in held[table].to_batches(columns=names, filter=wanted, **ahead):
         rows = pa.Table.from_batches([batch])
-        for cluster in pc.unique(rows["cluster_id"]).to_pylist():
-            yield cluster, rows.filter(pc.equal(rows["cluster_id"], cluster))
+        found = pc.unique(rows["cluster_id"]).to_pylist()
+        for cluster in found:
+            yield cluster, rows if len(found) == 1 else rows.filter(pc.equal(rows["cluster_id"], cluster))
 
 
 def counted(held: Held, wanted: Mapping[Table, ds.Expression], clusters: Sequence[str]) -> Counter[str]:
@@ -185,7 +186,8 @@ def in_ranges(rows: pa.Table, ranges: Sequence[Range]) -> pa.Table:
     ).T
     offset, epoch = rows["offset"].to_numpy(), rows["leader_epoch"].to_numpy()
     place = np.searchsorted(firsts, offset, side="right") - 1
-    return rows.filter(pa.array((place >= 0) & (offset < ends[place]) & (epoch == epochs[place])))
+    inside = (place >= 0) & (offset < ends[place]) & (epoch == epochs[place])
+    return rows if inside.all() else rows.filter(pa.array(inside))
 
 
 def in_replay_order(rows: pa.Table) -> list[StoredRecord]:
