@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.runtime.progress import Progress
+from jobs.runtime.task_counts import task_count
 from kraft_core.evidence.facts import Capture, ClusterFacts, distinct
 from kraft_core.evidence.lineage import lineage_of
 from kraft_core.findings.facts import Holder
@@ -88,8 +89,7 @@ def check_snapshots(lake: Lake, clusters: Sequence[str], fresh: Iterable[Row], p
         todo += [(cluster, replay) for replay in replays([c for c in some if rows[c] is None], equal)]
         checks.rows += [row for row in rows.values() if row]
     if todo:
-        with progress.stage("compare checkpoints", f"{len(todo)} replays"):
-            compare(lake, todo, checks)
+        compare(lake, todo, checks, progress)
     checks.changed = {place(row) for row in checks.rows} != set(known)
     return checks
 
@@ -145,9 +145,18 @@ def cluster_comparisons(
     return comparisons(lineage, held)
 
 
-def compare(lake: Lake, todo: Sequence[tuple[str, SnapshotReplay]], checks: Checks) -> None:
+def compare(
+    lake: Lake, todo: Sequence[tuple[str, SnapshotReplay]], checks: Checks, progress: Progress
+) -> None:
     """Make the comparisons and add their outcomes."""
-    for row in to_rows(checked_snapshots(lake.spark, lake.path, todo)):
+    whole = sum(part.end_offset - part.first_offset for _, replay in todo for part in replay.log)
+    with task_count() as replayed:
+        stage = progress.stage(
+            "compare checkpoints", f"{len(todo)} replays", lambda: (replayed.total, whole), "records"
+        )
+        with stage:
+            rows = to_rows(checked_snapshots(lake.spark, lake.path, todo, replayed.add))
+    for row in rows:
         cluster, replay = todo[row["replay"]]
         if row["failure"] is not None:
             checks.failed[cluster] = f"{NOT_COMPARED}: {row['failure']}"

@@ -21,7 +21,7 @@ from jobs.runtime.output import printable
 
 # Seconds between two updates of the line.
 REDRAW_SECONDS = 0.5
-# Returns the completed and all tasks of the current work.
+# Returns how many tasks of the current work, or other units, are completed, and all of them.
 Work = Callable[[], tuple[int, int]]
 
 
@@ -67,15 +67,17 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
     @contextmanager
-    def stage(self, name: str, detail: str = "") -> Iterator[None]:
-        """Announce a stage and measure it."""
+    def stage(
+        self, name: str, detail: str = "", work: Work | None = None, unit: str = "tasks"
+    ) -> Iterator[None]:
+        """Announce a stage and measure it. work: what it has done of its own units, None: Spark's tasks."""
         headline = f"{name}{f': {detail}' if detail else ''}"
         self._show(headline)
         self.log("began", stage=name, detail=detail)
         began = time.monotonic()
         failed = True
         try:
-            with self._redrawn(headline):
+            with self._redrawn(headline, work or self._work, unit):
                 yield
             failed = False
         finally:
@@ -84,13 +86,13 @@ class Progress:
             self.log("failed" if failed else "done", stage=name, seconds=round(taken, 3))
 
     @contextmanager
-    def _redrawn(self, headline: str) -> Iterator[None]:
+    def _redrawn(self, headline: str, work: Work | None, unit: str) -> Iterator[None]:
         """On a terminal, update the line of a stage until the stage ends."""
-        if not self._terminal or self._work is None:
+        if not self._terminal or work is None:
             yield
             return
         over = threading.Event()
-        drawing = threading.Thread(target=self._draw, args=(headline, self._work, over), daemon=True)
+        drawing = threading.Thread(target=self._draw, args=(headline, work, unit, over), daemon=True)
         drawing.start()
         try:
             yield
@@ -98,21 +100,21 @@ class Progress:
             over.set()
             drawing.join()
 
-    def _draw(self, headline: str, work: Work, over: threading.Event) -> None:
+    def _draw(self, headline: str, work: Work, unit: str, over: threading.Event) -> None:
         began, known = time.monotonic(), 0
         while not over.wait(REDRAW_SECONDS):
             done, whole = work()
             if whole != known:  # another job of the same stage
                 began, known = time.monotonic(), whole
-            self._show(headline + completion(done, whole, time.monotonic() - began))
+            self._show(headline + completion(done, whole, time.monotonic() - began, unit))
 
 
-def completion(done: int, whole: int, seconds: float) -> str:
-    """The share of completed tasks, the time taken, and the time left at that speed."""
+def completion(done: int, whole: int, seconds: float, unit: str = "tasks") -> str:
+    """The share of completed tasks or other units, the time taken, and the time left at that speed."""
     if not whole:
         return ""
     left = f", about {seconds / done * (whole - done):,.0f} s left" if 0 < done < whole else ""
-    return f", {done * 100 // whole} % ({done:,} of {whole:,} tasks), {seconds:,.0f} s{left}"
+    return f", {done * 100 // whole} % ({done:,} of {whole:,} {unit}), {seconds:,.0f} s{left}"
 
 
 def tasks_of(spark: Any) -> Work:

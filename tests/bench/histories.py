@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from jobs.cli import main
+from jobs.derivation.compare_snapshots import wanted_comparisons
 from jobs.derivation.derive_histories import derive_histories
 from jobs.runtime.progress import Progress
 from jobs.time_travel.lake_source import open_cluster, valid_at
+from kraft_core.findings.snapshot_replays import replays
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key
@@ -21,9 +23,11 @@ from kraft_core.messages.uuid_text import uuid_text
 from tests.bench.frame import Bench, Row, seconds
 from tests.bench.inputs import T0_MS, mixed_log, write_directory
 from tests.bench.lakes import new_lake, reported
-from transforms.lake.delta_rs import arrow_with, count_rows, rows_with
-from transforms.lake.lake import existing_lake
+from transforms.lake.arrow_rows import to_rows
+from transforms.lake.delta_rs import arrow_with, cluster_ids, count_rows, rows_with
+from transforms.lake.lake import Lake, existing_lake
 from transforms.lake.tables import CAPTURES, PARTITIONS
+from transforms.quality.snapshot_checks import checked_snapshots
 
 PARTITIONS_A_TOPIC = 100
 TOPIC_RECORD, PARTITION_RECORD = by_api_key[2], by_api_key[3]
@@ -57,6 +61,17 @@ def derived(bench: Bench, what: str, log: Path) -> Iterator[Row]:
     detail = f"{cpu:.0f} CPU-s; ingest {ingest_cpu:.0f} CPU-s; {peak:.1f} GB at most in this process"
     yield Row(f"histories / ingest, CPU, {what}", cpu / ingest_cpu, at_most=1, detail=detail)
     yield Row(f"histories as they were, {what}", seconds(lambda: derive(whole=False)), "s", at_most=1)
+    yield from compared(lake, what)
+
+
+def compared(lake: Lake, what: str) -> Iterator[Row]:
+    """Rule 22 over a whole log: its checkpoints beside the replay from offset 0."""
+    wanted = wanted_comparisons(lake, cluster_ids(lake.path), [], {})
+    todo = [(cluster, replay) for cluster, some in wanted.items() for replay in replays(some, [])]
+    if todo:
+        took = seconds(lambda: to_rows(checked_snapshots(lake.spark, lake.path, todo)))
+        detail = f"{sum(len(replay.comparisons) for _, replay in todo)} checkpoints"
+        yield Row(f"checkpoints beside the replay, {what}", took, "s", at_most=60, detail=detail)
 
 
 def images(lake: Path, partitions: int) -> Iterator[Row]:

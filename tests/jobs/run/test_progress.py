@@ -25,6 +25,16 @@ def test_completion(done: int, whole: int, text: str) -> None:
     assert completion(done, whole, 30) == text
 
 
+def test_a_stage_may_count_its_own_units(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.01)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with Progress().stage("compare", "1 replay", lambda: (500, 2_000), "records"):
+        time.sleep(0.1)
+    assert "\r\033[Kcompare: 1 replay, 25 % (500 of 2,000 records), 0 s" in capsys.readouterr().err
+
+
 def test_a_terminal_is_redrawn_and_other_places_get_plain_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from deltalake import write_deltalake
 
 from jobs.derivation.compare_snapshots import cluster_comparisons, key_of, wanted_comparisons
+from jobs.runtime.task_counts import task_count
 from kraft_core.findings.snapshot_replays import Comparison, replays
 from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import arrow_with, rows_with
@@ -169,6 +170,14 @@ def test_a_checkpoint_that_cannot_be_read_is_not_judged(
     found = outcomes(changed_lake(lake, tmp_path, checkpoints=tear), wanted, {})
     unread = [c.checkpoint for c, row in found.items() if row["outcome"] == UNREAD_CHECKPOINT]
     assert unread == [torn]
+
+
+def test_tasks_say_how_much_of_the_logs_is_replayed(lake: Any, wanted: list[Comparison]) -> None:
+    todo = [(CLUSTER, replay) for some in (wanted, wanted[:3]) for replay in replays(some, [])]
+    with task_count() as replayed:
+        assert replayed.total == 0
+        assert len(to_rows(checked_snapshots(lake.spark, lake.path, todo, replayed.add))) == len(wanted) + 3
+        assert replayed.total == sum(p.end_offset - p.first_offset for _, r in todo for p in r.log) > 0
 
 
 def test_broken_checkpoints_are_found_by_the_executors_and_a_broken_replay_harms_no_other(
