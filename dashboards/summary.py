@@ -15,9 +15,9 @@ from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.isolation import apart
+from transforms.lake.lives import life_words, named_clusters
 from transforms.lake.tables import (
     CAPTURES,
-    CLUSTER_NAMES,
     EPOCHS,
     FINDINGS,
     HIGH_WATERMARKS,
@@ -73,7 +73,6 @@ def _worst_first(lake: Path, clusters: Sequence[str]) -> list[str]:
 
 # The columns that the summary of a cluster needs.
 COLUMNS = {
-    CLUSTER_NAMES: ("name",),
     CAPTURES: ("node_id", "directory_id"),
     VOTER_SETS: (
         "offset",
@@ -104,6 +103,8 @@ class Found:
         for table, columns in COLUMNS.items():
             for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=clusters):
                 self._rows[table.name, row["cluster_id"]].append(row)
+        self._lives = life_words(lake)
+        self._names = {row["cluster_id"]: row["name"] for row in named_clusters(lake)}
         self._missing = missing_by_cluster(lake, known_paths(lake, clusters))
 
     def of(self, table: Table, cluster: str) -> list[Row]:
@@ -119,6 +120,7 @@ class Found:
             f"cluster {cluster}{self._name(cluster)}: {count(len(captures), 'capture')} of "
             f"{count(len(replicas), 'replica')} ({'node' if len(nodes) == 1 else 'nodes'} {listing})"
         ]
+        lines += [f"  {self._lives[cluster]}"] if cluster in self._lives else []
         lines += self._voter_lines(cluster)
         lines += self._epoch_lines(cluster)
         lines += self._watermark_lines(cluster)
@@ -129,7 +131,7 @@ class Found:
 
     def _name(self, cluster: str) -> str:
         """The name that the lake has for a cluster."""
-        return "".join(f" ({row['name']})" for row in self.of(CLUSTER_NAMES, cluster))
+        return f" ({self._names[cluster]})" if cluster in self._names else ""
 
     def _voter_lines(self, cluster: str) -> list[str]:
         found = self.of(VOTER_SETS, cluster)

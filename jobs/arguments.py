@@ -77,7 +77,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add_wait(parser)
     add_catalog(parser)
     add_clusters(parser)
-    parser.add_argument("--cluster-id", metavar="ID", help="cluster id of directories that contain none")
+    add_cluster_id(parser)
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that contain none")
     parser.add_argument(
         "--captured-at",
@@ -93,14 +93,35 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cluster_id(parser: argparse.ArgumentParser) -> None:
+    """--cluster-id, read by jobs.captures.given_clusters."""
+    parser.add_argument(
+        "--cluster-id",
+        action="append",
+        default=[],
+        metavar="[PATH=]ID",
+        help="cluster id of directories that contain none; with PATH=, of all captures below that path, "
+        "whatever they contain; repeatable",
+    )
+
+
 def selection_of(args: argparse.Namespace, inputs: Inputs) -> Selection:
     """The selection from add_captures' arguments, whose paths have been opened."""
+    from jobs.captures.given_clusters import given_clusters
     from jobs.captures.planning import Selection
+    from jobs.runtime.outcome import Failure
 
+    for life in (cluster for cluster in args.cluster if "/" in cluster):
+        raise Failure(
+            f"--cluster {life}: captures are chosen by the cluster id of meta.properties; which lives there "
+            "are shows when they are read"
+        )
+    cluster_id, given = given_clusters(args.cluster_id, args.settings.cluster_paths, inputs.named)
     return Selection(
         paths=tuple(inputs.roots),
         clusters=frozenset(args.cluster),
-        cluster_id=args.cluster_id,
+        cluster_id=cluster_id,
+        given=given,
         node_id=args.node_id,
         captured_at=args.captured_at,
         verify=args.verify,

@@ -91,10 +91,11 @@ def _cluster_rows(lake: Path) -> list[Row]:
     """A row a cluster: captured ones by name, then those that have a name and no capture."""
     from transforms.ingest.capture_rows import last_captured_at
     from transforms.lake.delta_rs import rows_with
-    from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS, EPOCHS
+    from transforms.lake.lives import named_clusters
+    from transforms.lake.tables import CAPTURES, DERIVATIONS, EPOCHS
 
     captures = rows_with(lake, CAPTURES, ("cluster_id", "captured_at", "last_captured_at"))
-    named = {row["cluster_id"]: row for row in rows_with(lake, CLUSTER_NAMES)}
+    named = {row["cluster_id"]: row for row in named_clusters(lake)}
     counts = Counter(row["cluster_id"] for row in captures)
     last = {row["cluster_id"]: last_captured_at(row) for row in sorted(captures, key=last_captured_at)}
     epochs = rows_with(lake, EPOCHS, ("cluster_id", "leader_epoch", "leader_id", "leader_source"))

@@ -54,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
         for key in ("id", "environment", "owner"):
             if (value := getattr(cluster, key)) is not None:
                 print_line(f"{key} = {json.dumps(value)}")
+        if cluster.paths:
+            print_line(f"paths = {json.dumps(cluster.paths)}")
     if settings.spark:
         print_line("[spark]")
         for name, value in _spark(settings).items():

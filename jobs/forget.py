@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 
 from jobs import arguments
 from jobs.job import Job, opened_job
@@ -18,17 +19,22 @@ Its captures can be loaded again. kraftlake maintain deletes the files with its 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
-    parser.add_argument("--cluster", required=True, metavar="CLUSTER", help="the cluster to delete")
+    parser.add_argument(
+        "--cluster", required=True, metavar="CLUSTER", help="the cluster to delete, with all its lives"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     with opened_job(args, Progress(args.log), make_lake=False) as job:
+        from jobs.captures.lives import settle_lives
         from jobs.maintenance.removal import is_forgotten
+        from transforms.lake.lives import expanded
 
-        removed = forget(job, args.cluster)
+        removed = forget(job, {args.cluster, *expanded(job.lake.path, [args.cluster])})
         if not removed and not is_forgotten(job.lake.path, args.cluster):
             raise Failure(f"the lake {args.lake} has nothing of cluster {args.cluster}")
+        settle_lives(job.lake, job.record)
         job.derive(sorted(job.half_done()))
         job.record.counts |= removed
         lines = [f"removed {rows} rows of {name}" for name, rows in removed.items()]
@@ -36,17 +42,22 @@ def run(args: argparse.Namespace) -> int:
         return job.end([], lines or [completed], 0)
 
 
-def forget(job: Job, cluster: str) -> dict[str, int]:
-    """Delete the cluster's rows of every table. Returns how many there were, by table."""
-    from jobs.maintenance.removal import OF_CLUSTERS, remove_cluster
+def forget(job: Job, clusters: Collection[str]) -> dict[str, int]:
+    """Delete the clusters' rows of every table. Returns how many there were, by table."""
+    from jobs.maintenance.removal import OF_CLUSTERS, in_order_of_removal, remove_cluster
     from transforms.lake.delta_rs import count_rows
-    from transforms.quality.derived_counts import begin_change
+    from transforms.lake.lives import with_other_lives
+    from transforms.quality.derived_counts import begin_change, begin_removal
 
     path = job.lake.path
-    counts = {table.name: count_rows(path, table, cluster_id=[cluster]) for table in OF_CLUSTERS}
+    counts = {table.name: count_rows(path, table, cluster_id=clusters) for table in OF_CLUSTERS}
     removed = {name: rows for name, rows in counts.items() if rows}
     if removed:
         with job.progress.stage("forget"):
-            begin_change(job.lake.writer, [cluster], job.record.columns)
-            remove_cluster(job.lake.writer, cluster)
+            # Verdicts of the other lives of a cluster id depend on these captures.
+            others = with_other_lives(path, clusters) - set(clusters)
+            begin_change(job.lake.writer, others, job.record.columns)
+            begin_removal(job.lake.writer, clusters, job.record.columns)
+            for cluster in in_order_of_removal(clusters):
+                remove_cluster(job.lake.writer, cluster)
     return removed

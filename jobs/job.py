@@ -51,6 +51,7 @@ def opened_job(
     except NoLakeError as error:
         raise failure_of(error, args.lake) or Failure(str(error)) from None
     database = database_of(args)
+    from jobs.captures.lives import settle_lives
     from jobs.maintenance.removal import complete_removals
     from jobs.runtime.lease import await_free, held_lease
     from jobs.runtime.session import open_session
@@ -73,6 +74,7 @@ def opened_job(
             update_schemas(lease.writer)
         writable = replace(lake, lease=lease.writer.lease)
         complete_removals(writable, progress)
+        settle_lives(writable, record)
         yield Job(writable, record, lease, database)
 
 
@@ -95,8 +97,13 @@ class Job:
 
     @property
     def touched(self) -> set[str]:
-        """The clusters with anything new."""
-        return self.pending.clusters
+        """The clusters with anything new, and their other lives.
+
+        Describe outputs of an id of several lives count for none.
+        """
+        from transforms.lake.lives import divided_ids, with_other_lives
+
+        return with_other_lives(self.lake.path, self.pending.clusters) - divided_ids(self.lake.path)
 
     def read(self, planned: ReadPlan, fetch: Fetch) -> None:
         """Read what is new; `fetch` is called with the files that will be opened."""
@@ -184,11 +191,13 @@ class Job:
 
 
 def known_clusters(lake: Path) -> set[str]:
-    """The clusters of which the lake holds captures or observations."""
+    """The clusters of which the lake holds captures, or observations that are of one life."""
     from transforms.lake.delta_rs import rows_with
+    from transforms.lake.lives import divided_ids
     from transforms.lake.tables import CAPTURES, OBSERVATIONS
 
-    return {row["cluster_id"] for t in (CAPTURES, OBSERVATIONS) for row in rows_with(lake, t, ["cluster_id"])}
+    rows = (row for table in (CAPTURES, OBSERVATIONS) for row in rows_with(lake, table, ["cluster_id"]))
+    return {row["cluster_id"] for row in rows} - divided_ids(lake)
 
 
 def end(

@@ -33,8 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
+    from jobs.captures.lives import settle_lives
+
     with opened_job(args, Progress(args.log), make_lake=False) as job:
         expired, clusters = expire_old(job, args)
+        settle_lives(job.lake, job.record)
         job.derive(sorted({*clusters, *job.half_done()}))
         answers = forget_answers(job, args)
         compacted = compact(job.lake.writer, job.progress, most=1)

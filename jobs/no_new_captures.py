@@ -13,6 +13,7 @@ from jobs.maintenance.compaction import compact_runs
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import exists
+from transforms.lake.lives import expanded
 from transforms.lake.schema import outdated_tables
 from transforms.lake.storage import NoLakeError, check_lake, check_shown
 from transforms.lake.tables import RUNS
@@ -35,9 +36,10 @@ def end_if_unchanged(
             return None
     except NoLakeError:
         return None
+    clusters = expanded(lake, planned.clusters)
     new = new_captures(lake, planned)
     pending = without_reading(planned, new)
-    if new.unread or pending.clusters or not exists(lake, RUNS) or underived(lake, planned.clusters):
+    if new.unread or pending.clusters or not exists(lake, RUNS) or underived(lake, clusters):
         return None
     before()
     record.counts = pending.counts
@@ -48,4 +50,4 @@ def end_if_unchanged(
         TableWriter(lake, None).append(RUNS, [record.row(code)])
         compact_runs(lake)
 
-    return end(lake.resolve(), record, [line], sorted(planned.clusters), note)
+    return end(lake.resolve(), record, [line], clusters, note)

@@ -10,14 +10,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from jobs.arguments import EPOCH, add_evidence_age, add_format, moment_ms, now_of
+from jobs.arguments import EPOCH, add_cluster_id, add_evidence_age, add_format, moment_ms, now_of
+from jobs.captures.given_clusters import given_clusters
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder, must_be_lake
+from jobs.runtime.lives import named_lives
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.runtime.suggestion import did_you_mean
 from jobs.time_travel.moment import iso
-from kraft_core.evidence.collect import collect
+from kraft_core.evidence.collect import CollectedCluster, collect_lives
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import STATED_SOURCES, label
 from kraft_core.format.capture import identity, missing_ids
@@ -66,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lake", type=lake_folder, metavar="PATH", help="folder of a lake, instead of --captures"
     )
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
-    parser.add_argument("--cluster-id", metavar="ID", help="cluster id of --captures that contain none")
+    add_cluster_id(parser)
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of --captures that contain none")
     parser.add_argument(
         "--captured-at",
@@ -172,16 +174,16 @@ def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
         if not path.exists():
             raise Failure(f"{path} does not exist")
     found = find_controller_dirs(args.captures)
-    facts = collect(found.directories, args.captured_at, args.cluster_id, args.node_id)
-    if not facts:
+    cluster_id, given = given_clusters(args.cluster_id, args.settings.cluster_paths, str)
+    clusters = collect_lives(found.directories, args.captured_at, cluster_id, args.node_id, given.of)
+    if not clusters:
         lacking = [_lacks_ids(d) for d in found.directories if missing_ids(d)]
         for line in (*lacking, *chain.from_iterable(map(fault_lines, found.directories))):
             warn_line(f"kraftlake plan: {line}")
-    cluster = captured_cluster([each.cluster_id for each in facts], args.cluster)
-    owners = [(d, identity(d, args.cluster_id, args.node_id)) for d in found.directories]
-    directories = [d for d, who in owners if who is not None and who.cluster_id == cluster]
-    of_cluster = next(each for each in facts if each.cluster_id == cluster)
-    quorum = known(quorum_of(conclude(of_cluster), registered(directories)), cluster)
+    chosen = captured_cluster(clusters, args.cluster)
+    cluster, directories = chosen.facts.cluster_id, chosen.directories
+    owners = [(d, identity(d, cluster_id, args.node_id, given.of(d.path))) for d in found.directories]
+    quorum = known(quorum_of(conclude(chosen.facts), registered(directories)), cluster)
     unread = [f"{path.path}: {path.reason}" for path in found.refused]
     unread += [_lacks_ids(d) for d, who in owners if who is None]
     unread += [line for directory in directories for line in fault_lines(directory)]
@@ -204,25 +206,32 @@ def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     conclusions = conclude(facts_of(lake, cluster))
     errors = errors_of(lake, cluster)
     quorum = known(quorum_of(conclusions, registered_in(lake, cluster), errors), cluster)
-    quorum = replace(quorum, superseded_by=superseded_by(lake, cluster, quorum))
+    quorum = replace(quorum, superseded_by=quorum.superseded_by or superseded_by(lake, cluster, quorum))
     newest = [captures[-1].capture_id for captures in conclusions.holdings.captures.values()]
     return quorum, faults_of(lake, cluster, newest)
 
 
-def captured_cluster(found: list[str], wanted: str | None) -> str:
-    """The wanted cluster, or the only one. Raises Failure."""
-    if not found:
+def captured_cluster(clusters: Sequence[CollectedCluster], wanted: str | None) -> CollectedCluster:
+    """The wanted cluster, or the only one; of several lives the newest, or that named. Raises Failure."""
+    if not clusters:
         raise Failure(
             "no controller directory with a cluster id and a node id; where meta.properties has none, give "
             "them with --cluster-id and --node-id",
             ExitCode.NOTHING_READABLE,
         )
-    if wanted is not None and wanted not in found:
-        near = did_you_mean(wanted, found)
-        raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(found))}{near}")
-    if wanted is None and len(found) > 1:
-        raise Failure(f"{len(found)} clusters: choose one with --cluster: {', '.join(sorted(found))}")
-    return wanted or found[0]
+    by_id = {each.facts.cluster_id: each for each in clusters}
+    newest = {each.kafka_cluster_id: each for each in clusters}
+    every = newest | by_id
+    if wanted is not None and wanted not in every:
+        near = did_you_mean(wanted, by_id)
+        raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(by_id))}{near}")
+    if wanted is None and len(newest) > 1:
+        raise Failure(f"{len(newest)} clusters: choose one with --cluster: {', '.join(sorted(newest))}")
+    chosen = next(iter(newest.values())) if wanted is None else every[wanted]
+    lives = [id_ for id_, each in by_id.items() if each.kafka_cluster_id == chosen.kafka_cluster_id]
+    if len(lives) > 1:
+        warn_line(f"cluster id {chosen.kafka_cluster_id} {named_lives(lives, chosen.facts.cluster_id)}")
+    return chosen
 
 
 def known(quorum: CapturedQuorum | None, cluster: str) -> CapturedQuorum:

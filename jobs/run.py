@@ -22,6 +22,7 @@ from jobs.runtime.output import print_line, warn_line
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from kraft_core.wording import count
+from transforms.lake.lives import expanded
 
 if TYPE_CHECKING:
     from dashboards.report.write import Report
@@ -108,13 +109,13 @@ def read_captures(
                 return code
         with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
             job.read(planned, inputs.fetch)
-            wanted = job.touched | job.underived(planned.clusters) if derive else job.half_done()
-            job.derive(sorted(wanted))
+            clusters = expanded(args.lake, planned.clusters)
+            job.derive(sorted(job.touched | job.underived(clusters) if derive else job.half_done()))
             job.commit()
             failing = failed_expectations(job, args) if validate else []
             job.publish()
             show(job.record)
-            return job.finish(sorted(planned.clusters), failing)
+            return job.finish(expanded(args.lake, planned.clusters), failing)
 
 
 def failed_expectations(job: Job, args: argparse.Namespace) -> list[str]:

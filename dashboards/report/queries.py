@@ -21,9 +21,9 @@ from dashboards.report import aggregates
 from kraft_core.evidence.watermark_at import newest_watermark
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists
+from transforms.lake.lives import life_words, named_clusters
 from transforms.lake.tables import (
     CAPTURES,
-    CLUSTER_NAMES,
     DERIVATIONS,
     EPOCHS,
     EXPECTATION_RESULTS,
@@ -200,7 +200,12 @@ def _fleet_expectations(tables: LakeTables) -> Rows:
 
 def _fleet_names(tables: LakeTables) -> Rows:
     """Names, environments and owners of the clusters."""
-    return tables.rows(CLUSTER_NAMES, "name", "environment", "owner")
+    return named_clusters(tables.lake)
+
+
+def _fleet_lives(tables: LakeTables) -> Rows:
+    """Which life of a cluster id with several a cluster is, in words."""
+    return [{"cluster_id": name, "words": words} for name, words in life_words(tables.lake).items()]
 
 
 def _fleet_failures(tables: LakeTables) -> Rows:
@@ -255,6 +260,7 @@ FLEET: dict[str, Callable[[LakeTables], Rows]] = {
     "resolved": _fleet_resolved,
     "expectations": _fleet_expectations,
     "names": _fleet_names,
+    "lives": _fleet_lives,
     "failures": _fleet_failures,
 }
 

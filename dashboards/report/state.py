@@ -69,6 +69,7 @@ class ClusterState:
     name: str | None
     environment: str | None
     owner: str | None
+    life: str | None
     captures: int
     replicas: int
     last_captured_at: int
@@ -102,8 +103,8 @@ class ClusterState:
 
     @property
     def whose(self) -> str:
-        """Environment and owner, if known."""
-        return " · ".join(filter(None, (self.environment, self.owner)))
+        """Environment and owner, if known, and which life it is of a cluster id with several."""
+        return " · ".join(filter(None, (self.environment, self.owner, self.life)))
 
 
 def fleet(answers: Mapping[str, Sequence[Row]], now: int) -> list[ClusterState]:
@@ -138,6 +139,7 @@ def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSt
         name=rows["names"].get("name"),
         environment=rows["names"].get("environment"),
         owner=rows["names"].get("owner"),
+        life=rows.get("lives", {}).get("words"),
         captures=captures["captures"],
         replicas=captures["replicas"],
         last_captured_at=captures["last_captured_at"],

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +44,16 @@ class DescribeFiles:
     left_out: tuple[str, ...] = ()
 
 
-def find_describe_files(roots: Iterable[Path], clusters: frozenset[str] = frozenset()) -> DescribeFiles:
-    """The outputs in the trees, of these clusters if any are named."""
+def _not_given(path: Path) -> None:
+    """No path has a cluster id of its own."""
+
+
+def find_describe_files(
+    roots: Iterable[Path],
+    clusters: frozenset[str] = frozenset(),
+    given: Callable[[Path], str | None] = _not_given,
+) -> DescribeFiles:
+    """The outputs in the trees, of these clusters if any are named. given: the id of a path, if any."""
     found: dict[tuple[str, str], DescribeFile] = {}
     left_out: list[str] = []
     for folder in folders(roots):
@@ -53,8 +61,11 @@ def find_describe_files(roots: Iterable[Path], clusters: frozenset[str] = frozen
         named = {match[1] for text in texts.values() if (match := CLUSTER.search(text))}
         for path, text in texts.items():
             own = CLUSTER.search(text)
-            of = {own[1]} if own else named
-            if len(of) != 1:
+            of_path = given(path)
+            of = {of_path} if of_path else {own[1]} if own else named
+            if any("/" in id_ for id_ in of):
+                left_out.append(f"{path}: its ClusterId contains a slash")
+            elif len(of) != 1:
                 left_out.append(f"{path}: no --status output beside it names its cluster")
             elif not clusters or of <= clusters:
                 try:

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.captures.lives import keep_apart
 from jobs.captures.load import load
-from jobs.captures.new_captures import NewCaptures, new_captures
+from jobs.captures.new_captures import NewCaptures, known_now, new_captures
 from jobs.captures.planning import TRIES, ReadPlan, planned_again, without
 from jobs.captures.scan import DAMAGE, scan_files
 from jobs.runtime.run_record import RunRecord
@@ -89,19 +90,19 @@ def ingest(
 
     Raises CapturesChangedError, and has written nothing, where files are not what was planned.
     """
+    if not new.unread:
+        return without_reading(plan, new)
+    files = select_files(lake.path, new.unread, plan.selection.verify)
+    check_fetched(files, fetch(files.paths))
+    captures, segments, counts = read_apart(lake, files, record, plan.selection.verify)
+    new = known_now(lake.path, plan, new)
     pending = without_reading(plan, new)
-    if new.unread:
-        files = select_files(lake.path, new.unread, plan.selection.verify)
-        check_fetched(files, fetch(files.paths))
-        captures, segments, counts = read_apart(lake, files, record, plan.selection.verify)
-        pending.counts |= counts
-        for row in captures:
-            pending.add(row, new.known.get(row["capture_id"]))
-        # What was read again without news stays as it was.
-        held = {_key(row): row for row in new.segments}
-        pending.segments = [
-            row for row in fullest_segments(segments) if not _is_held(row, held.get(_key(row)))
-        ]
+    pending.counts |= counts
+    for row in captures:
+        pending.add(row, new.known.get(row["capture_id"]))
+    # What was read again without news stays as it was.
+    held = {_key(row): row for row in new.segments}
+    pending.segments = [row for row in fullest_segments(segments) if not _is_held(row, held.get(_key(row)))]
     return pending
 
 
@@ -171,6 +172,8 @@ def read_files(
         scan = scan_files(lake.spark, files)
     damage = scan.damage
     try:
+        with _checked(files):
+            files, scan = keep_apart(lake, files, scan, record)
         with record.progress.stage("write records"):
             with _checked(files):
                 written = load(lake, files, scan, record.columns, lambda: check_files(files))

@@ -121,6 +121,7 @@ def _load_id(files: IngestFiles, ranges: Sequence[Row], snapshots: Sequence[Row]
     """A digest of what was read: the same captures read again with more in them are another load."""
     of_log = [
         (
+            files.cluster_of(r["file_number"]),
             files.opened[r["file_number"]].capture.capture_id,
             r["first_offset"],
             r["end_offset"],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import pyarrow.dataset as ds
@@ -17,6 +17,7 @@ from transforms.ingest.captured_files import CaptureCopy
 from transforms.ingest.quarantine import FILE_REASONS
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import among, arrow_with, exists, rows_with
+from transforms.lake.lives import expanded
 from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, OBSERVATIONS, PARSER_VERSION, SEGMENTS
 
 
@@ -35,9 +36,10 @@ class NewCaptures:
 
 def new_captures(lake: Path, plan: ReadPlan) -> NewCaptures:
     """Compare a plan with the lake. Reads small tables, writes nothing."""
-    planned = among({"cluster_id": plan.clusters, "capture_id": {c.capture_id for c in plan.captures}})
+    planned = among(_ids(lake, plan))
     known = {row["capture_id"]: row for row in rows_with(lake, CAPTURES, where=planned)}
-    expired = {row["capture_id"] for row in rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], planned)}
+    ids = {copy.capture_id for copy in plan.captures}
+    expired = {row["capture_id"] for row in rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], capture_id=ids)}
     read = _read_segments(lake, planned)
     unread = tuple(
         copy
@@ -48,6 +50,23 @@ def new_captures(lake: Path, plan: ReadPlan) -> NewCaptures:
     again = {copy.capture_id for copy in unread} & known.keys()
     segments = rows_with(lake, SEGMENTS, capture_id=again) if again else []
     return NewCaptures(known, unread, _new_outputs(lake, plan), tuple(segments))
+
+
+def known_now(lake: Path, plan: ReadPlan, new: NewCaptures) -> NewCaptures:
+    """The same with the rows that the lake holds now: a capture may have moved to another life."""
+    if not new.known:
+        return new
+    rows = rows_with(lake, CAPTURES, where=among(_ids(lake, plan)))
+    segments = rows_with(lake, SEGMENTS, capture_id={row["capture_id"] for row in new.segments})
+    return replace(new, known={row["capture_id"]: row for row in rows}, segments=tuple(segments))
+
+
+def _ids(lake: Path, plan: ReadPlan) -> dict[str, Collection[str]]:
+    """The ids of the planned captures and of their clusters, as the tables have them."""
+    return {
+        "capture_id": {c.capture_id for c in plan.captures},
+        "cluster_id": expanded(lake, plan.clusters),
+    }
 
 
 def _read_segments(lake: Path, planned: ds.Expression) -> dict[tuple[str, int], Row]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.captures.describe_files import DescribeFile, find_describe_files
+from jobs.captures.given_clusters import NONE_GIVEN, GivenClusters
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.suggestion import did_you_mean
 from kraft_core.format.capture import capture_id, captured_at, identified_files, identity, missing_ids
@@ -35,13 +36,15 @@ GOES_ON_CHANGING = f"changed under each of {TRIES} tries to read it; left for th
 class Selection:
     """The captures that the command line selects; None where a flag is not given.
 
-    unreadable: files below the paths that could not be unpacked or fetched, with the reason. verify: read
-    everything again, known or not.
+    cluster_id: of directories that contain none; given: of whatever lies below a path. unreadable: files
+    below the paths that could not be unpacked or fetched, with the reason. verify: read everything again,
+    known or not.
     """
 
     paths: tuple[Path, ...]
     clusters: frozenset[str] = field(default_factory=frozenset)
     cluster_id: str | None = None
+    given: GivenClusters = NONE_GIVEN
     node_id: int | None = None
     captured_at: int | None = None
     verify: bool = False
@@ -99,7 +102,7 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
         raise Failure(f"no log under {_where(selection)} can be read", ExitCode.NOTHING_READABLE, lines)
     ignored = sum(len(c.directory.deleted) + len(c.directory.unfinished) for c in captures)
     captures.sort(key=_by_capture)
-    described = find_describe_files(selection.paths, selection.clusters)
+    described = find_describe_files(selection.paths, selection.clusters, selection.given.of)
     left_out += described.left_out
     return ReadPlan(selection, tuple(captures), tuple(left_out), ignored, described.files)
 
@@ -161,7 +164,8 @@ def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | 
 
 def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
     """The same. FileChangedError, FileNotFoundError: it has changed."""
-    who = identity(directory, selection.cluster_id, selection.node_id)
+    given = selection.given.of(directory.path)
+    who = identity(directory, selection.cluster_id, selection.node_id, given)
     if who is None and _is_nothing_readable(directory):
         return "; ".join(fault_lines(directory))
     if who is None:

@@ -18,7 +18,8 @@ from pyspark import StorageLevel
 
 from jobs.captures.ingest import PendingCommit
 from jobs.runtime.progress import Progress
-from transforms.evidence.cluster_facts import ClusterGroup, FreshRows, PinnedTables, cluster_groups
+from transforms.evidence.cluster_facts import ClusterGroup, FreshRows, cluster_groups
+from transforms.evidence.pinned_tables import PinnedTables
 from transforms.lake.arrow_rows import to_arrow
 from transforms.lake.lake import Lake
 from transforms.lake.tables import CAPTURES, OBSERVATIONS, Table

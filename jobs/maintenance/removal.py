@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ from transforms.lake.tables import (
     TABLES,
     Table,
 )
-from transforms.quality.derived_counts import begun
+from transforms.quality.derived_counts import begun, removed
 
 SNAPSHOT = list(SNAPSHOTS.key)
 # The row of derivations goes last: until then, begun_by says that the others may be half done.
@@ -42,8 +42,7 @@ def complete_removals(lake: Lake, progress: Progress) -> None:
     changed = begun(lake.path)
     if not changed:
         return
-    forgetting = {row["run_id"] for row in rows_with(lake.path, RUNS, ["run_id"], job=["forget"])}
-    forgotten = [cluster for cluster, run_id in changed.items() if run_id in forgetting]
+    forgotten = in_order_of_removal(removed(lake.path))
     held = rows_with(lake.path, CAPTURES, ["cluster_id", "capture_id"], cluster_id=changed)
     expired = {row["capture_id"] for row in rows_with(lake.path, EXPIRED_CAPTURES, ["capture_id"])}
     expiring = sorted({row["cluster_id"] for row in held if row["capture_id"] in expired})
@@ -53,6 +52,11 @@ def complete_removals(lake: Lake, progress: Progress) -> None:
                 remove_cluster(lake.writer, cluster)
             if expiring:
                 remove_expired(lake, expiring)
+
+
+def in_order_of_removal(clusters: Iterable[str]) -> list[str]:
+    """An id after its lives: while one of them is left, so is the note that the id is removed."""
+    return sorted(clusters, reverse=True)
 
 
 def remove_cluster(writer: TableWriter, cluster: str) -> None:

@@ -10,8 +10,9 @@ from kraft_core.columnar.schema import message_columns, message_fields
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.plan.captured_quorum import CapturedQuorum, OpenError
 from kraft_core.plan.registrations import TYPES, Registered, RegistrationRecord, record_of
-from transforms.evidence.cluster_facts import PinnedTables, cluster_row, evidence_facts
+from transforms.evidence.cluster_facts import cluster_row, evidence_facts
 from transforms.evidence.fact_values import cluster_facts, message_value
+from transforms.evidence.pinned_tables import PinnedTables
 from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, EPOCHS, FINDINGS, RECORDS, SNAPSHOT_RECORDS, VOTER_SETS, Table
@@ -22,7 +23,7 @@ _STRUCTS = {m.type_name: (m.column, message_fields(m)) for m in message_columns(
 
 def facts_of(lake: Path, cluster: str) -> ClusterFacts:
     """What the lake's captures of one cluster hold."""
-    facts = evidence_facts(PinnedTables.newest(lake), [cluster])
+    facts = evidence_facts(PinnedTables.newest(lake), [cluster], {})
     return cluster_facts(cluster_row(facts, cluster))
 
 

@@ -1,13 +1,19 @@
-"""The clusters of a lake that --cluster names: by id, or by the name that the lake keeps."""
+"""The clusters of a lake that --cluster names: by id, or by the name that the lake keeps.
+
+A cluster id that names several lives stands for all of them; where one is asked for, for the newest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from jobs.runtime.lives import named_lives
 from jobs.runtime.outcome import Failure
+from jobs.runtime.output import warn_line
 from jobs.runtime.suggestion import did_you_mean
 from transforms.lake.delta_rs import cluster_ids, rows_with
+from transforms.lake.lives import held_lives, named_clusters
 from transforms.lake.tables import CLUSTER_NAMES
 
 _MOST_LISTED = 5
@@ -16,22 +22,37 @@ _MOST_LISTED = 5
 def lake_clusters(lake: Path, named: Sequence[str] = ()) -> list[str]:
     """The ids of the named clusters, or of all, rising. Raises Failure for one that is not there."""
     known = cluster_ids(lake)
-    ids = {row["name"]: row["cluster_id"] for row in rows_with(lake, CLUSTER_NAMES)} if named else {}
-    chosen = {word if word in known else ids.get(word, word) for word in named}
-    missing = sorted(chosen - set(known))
+    if not named:
+        return known
+    names = {r["name"]: r["cluster_id"] for r in (*rows_with(lake, CLUSTER_NAMES), *named_clusters(lake))}
+    lives: dict[str, list[str]] = {}
+    for row in held_lives(lake):
+        lives.setdefault(row["kafka_cluster_id"], []).append(row["cluster_id"])
+    ids = {word if word in known or word in lives else names.get(word, word) for word in named}
+    missing = sorted(ids - set(known) - set(lives))
     if missing:
-        near = did_you_mean(missing[0], [*known, *ids])
+        near = did_you_mean(missing[0], [*known, *names])
         has = f"it has {listed(known)}{near}" if known else "it has none"
         raise Failure(f"the lake {lake} has no capture of cluster {', '.join(missing)}; {has}")
-    return sorted(chosen or known)
+    return sorted({cluster for id_ in ids for cluster in lives.get(id_, [id_])})
 
 
 def one_cluster(lake: Path, named: str | None) -> str:
-    """The named cluster, or the lake's only one. Raises Failure."""
-    found = lake_clusters(lake, () if named is None else (named,))
+    """The named cluster, or the lake's only one. Raises Failure.
+
+    Of a cluster id with several lives the newest one, unless a life is named; a line on stderr says which.
+    """
+    chosen = lake_clusters(lake, () if named is None else (named,))
+    lives = held_lives(lake)
+    kafka_ids = {row["cluster_id"]: row["kafka_cluster_id"] for row in lives}
+    found = sorted({kafka_ids.get(cluster, cluster) for cluster in chosen})
     if len(found) != 1:
         raise Failure(f"{lake} has {len(found)} clusters: choose one with --cluster: {listed(found)}")
-    return found[0]
+    of_id = [row["cluster_id"] for row in lives if row["kafka_cluster_id"] == found[0]]
+    cluster = chosen[0] if len(chosen) == 1 else of_id[-1]
+    if of_id:
+        warn_line(f"cluster id {found[0]} {named_lives(of_id, cluster)}")
+    return cluster
 
 
 def listed(clusters: Collection[str]) -> str:

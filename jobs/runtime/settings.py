@@ -31,17 +31,21 @@ NAMED = (
 SOURCES = ("lake", "captures")
 TABLES = ("clusters", "expectations", "spark")
 SHOWN_CONFIGS = "shown_configs"
-CLUSTER_KEYS = {"id", "environment", "owner"}
+CLUSTER_KEYS = {"id", "environment", "owner", "paths"}
 
 
 @dataclass(frozen=True, slots=True)
 class NamedCluster:
-    """A cluster named in the file; environment and owner are None if they are not set."""
+    """A cluster named in the file; environment and owner are None if they are not set.
+
+    paths: captures below them are of this cluster, whatever they contain.
+    """
 
     name: str
     id: str
     environment: str | None = None
     owner: str | None = None
+    paths: tuple[str, ...] = ()
 
     @property
     def row(self) -> dict[str, str | None]:
@@ -67,7 +71,10 @@ class Settings:
 
     @property
     def clusters(self) -> list[NamedCluster]:
-        return [NamedCluster(name, **facts) for name, facts in self.content.get("clusters", {}).items()]
+        return [
+            NamedCluster(name, **facts | {"paths": tuple(facts.get("paths", ()))})
+            for name, facts in self.content.get("clusters", {}).items()
+        ]
 
     @property
     def expectations(self) -> Mapping[str, Any]:
@@ -82,6 +89,11 @@ class Settings:
     def shown_configs(self) -> frozenset[str]:
         """Names of configs to show although Kafka does not define them."""
         return frozenset(self.content.get(SHOWN_CONFIGS, ()))
+
+    @property
+    def cluster_paths(self) -> list[tuple[str, str]]:
+        """(path, cluster id) of each path of a cluster."""
+        return [(path, cluster.id) for cluster in self.clusters for path in cluster.paths]
 
     def cluster_id(self, word: str) -> str:
         """The id of the cluster with this name; the word itself if no cluster has it."""
@@ -119,9 +131,16 @@ def _check(file: Path, content: Mapping[str, Any]) -> None:
     ids: dict[str, str] = {}
     for name, facts in content.get("clusters", {}).items():
         if not isinstance(facts, dict) or "id" not in facts or set(facts) - CLUSTER_KEYS:
-            raise Failure(f"{file}: cluster {name} must have an id; environment and owner are optional")
-        if not all(isinstance(value, str) for value in facts.values()):
+            raise Failure(
+                f"{file}: cluster {name} must have an id; environment, owner and paths are optional"
+            )
+        paths = facts.get("paths", [])
+        if not all(isinstance(value, str) for key, value in facts.items() if key != "paths"):
             raise Failure(f"{file}: id, environment and owner of cluster {name} must be strings")
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            raise Failure(f"{file}: paths of cluster {name} must be a list of paths")
+        if "/" in facts["id"]:
+            raise Failure(f"{file}: id of cluster {name} contains a slash")
         if facts["id"] in ids:
             raise Failure(f"{file}: {name} and {ids[facts['id']]} name the same cluster")
         ids[facts["id"]] = name
@@ -180,4 +199,10 @@ def with_cluster_ids(args: argparse.Namespace, settings: Settings) -> None:
         if isinstance(word, str):
             setattr(args, flag, settings.cluster_id(word))
         elif isinstance(word, Iterable):
-            setattr(args, flag, [settings.cluster_id(w) for w in word])
+            setattr(args, flag, [_with_cluster_id(settings, w) for w in word])
+
+
+def _with_cluster_id(settings: Settings, word: str) -> str:
+    """A cluster's name, or PATH=NAME, with its id."""
+    path, equals, name = word.rpartition("=")
+    return f"{path}{equals}{settings.cluster_id(name)}"

@@ -10,12 +10,15 @@ import hashlib
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from kraft_core.columnar.timestamps import representable
+from kraft_core.evidence.collected_lives import collected_lives
 from kraft_core.evidence.compared_batches import RunBatches, contested_epochs
+from kraft_core.evidence.elsewhere import captured_elsewhere
 from kraft_core.evidence.facts import (
     Capture,
     CapturedControlRecord,
@@ -47,28 +50,72 @@ _METADATA_VERSION = "metadata.version"
 _BATCH_IDENTITY = struct.Struct(">qiIi")
 
 
-def collect(
+@dataclass(frozen=True, slots=True)
+class CollectedCluster:
+    """The facts of a cluster, or of one life of a cluster id that names several, and its directories.
+
+    kafka_cluster_id: of meta.properties; that of the facts is followed by /life where it names several.
+    """
+
+    kafka_cluster_id: str
+    facts: ClusterFacts
+    directories: tuple[ControllerDir, ...]
+
+
+def collect(directories: Iterable[ControllerDir], captured_at_ms: int | None = None) -> list[ClusterFacts]:
+    """The facts of each cluster or life. Parameters, order and errors as of collect_lives."""
+    return [each.facts for each in collect_lives(directories, captured_at_ms)]
+
+
+def _none_given(path: Path) -> None:
+    """No path has a cluster id of its own."""
+
+
+def collect_lives(
     directories: Iterable[ControllerDir],
     captured_at_ms: int | None = None,
     cluster_id: str | None = None,
     node_id: int | None = None,
-) -> list[ClusterFacts]:
-    """The facts of each cluster, by cluster id. captured_at_ms: when all were copied, if known.
+    given: Callable[[Path], str | None] = _none_given,
+) -> list[CollectedCluster]:
+    """The facts of each cluster, by cluster id, of several lives the newest last.
 
-    cluster_id, node_id: of directories that contain none. What cannot be read raises nothing: its capture is
+    captured_at_ms: when all were copied, if known. cluster_id, node_id: of directories that contain none.
+    given: the cluster id of a path, whatever it contains. What cannot be read raises nothing: its capture is
     not readable.
     """
     of_cluster: defaultdict[str, list[tuple[Identity, ControllerDir]]] = defaultdict(list)
     for directory in directories:
-        who = identity(directory, cluster_id, node_id)
+        who = identity(directory, cluster_id, node_id, given(directory.path))
         if who is not None:
             of_cluster[who.cluster_id].append((who, directory))
-    return [_collect_cluster(key, of_cluster[key], captured_at_ms) for key in sorted(of_cluster)]
+    return [life for key in sorted(of_cluster) for life in _collect_id(key, of_cluster[key], captured_at_ms)]
+
+
+def _collect_id(
+    cluster_id: str, directories: list[tuple[Identity, ControllerDir]], captured_at_ms: int | None
+) -> Iterator[CollectedCluster]:
+    """The lives of a cluster id."""
+    facts, batches = _collect_cluster(cluster_id, directories, captured_at_ms)
+    lives = collected_lives(facts.captures, batches, facts.snapshots)
+    if len(lives) < 2:
+        yield CollectedCluster(cluster_id, facts, tuple(directory for _, directory in directories))
+        return
+    found: list[CollectedCluster] = []
+    for life in lives:
+        pairs = zip(facts.captures, directories, strict=True)
+        held = [pair for capture, pair in pairs if capture.capture_id in life.capture_ids]
+        of_life, _ = _collect_cluster(f"{cluster_id}/{life.name}", held, captured_at_ms)
+        found.append(CollectedCluster(cluster_id, of_life, tuple(directory for _, directory in held)))
+    elsewhere = captured_elsewhere({each.facts.cluster_id: each.facts.captures for each in found})
+    for each in found:
+        yield replace(each, facts=replace(each.facts, elsewhere=elsewhere[each.facts.cluster_id]))
 
 
 def _collect_cluster(
     cluster_id: str, directories: list[tuple[Identity, ControllerDir]], captured_at_ms: int | None
-) -> ClusterFacts:
+) -> tuple[ClusterFacts, list[RunBatches]]:
+    """The facts of directories of one cluster, and the batches of each run of its captures."""
     found = _ClusterRecords(_snapshot_ends(directory for _, directory in directories))
     captures: list[Capture] = []
     for who, directory in directories:
@@ -77,7 +124,7 @@ def _collect_cluster(
         capture = _capture(who, directory, at, found, snapshots)
         captures.append(capture)
         found.snapshots += [replace(s, held_in=(capture.capture_id,)) for s in snapshots]
-    return ClusterFacts(
+    facts = ClusterFacts(
         cluster_id,
         tuple(captures),
         tuple(found.control_records),
@@ -85,6 +132,7 @@ def _collect_cluster(
         tuple(found.feature_levels),
         tuple(contested_epochs(found.batches)),
     )
+    return facts, found.batches
 
 
 @dataclass(slots=True)

@@ -211,7 +211,9 @@ class CommitStatus:
         without one of the others.
         """
         leader = self.in_force.leader_among(voters.voters, line.leader_epoch)
-        return leader is not None and any(
+        if leader is None or self._holdings.is_elsewhere(leader):
+            return False
+        return any(
             capture.captured_from is not None
             and capture.captured_from >= moment
             and capture.in_epoch == line.leader_epoch
@@ -244,6 +246,8 @@ class CommitStatus:
 
         None if that may have been before the append, or if a capture that may be as new holds it.
         """
+        if self._holdings.is_elsewhere(voter):
+            return None
         captures = [c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]]
         lacking = [c for c in captures if self._shows_what_it_lacks(c) and lacks(c, leader_epoch, first)]
         since = [

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from kraft_core.evidence.commit import CommitStatus, committed_prefixes
 from kraft_core.evidence.consistency import with_consistency
 from kraft_core.evidence.elections import Election, elections_of
+from kraft_core.evidence.elsewhere import that_may_be_ours
 from kraft_core.evidence.facts import ClusterFacts, distinct
 from kraft_core.evidence.holdings import Holdings, holdings_of
 from kraft_core.evidence.in_force import InForce
@@ -37,11 +38,12 @@ class Conclusions:
 def conclude(facts: ClusterFacts) -> Conclusions:
     """Everything that a cluster's facts prove. Grows with runs and control records, not with batches."""
     facts = distinct(facts)
+    facts = replace(facts, elsewhere=that_may_be_ours(facts.elsewhere, facts.captures))
     lineage = lineage_of(facts)
     elections = elections_of(facts.control_records)
     states = InForce(facts, lineage, elections)
     facts = replace(facts, captures=with_consistency(facts.captures, states))
-    holdings = holdings_of(facts.captures)
+    holdings = holdings_of(facts.captures, frozenset(one.replica for one in facts.elsewhere))
     bounds = LowerBounds(facts, lineage, states).all()
     rule = MajorityRule(lineage, states, holdings)
     proofs = [proof for bound in bounds for proof in bound.proofs()]

@@ -239,10 +239,39 @@ class FeatureLevel:
 
 
 @dataclass(frozen=True, slots=True)
+class CapturedElsewhere:
+    """A node that another life of the cluster id holds captures of (kraft_core.evidence.lives).
+
+    It may be a voter of this life, on another disk before or after: nothing shows it. cluster_id: of that
+    life. directory_id: of the newest of these captures. until: when that was taken (ms), None where one of
+    them does not state it.
+    """
+
+    cluster_id: str
+    node_id: int
+    directory_id: str
+    until: int | None
+
+    @property
+    def replica(self) -> ReplicaKey:
+        return ReplicaKey.of(self.node_id, self.directory_id)
+
+    @property
+    def words(self) -> str:
+        """What it means for a verdict, and what to do."""
+        return (
+            f"node {self.node_id} was captured in {self.cluster_id}, another history of the cluster id, "
+            "after this one began, or nothing states when: if that is another cluster, give its captures an "
+            "id of their own (--cluster-id PATH=ID)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """Everything known of one cluster. Order and duplicates carry no meaning.
+    """Everything known of one cluster, or of one life of its id. Order and duplicates carry no meaning.
 
     contested_epochs: in which captures hold different batches at one offset, as far as batches were compared.
+    elsewhere: of each node the newest, and those of directories captured here; () for an id with one life.
     """
 
     cluster_id: str
@@ -251,6 +280,7 @@ class ClusterFacts:
     snapshots: tuple[SnapshotFacts, ...] = ()
     feature_levels: tuple[FeatureLevel, ...] = ()
     contested_epochs: tuple[int, ...] = ()
+    elsewhere: tuple[CapturedElsewhere, ...] = ()
 
 
 def label(replica: ReplicaKey) -> str:
@@ -284,6 +314,7 @@ def distinct(facts: ClusterFacts) -> ClusterFacts:
         tuple(snapshots[key] for key in sorted(snapshots)),
         tuple(sorted(set(facts.feature_levels))),
         tuple(sorted(set(facts.contested_epochs))),
+        facts.elsewhere,
     )
 
 

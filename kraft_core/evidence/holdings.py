@@ -63,19 +63,25 @@ class Holdings:
 
     went_back: ids of captures whose directory held more before, and nothing shows that a leader overruled
     it: an old disk or a restored backup. Such a log says nothing about what its replica had stored.
+    elsewhere: replicas that another life of the cluster id holds captures of (kraft_core.evidence.elsewhere).
     """
 
     by_epoch: dict[int, dict[ReplicaKey, EpochHolding]]
     captures: dict[ReplicaKey, tuple[Capture, ...]]
     went_back: frozenset[str]
+    elsewhere: frozenset[ReplicaKey]
+
+    def is_elsewhere(self, voter: Voter) -> bool:
+        """Whether a voter may have had another disk, as captures of another life show: it proves nothing."""
+        return any(voter.matches(replica) for replica in self.elsewhere)
 
     def replicas_of(self, voter: Voter) -> list[ReplicaKey]:
         """The captured replicas that a voter stands for: several where it has no directory id."""
         return [replica for replica in self.captures if voter.matches(replica)]
 
 
-def holdings_of(captures: tuple[Capture, ...]) -> Holdings:
-    """The holdings that (distinct, time-ordered) captures show."""
+def holdings_of(captures: tuple[Capture, ...], elsewhere: frozenset[ReplicaKey] = frozenset()) -> Holdings:
+    """The holdings that (distinct, time-ordered) captures show. elsewhere: as in Holdings."""
     by_epoch: defaultdict[int, dict[ReplicaKey, EpochHolding]] = defaultdict(dict)
     by_replica: defaultdict[ReplicaKey, list[Capture]] = defaultdict(list)
     for capture in captures:
@@ -88,7 +94,7 @@ def holdings_of(captures: tuple[Capture, ...]) -> Holdings:
             _add(holding, run, capture)
     of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
     went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
-    return Holdings(dict(by_epoch), of_replica, went_back)
+    return Holdings(dict(by_epoch), of_replica, went_back, elsewhere)
 
 
 def _add(holding: EpochHolding, run: EpochRange, capture: Capture) -> None:

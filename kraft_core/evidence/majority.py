@@ -109,8 +109,9 @@ class MajorityRule:
     def _directories(self, voter: Voter) -> list[tuple[float, float]]:
         """Of each of its directories (several only for an id by itself) when it was first and last captured.
 
-        A time that is not known may be any.
+        A time that is not known may be any; so may that of a directory of another life.
         """
+        another = [(-inf, inf)] if self.holdings.is_elsewhere(voter) else []
         found = [self.holdings.captures[replica] for replica in self.holdings.replicas_of(voter)]
         return [
             (
@@ -118,7 +119,7 @@ class MajorityRule:
                 max(inf if c.captured_until is None else c.captured_until for c in captures),
             )
             for captures in found
-        ] or [(-inf, inf)]
+        ] + another or [(-inf, inf)]
 
     def _words(self, voters: SetInForce, epoch: int, end: int, stored: dict[Voter, int]) -> str:
         leader = self.in_force.leader_among(voters.voters, epoch)

@@ -145,6 +145,21 @@ class Observation:
     observers: tuple[Holder, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class OtherLife:
+    """Another history of the cluster's id (rule 47): its own name, and what its captures are.
+
+    cluster_id: as the tables name it; kafka_cluster_id: of meta.properties. captures: how many.
+    last_appended_at: of its newest record (ms), None where its captures hold none.
+    """
+
+    cluster_id: str
+    kafka_cluster_id: str
+    captures: int
+    nodes: tuple[int, ...]
+    last_appended_at: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class RuleFacts:
     """Everything of one cluster that the rules read beside its ClusterFacts. Order carries no meaning."""
@@ -155,6 +170,7 @@ class RuleFacts:
     snapshot_deviations: tuple[SnapshotDeviation, ...] = ()
     observations: tuple[Observation, ...] = ()
     replay_refusals: tuple[ReplayRefusal, ...] = ()
+    other_lives: tuple[OtherLife, ...] = ()
 
 
 def distinct(facts: RuleFacts) -> RuleFacts:
@@ -166,4 +182,5 @@ def distinct(facts: RuleFacts) -> RuleFacts:
         tuple(sorted(set(facts.snapshot_deviations))),
         tuple(sorted(set(facts.observations), key=repr)),
         tuple(sorted(set(facts.replay_refusals))),
+        tuple(sorted(set(facts.other_lives), key=repr)),
     )

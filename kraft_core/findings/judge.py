@@ -16,6 +16,7 @@ from kraft_core.findings import (
     completeness_rules,
     directory_rules,
     election_rules,
+    life_rules,
     log_rules,
     observed_quorum,
     replay_rules,
@@ -65,7 +66,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     24: (watermark_rules.leader_outside_voters_is_not_counted,),
     44: (directory_rules.stored_stays,),
     45: (directory_rules.one_directory_per_static_id,),
-    47: (observed_quorum.one_quorum_per_cluster_id,),
+    47: (observed_quorum.one_quorum_per_cluster_id, life_rules.one_life_per_cluster_id),
     49: (replay_rules.records_can_be_replayed,),
 }
 

@@ -95,6 +95,7 @@ def reasons_against(case: RecoveryCase) -> Iterator[str]:
     yield from _voted_for_less(case)
     yield from _of_another_disk(case)
     yield from _contested_epochs(case)
+    yield from _captured_elsewhere(case)
     yield from _open_errors(case)
 
 
@@ -198,6 +199,12 @@ def _contested_epochs(case: RecoveryCase) -> Iterator[str]:
             f"Captured logs contradict each other in epoch {_some(contested)}, as logs of two clusters with "
             "one id do: load the captures of one cluster only."
         )
+
+
+def _captured_elsewhere(case: RecoveryCase) -> Iterator[str]:
+    """A capture of another life may show that a disk was replaced, or what became of this log."""
+    for one in case.known.facts.elsewhere[:1]:
+        yield f"{one.words[0].upper()}{one.words[1:]}."
 
 
 def _open_errors(case: RecoveryCase) -> Iterator[str]:

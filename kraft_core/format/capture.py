@@ -60,14 +60,17 @@ class Identity:
 
 
 def identity(
-    directory: ControllerDir, cluster_id: str | None = None, node_id: int | None = None
+    directory: ControllerDir,
+    cluster_id: str | None = None,
+    node_id: int | None = None,
+    given: str | None = None,
 ) -> Identity | None:
     """The identity by meta.properties; None if an id is missing.
 
-    cluster_id and node_id are used only where meta.properties has none.
+    cluster_id and node_id are used only where meta.properties has none; given is the cluster id in any case.
     """
     meta = directory.meta
-    cluster = (meta.cluster_id if meta else None) or cluster_id
+    cluster = given or (meta.cluster_id if meta else None) or cluster_id
     node = meta.node_id if meta and meta.node_id is not None else node_id
     if cluster is None or node is None:
         return None

@@ -73,7 +73,11 @@ def read_meta_properties(text: str) -> MetaProperties:
     directory_id = entries.get("directory.id")
     if directory_id is not None and not _is_uuid(directory_id):
         raise InvalidSideFileError(f"directory.id {directory_id!r} is not a uuid")
-    return MetaProperties(version, entries.get("cluster.id") or None, node_id, directory_id)
+    cluster_id = entries.get("cluster.id") or None
+    if cluster_id is not None and "/" in cluster_id:
+        # Kafka's own ids have none; after a slash stands the life of an id (kraft_core.evidence.lives).
+        raise InvalidSideFileError(f"cluster.id {cluster_id!r} contains a slash")
+    return MetaProperties(version, cluster_id, node_id, directory_id)
 
 
 def read_quorum_state(text: str) -> QuorumState:

@@ -191,6 +191,7 @@ def quorum_of(
         state.metadata_version,
         known.lineage.contested_epochs[::-1],
         members_of(log, newest, voters.voters if voters else None),
+        next((one.words for one in known.facts.elsewhere), None),
     )
 
 

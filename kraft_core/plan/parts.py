@@ -83,8 +83,10 @@ def directory_of(
     entry = quorum.voter_of(node_id)
     if voter and entry is not None:
         return entry.key.directory_id
-    captured = [(m.captured_at, m.key.directory_id) for m in quorum.members_of(node_id) if m.captured_at]
-    return fresh_directory(quorum, node_id) or (max(captured)[1] if captured else None)
+    captured = [
+        (m.captured_at, m.key.directory_id or "") for m in quorum.members_of(node_id) if m.captured_at
+    ]
+    return fresh_directory(quorum, node_id) or (max(captured)[1] or None if captured else None)
 
 
 def _adding(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> ActionPart:

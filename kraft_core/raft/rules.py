@@ -479,7 +479,10 @@ RULES = {
             "one_quorum_per_cluster_id",
             "a cluster id names one quorum",
             "KIP-78, Cluster Id",
-            finding=("findings.observed_quorum.one_quorum_per_cluster_id",),
+            finding=(
+                "findings.observed_quorum.one_quorum_per_cluster_id",
+                "findings.life_rules.one_life_per_cluster_id",
+            ),
             note="the engine's replicas refuse requests of another cluster id; its quorums have one each",
         ),
         Rule(

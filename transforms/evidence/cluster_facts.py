@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from kraft_core.columnar.schema import message_columns
 from transforms.evidence.batch_facts import batch_conflicts, batch_counts, batch_ends
-from transforms.lake.delta_rs import columns_with, exists, newest_version, opened
+from transforms.evidence.other_lives import elsewhere, other_lives, siblings
+from transforms.evidence.pinned_tables import NO_ROWS, PinnedTables
 from transforms.lake.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
@@ -28,22 +27,11 @@ from transforms.lake.tables import (
     REFUSED_RECORDS,
     SNAPSHOT_RECORDS,
     SNAPSHOTS,
-    Table,
 )
 
 Row = dict[str, Any]
 # Rows of several clusters by kind of fact; each has a cluster_id.
 GroupFacts = Mapping[str, pa.Table]
-TABLES_READ = (
-    ACKNOWLEDGEMENTS,
-    BATCHES,
-    CAPTURES,
-    OBSERVATIONS,
-    RECORDS,
-    REFUSED_RECORDS,
-    SNAPSHOT_RECORDS,
-    SNAPSHOTS,
-)
 CONTROL_TYPES = ("LeaderChange", "KRaftVersion", "KRaftVoters")
 CONTROL_COLUMNS = tuple(m.column for m in message_columns() if m.type_name in CONTROL_TYPES)
 ENVELOPE = ("offset", "leader_epoch", "batch_base_offset", "batch_crc", "appended_at", "type")
@@ -53,29 +41,6 @@ METADATA_VERSION = "metadata.version"
 # Limits of a group: clusters, whose facts are held at once, and rows of table batches, read in pieces.
 # A cluster above the limit is a group of its own.
 GROUP_CLUSTERS, GROUP_BATCHES = 32, 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class PinnedTables:
-    """The tables TABLES_READ of a lake at one Delta version each; those that do not exist have none."""
-
-    lake: Path
-    versions: Mapping[str, int]
-
-    @classmethod
-    def newest(cls, lake: Path) -> PinnedTables:
-        return cls(lake, {t.name: newest_version(lake, t) for t in TABLES_READ if exists(lake, t)})
-
-    def open(self, table: Table) -> ds.Dataset | None:
-        version = self.versions.get(table.name)
-        return None if version is None else opened(self.lake, table, version)
-
-    def read(self, table: Table, columns: Sequence[str], **wanted: Sequence[str]) -> pa.Table:
-        """The rows whose named columns are among the wanted values; none where the table does not exist."""
-        rows = self.open(table)
-        if rows is None:
-            return pa.table({name: pa.array([], pa.string()) for name in columns})
-        return columns_with(rows, columns, **wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +58,7 @@ class FreshRows:
 
 @dataclass(frozen=True, slots=True)
 class ClusterGroup:
-    """Clusters whose facts are read together, and what this run adds to them."""
+    """Clusters whose facts are read together, and what this run adds to them and to their other lives."""
 
     clusters: tuple[str, ...]
     fresh: Mapping[str, FreshRows] = field(default_factory=dict[str, FreshRows])
@@ -114,11 +79,17 @@ def cluster_groups(
             held = 0
         groups[-1].append(cluster)
         held += count
-    return [ClusterGroup(tuple(g), {c: fresh[c] for c in g if c in fresh}) for g in groups]
+    lives = siblings(tables, clusters)
+    return [
+        ClusterGroup(tuple(g), {c: fresh[c] for one in g for c in lives.get(one, [one]) if c in fresh})
+        for g in groups
+    ]
 
 
-def evidence_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
-    """What kraft_core.evidence needs of the clusters (see fact_values)."""
+def evidence_facts(
+    tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[str, FreshRows]
+) -> GroupFacts:
+    """What kraft_core.evidence needs of the clusters (see fact_values). fresh: also of their other lives."""
     snapshots = tables.read(SNAPSHOTS, SNAPSHOTS.names, cluster_id=clusters)
     columns = ("cluster_id", *ENVELOPE, *CONTROL_COLUMNS, "feature_level")
     records = tables.read(RECORDS, columns, cluster_id=clusters, type=(*CONTROL_TYPES, FEATURE_LEVEL))
@@ -133,16 +104,18 @@ def evidence_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
         "batch_ends": batch_ends(batches, snapshots) if batches is not None else NO_ROWS,
         "feature_levels": _metadata_versions(records, ("offset", "leader_epoch")),
         "batch_conflicts": batch_conflicts(batches, clusters) if batches is not None else NO_ROWS,
+        "elsewhere": elsewhere(tables, clusters, {c: rows.captures for c, rows in fresh.items()}),
     }
 
 
-def group_facts(tables: PinnedTables, clusters: Sequence[str]) -> GroupFacts:
+def group_facts(tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[str, FreshRows]) -> GroupFacts:
     """These facts and what the rules of kraft_core.findings need (see transforms.quality.findings)."""
     return {
-        **evidence_facts(tables, clusters),
+        **evidence_facts(tables, clusters, fresh),
         "observations": tables.read(OBSERVATIONS, OBSERVATIONS.names, cluster_id=clusters),
         "acknowledgements": tables.read(ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.names, cluster_id=clusters),
         "refused_records": tables.read(REFUSED_RECORDS, REFUSED_RECORDS.names, cluster_id=clusters),
+        "other_lives": other_lives(tables, clusters),
     }
 
 
@@ -168,6 +141,3 @@ def _metadata_versions(records: pa.Table, columns: Sequence[str]) -> pa.Table:
     feature = records["feature_level"]
     levels = records.select(names).append_column("level", pc.struct_field(feature, "feature_level"))
     return levels.filter(pc.equal(pc.struct_field(feature, "name"), METADATA_VERSION))
-
-
-NO_ROWS = pa.table({"cluster_id": pa.array([], pa.string())})

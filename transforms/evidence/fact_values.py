@@ -11,6 +11,7 @@ from kraft_core.evidence.facts import (
     STATED_SOURCES,
     Capture,
     CapturedControlRecord,
+    CapturedElsewhere,
     ClusterFacts,
     EpochRange,
     FeatureLevel,
@@ -41,6 +42,10 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
         snapshots=tuple(checkpoints),
         feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"]),
         contested_epochs=tuple(sorted({r["leader_epoch"] for r in row["batch_conflicts"]})),
+        elsewhere=tuple(
+            CapturedElsewhere(e["life_id"], e["node_id"], e["directory_id"], e["until"])
+            for e in row["elsewhere"]
+        ),
     )
 
 

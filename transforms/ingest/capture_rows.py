@@ -80,6 +80,7 @@ def _capture_row(
         "superseded_faults": None,
         "batches": sum(r.batches for r in joined),
         "size_bytes": sum(f.size_bytes for f in copy.files),
+        "life": copy.life,
     }
 
 

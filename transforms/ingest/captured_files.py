@@ -28,7 +28,8 @@ BYTES_PER_TASK = 64 * 1024 * 1024
 class CaptureCopy:
     """One copy of a captured controller directory; copies of one capture have equal capture_ids.
 
-    captured_at: ms since the epoch. files: the identities of its segments and checkpoints.
+    captured_at: ms since the epoch. files: the identities of its segments and checkpoints. life: as in table
+    lives; None where the cluster id has one, or its life is not known yet.
     """
 
     who: Identity
@@ -37,14 +38,20 @@ class CaptureCopy:
     captured_at_source: CapturedAtSource
     directory: ControllerDir
     files: tuple[FileIdentity, ...]
+    life: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSegment:
-    """The part of a segment that the lake holds: its first bytes, all of them good."""
+    """The part of a segment that the lake holds: its first bytes, all of them good.
+
+    cluster_id, capture_id: under which the lake holds it.
+    """
 
     size_bytes: int = 0
     ranges: tuple[FileEpochRange, ...] = ()
+    cluster_id: str = ""
+    capture_id: str = ""
 
 
 UNKNOWN = KnownSegment()

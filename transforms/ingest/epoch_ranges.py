@@ -23,7 +23,8 @@ class FileEpochRange:
     """The part of an epoch range (kraft_core.evidence.facts.EpochRange) that lies in one file, or in several.
 
     Fields as in segments.runs: `digest`, a signed 64-bit number, can be joined with those of other files.
-    first_batch, last_batch: hashes of its first and last batch, kept in no table.
+    first_batch_crc: None where an earlier version read it. first_batch, last_batch: hashes of its first and
+    last batch, kept in no table.
     """
 
     leader_epoch: int
@@ -39,6 +40,7 @@ class FileEpochRange:
     size_bytes: int
     first_batch: int | None = field(default=None, compare=False)
     last_batch: int | None = field(default=None, compare=False)
+    first_batch_crc: int | None = field(default=None, compare=False)
 
 
 # Ranges that are equal in these hold the same batches.
@@ -68,6 +70,7 @@ def file_ranges(scanned: DataFrame) -> DataFrame:
         ),
         F.count("*").alias("batches"),
         F.sum("size_bytes").alias("size_bytes"),
+        F.min_by("crc", "base_offset").alias("first_batch_crc"),
         F.min_by(identity, "base_offset").alias("first_batch"),
         F.max_by(identity, "base_offset").alias("last_batch"),
     )

@@ -8,9 +8,10 @@ Everything else is read whole, and its batches are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from transforms.ingest.checkpoints import snapshot_id
 from transforms.ingest.epoch_ranges import FileEpochRange
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.lives import cluster_ids_of
 from transforms.lake.tables import PARSER_VERSION, SEGMENTS, SNAPSHOTS
 
 REPLICA_SEGMENT = ("cluster_id", "node_id", "directory_id", "base_offset")
@@ -117,7 +119,9 @@ def with_known(lake: Path, segments: Sequence[CapturedSegment]) -> list[Captured
     ranges = _ranges_of(lake, list(chosen.values()))
     found = list(segments)
     for number, row in chosen.items():
-        known = KnownSegment(row["size_bytes"], ranges[row["capture_id"], row["base_offset"]])
+        capture_id = row["capture_id"]
+        known_ranges = ranges[capture_id, row["base_offset"]]
+        known = KnownSegment(row["size_bytes"], known_ranges, row["stored_cluster_id"], capture_id)
         found[number] = replace(segments[number], known=known)
     return found
 
@@ -126,19 +130,31 @@ def _longest_known(lake: Path, segments: Sequence[CapturedSegment]) -> dict[int,
     """By place in the sequence: the longest known state of the segment, if no longer than the segment now."""
     if not exists(lake, SEGMENTS) or not segments:
         return {}
+    ids = cluster_ids_of(lake, {s.cluster_id for s in segments})
     stored = arrow_with(
         lake,
         SEGMENTS,
         ("capture_id", *REPLICA_SEGMENT, *SAME_SEGMENT),
         where=(pc.field("parser_version") == PARSER_VERSION) & pc.field("runs").is_valid(),
-        cluster_id={s.cluster_id for s in segments},
+        cluster_id=chain.from_iterable(ids.values()),
     )
+    stored = _under_kafka_ids(stored, ids)
     joined = stored.join(_wanted_segments(segments), list(REPLICA_SEGMENT), join_type="inner")
     fitting = joined.filter(pc.field("size_bytes") <= pc.field("size_now"))
     order = [("number", "ascending"), ("size_bytes", "descending"), ("capture_id", "ascending")]
     ordered = fitting.sort_by(order)
     _, first = np.unique(ordered["number"].to_numpy(), return_index=True)
     return {row["number"]: row for row in ordered.take(first).to_pylist()}
+
+
+def _under_kafka_ids(stored: pa.Table, ids: Mapping[str, Iterable[str]]) -> pa.Table:
+    """Stored rows with the cluster id of meta.properties; their own is stored_cluster_id."""
+    kafka_id = {name: id_ for id_, names in ids.items() for name in names}
+    own = stored["cluster_id"]
+    found = pa.array([kafka_id[name] for name in own.to_pylist()], pa.string())
+    return stored.set_column(stored.schema.get_field_index("cluster_id"), "cluster_id", found).append_column(
+        "stored_cluster_id", own
+    )
 
 
 def _wanted_segments(segments: Sequence[CapturedSegment]) -> pa.Table:
@@ -183,7 +199,7 @@ def _agrees(segment: CapturedSegment, known: Row) -> bool:
 
 def _ranges_of(lake: Path, rows: list[Row]) -> dict[tuple[str, int], tuple[FileEpochRange, ...]]:
     """The ranges of known segments, by capture_id and base offset."""
-    clusters, captures = ({row[name] for row in rows} for name in ("cluster_id", "capture_id"))
+    clusters, captures = ({row[name] for row in rows} for name in ("stored_cluster_id", "capture_id"))
     columns = ("capture_id", "base_offset", "runs")
     held = rows_with(lake, SEGMENTS, columns, cluster_id=clusters, capture_id=captures) if rows else []
     return {
@@ -196,13 +212,15 @@ def known_checkpoints(lake: Path, checkpoints: Sequence[CapturedCheckpoint]) -> 
     """By place in the sequence: the row of a complete checkpoint with the same name, size and edges."""
     if not exists(lake, SNAPSHOTS) or not checkpoints:
         return {}
+    ids = cluster_ids_of(lake, {c.cluster_id for c in checkpoints})
     stored = arrow_with(
         lake,
         SNAPSHOTS,
         (*SAME_CHECKPOINT, *OF_CHECKPOINT),
         where=pc.field("complete"),
-        cluster_id={c.cluster_id for c in checkpoints},
+        cluster_id=chain.from_iterable(ids.values()),
     )
+    stored = _under_kafka_ids(stored, ids).drop_columns(["stored_cluster_id"])
     joined = stored.join(_wanted_checkpoints(checkpoints), list(SAME_CHECKPOINT), join_type="inner")
     return {row["number"]: row | {"damage": []} for row in joined.to_pylist()}
 

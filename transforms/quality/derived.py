@@ -26,11 +26,11 @@ from transforms.evidence.cluster_facts import (
     ClusterGroup,
     FreshRows,
     GroupFacts,
-    PinnedTables,
     cluster_row,
     group_facts,
 )
 from transforms.evidence.fact_values import cluster_facts
+from transforms.evidence.pinned_tables import PinnedTables
 from transforms.ingest.quarantine import faults, quarantined
 from transforms.lake.arrow_rows import arrow_schema, moment
 from transforms.lake.isolation import described
@@ -114,17 +114,16 @@ def _arrow_schema(types: RowTypes) -> pa.Schema:
 def _derived_rows(tables: PinnedTables, group: ClusterGroup, types: RowTypes) -> Iterator[Row]:
     """A row a cluster. One scan of a table serves the group; if it fails, each cluster is read alone."""
     try:
-        facts = group_facts(tables, group.clusters)
+        facts = group_facts(tables, group.clusters, group.fresh)
     except Exception:  # a file that cannot be read must fail only the clusters that need it
         facts = None
     for cluster in group.clusters:
-        fresh = group.fresh.get(cluster, FreshRows())
-        yield derived_row(cluster, partial(_read_cluster, tables, facts, cluster, fresh), types)
+        yield derived_row(cluster, partial(_read_cluster, tables, group, facts, cluster), types)
 
 
-def _read_cluster(tables: PinnedTables, facts: GroupFacts | None, cluster: str, fresh: FreshRows) -> Row:
-    found = group_facts(tables, [cluster]) if facts is None else facts
-    return cluster_row(found, cluster, fresh)
+def _read_cluster(tables: PinnedTables, group: ClusterGroup, facts: GroupFacts | None, cluster: str) -> Row:
+    found = group_facts(tables, [cluster], group.fresh) if facts is None else facts
+    return cluster_row(found, cluster, group.fresh.get(cluster, FreshRows()))
 
 
 def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:

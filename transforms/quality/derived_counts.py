@@ -89,12 +89,31 @@ def begun(lake: Path) -> dict[str, str]:
     return {row["cluster_id"]: row["begun_by"] for row in rows}
 
 
+def removed(lake: Path) -> set[str]:
+    """The clusters that a run began to remove, and has not."""
+    return {row["cluster_id"] for row in rows_with(lake, DERIVATIONS, ["cluster_id"], ds.field("is_removed"))}
+
+
 def begin_change(writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any]) -> None:
     """Note that a run, whose columns LOADED are given, begins to change rows of the clusters."""
+    _begin(writer, clusters, run_columns, {})
+
+
+def begin_removal(writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any]) -> None:
+    """The same of a run that removes the clusters. To be completed even where another run goes on."""
+    _begin(writer, clusters, run_columns, {"is_removed": True})
+
+
+def _begin(
+    writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any], also: Mapping[str, Any]
+) -> None:
+    if not clusters:
+        return
     known = {row["cluster_id"]: row for row in rows_with(writer.lake, DERIVATIONS, cluster_id=clusters)}
     rows = [{"cluster_id": c, **run_columns} | known.get(c, {}) for c in sorted(clusters)]
     writer.create(DERIVATIONS)
-    writer.put(DERIVATIONS, [row | {"begun_by": run_columns["run_id"]} for row in rows], by="cluster_id")
+    begun_by = {"begun_by": run_columns["run_id"]}
+    writer.put(DERIVATIONS, [{**row, **begun_by, **also} for row in rows], by="cluster_id")
 
 
 def end_change(writer: TableWriter, clusters: Collection[str]) -> None:

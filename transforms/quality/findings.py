@@ -11,6 +11,7 @@ from kraft_core.findings.facts import (
     BatchCopy,
     LogOrderFault,
     Observation,
+    OtherLife,
     ReplayRefusal,
     RuleFacts,
     SnapshotDeviation,
@@ -44,6 +45,7 @@ def rule_facts(row: Mapping[str, Any], faults: Iterable[Row]) -> RuleFacts:
         snapshot_deviations=tuple(SnapshotDeviation(**deviation) for deviation in row["snapshot_deviations"]),
         observations=tuple(observation(row["cluster_id"], observed) for observed in row["observations"]),
         replay_refusals=tuple(ReplayRefusal(**refused) for refused in row["refused_records"]),
+        other_lives=tuple(map(other_life, row["other_lives"])),
     )
 
 
@@ -73,6 +75,17 @@ def observation(cluster_id: str, row: Mapping[str, Any]) -> Observation:
     for name in ("voters", "observers"):
         values[name] = tuple(replicas(values[name] or ()))
     return Observation(cluster_id=cluster_id, **values)
+
+
+def other_life(row: Mapping[str, Any]) -> OtherLife:
+    """A row of lives, its cluster_id as life_id."""
+    return OtherLife(
+        cluster_id=row["life_id"],
+        kafka_cluster_id=row["kafka_cluster_id"],
+        captures=len(row["capture_ids"]),
+        nodes=tuple(row["nodes"]),
+        last_appended_at=milliseconds(row["last_appended_at"]),
+    )
 
 
 def replicas(rows: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:

@@ -12,7 +12,8 @@ from jobs.captures.ingest import PendingCommit
 from jobs.derivation.compare_snapshots import Checks
 from jobs.derivation.derive_evidence import fresh_rows
 from transforms.evidence import cluster_facts
-from transforms.evidence.cluster_facts import ClusterGroup, FreshRows, PinnedTables, cluster_groups
+from transforms.evidence.cluster_facts import ClusterGroup, FreshRows, cluster_groups
+from transforms.evidence.pinned_tables import PinnedTables
 from transforms.lake.delta_rs import cluster_ids, rows_with
 from transforms.lake.tables import CAPTURES, OBSERVATIONS, SNAPSHOT_CHECKS
 from transforms.quality.derived import DERIVED, derive_by_spark, derive_in_driver, table_frame, table_rows

@@ -32,7 +32,7 @@ from transforms.lake.tables import (
     RUNS,
     VOTER_SETS,
 )
-from transforms.quality.derived_counts import begin_change
+from transforms.quality.derived_counts import begin_change, begin_removal
 from transforms.quality.derived_counts import begun as begun_by
 
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
@@ -84,8 +84,8 @@ def half_expired(lake: Lake, record: RunRecord) -> None:
 
 
 def half_forgotten(lake: Lake, record: RunRecord) -> None:
-    begin_change(lake.writer, [CLUSTER], record.columns)
-    remove_rows(lake.writer, OF_CLUSTERS[:3], [CLUSTER])
+    begin_removal(lake.writer, [CLUSTER], record.columns)
+    remove_rows(lake.writer, OF_CLUSTERS[:4], [CLUSTER])
 
 
 def forgotten(lake: Lake, record: RunRecord) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import Capture, ClusterFacts
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.plan import plan
@@ -337,3 +338,13 @@ def test_what_is_known_beyond_the_captures_takes_safe_away() -> None:
         judged = judge(replace(quorum, superseded_by=words), action)
         assert judged.verdict.name == "not_known", action
         assert words in judged.missing
+
+
+def test_directories_of_one_node_captured_at_one_time_one_of_them_unknown() -> None:
+    facts, found = facts_of(HEALTHY)
+    (node,) = (capture for capture in facts.captures if capture.node_id == 2)
+    unknown = replace(node, capture_id="unknown", directory_id=ZERO_UUID)
+    quorum = quorum_of(conclude(replace(facts, captures=(*facts.captures, unknown))), found)
+    assert quorum is not None
+    for action in (Add(2), Lose((1,))):
+        assert plan(quorum, action).judged.verdict.name != "safe"

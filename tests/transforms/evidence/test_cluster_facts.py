@@ -13,11 +13,11 @@ from transforms.evidence import cluster_facts
 from transforms.evidence.cluster_facts import (
     ClusterGroup,
     FreshRows,
-    PinnedTables,
     cluster_groups,
     cluster_row,
     group_facts,
 )
+from transforms.evidence.pinned_tables import PinnedTables
 from transforms.lake.delta_rs import cluster_ids, opened
 from transforms.lake.tables import BATCHES, CAPTURES
 from transforms.quality.derived import derive_in_driver
@@ -33,9 +33,12 @@ def other_lake(lake: Any, tmp_path: Path) -> Path:
 
 def test_a_group_reads_what_each_of_its_clusters_reads(lake: Any) -> None:
     tables, clusters = PinnedTables.newest(lake.path), cluster_ids(lake.path)
-    together = group_facts(tables, clusters)
+    together = group_facts(tables, clusters, {})
     for cluster in clusters:
-        found, alone = cluster_row(together, cluster), cluster_row(group_facts(tables, [cluster]), cluster)
+        found, alone = (
+            cluster_row(together, cluster),
+            cluster_row(group_facts(tables, [cluster], {}), cluster),
+        )
         assert {k: sorted(map(repr, v)) for k, v in found.items()} == {
             k: sorted(map(repr, v)) for k, v in alone.items()
         }
@@ -65,26 +68,26 @@ def test_a_later_commit_is_not_read(other_lake: Path) -> None:
     """What was pinned stays, so that all tasks of a run read the same rows."""
     cluster = cluster_ids(other_lake)[0]
     tables = PinnedTables.newest(other_lake)
-    before = cluster_row(group_facts(tables, [cluster]), cluster)
+    before = cluster_row(group_facts(tables, [cluster], {}), cluster)
     for table in (BATCHES, CAPTURES):
         folder = other_lake / table.name
         write_deltalake(folder, DeltaTable(folder).to_pyarrow_table(), mode="append")
-    assert cluster_row(group_facts(tables, [cluster]), cluster) == before
+    assert cluster_row(group_facts(tables, [cluster], {}), cluster) == before
     newest = PinnedTables.newest(other_lake)
-    assert len(cluster_row(group_facts(newest, [cluster]), cluster)["captures"]) == 2 * len(
+    assert len(cluster_row(group_facts(newest, [cluster], {}), cluster)["captures"]) == 2 * len(
         before["captures"]
     )
 
 
 def test_tables_that_do_not_exist_have_no_rows(tmp_path: Path) -> None:
-    row = cluster_row(group_facts(PinnedTables.newest(tmp_path), ["c"]), "c")
+    row = cluster_row(group_facts(PinnedTables.newest(tmp_path), ["c"], {}), "c")
     assert row.pop("cluster_id") == "c"
     assert set(map(len, row.values())) == {0}
 
 
 def test_fresh_captures_take_the_place_of_stored_ones(lake: Any) -> None:
     cluster = cluster_ids(lake.path)[0]
-    facts = group_facts(PinnedTables.newest(lake.path), [cluster])
+    facts = group_facts(PinnedTables.newest(lake.path), [cluster], {})
     stored = cluster_row(facts, cluster)["captures"]
     fresh = FreshRows(
         captures=[stored[0] | {"node_id": 99}, stored[0] | {"capture_id": "new"}],

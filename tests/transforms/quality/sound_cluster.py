@@ -20,6 +20,8 @@ EMPTY = {
     "BOOLEAN": False,
     "DOUBLE": 0.0,
     "TIMESTAMP": BEGAN,
+    "ARRAY<INT>": [],
+    "ARRAY<STRING>": [],
 }
 
 

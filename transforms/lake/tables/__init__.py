@@ -41,6 +41,7 @@ from transforms.lake.tables.ingest import (
     BATCHES,
     CAPTURES,
     EXPIRED_CAPTURES,
+    LIVES,
     OBSERVATIONS,
     PARSER_VERSION,
     QUARANTINE,
@@ -55,6 +56,7 @@ from transforms.lake.tables.quality import ACKNOWLEDGEMENTS, EXPECTATION_RESULTS
 TABLES: tuple[Table, ...] = (
     RUNS,
     CAPTURES,
+    LIVES,
     EXPIRED_CAPTURES,
     SEGMENTS,
     BATCHES,

@@ -7,7 +7,9 @@ from transforms.lake.tables.declaration import Column, required
 # For times read from a log (kraft_core.columnar.timestamps).
 WITHIN = "clamped to the years 1 to 9999"
 
-CLUSTER_ID = required("cluster_id", "STRING", "Cluster id of meta.properties")
+CLUSTER_ID = required(
+    "cluster_id", "STRING", "Cluster id of meta.properties; where it names several lives, with /life"
+)
 
 NODE_ID = required("node_id", "INT", "Controller's node id")
 

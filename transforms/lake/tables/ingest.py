@@ -59,7 +59,7 @@ def record_columns(*without: str) -> tuple[Column, ...]:
 RUN_STRUCT = (
     "STRUCT<leader_epoch: INT, first_offset: BIGINT, end_offset: BIGINT, digest: STRING, "
     "first_appended_at: TIMESTAMP, last_appended_at: TIMESTAMP, first_batch_end_offset: BIGINT, "
-    "first_data_end_offset: BIGINT, first_data_appended_at: TIMESTAMP>"
+    "first_data_end_offset: BIGINT, first_data_appended_at: TIMESTAMP, first_batch_crc: BIGINT>"
 )
 
 # As in captures.runs, except the digest: a number, so that digests of adjacent ranges can be XORed.
@@ -114,7 +114,11 @@ CAPTURES = Table(
             "ARRAY<STRUCT<leader_epoch: INT, start_offset: BIGINT>>",
             "The file leader-epoch-checkpoint; null if absent or unreadable",
         ),
-        Column("runs", f"ARRAY<{RUN_STRUCT}>", "Epoch ranges of the captured log: maximal, without gaps"),
+        Column(
+            "runs",
+            f"ARRAY<{RUN_STRUCT}>",
+            "Epoch ranges of the captured log: maximal, without gaps",
+        ),
         Column(
             "snapshots",
             "ARRAY<STRUCT<end_offset: BIGINT, leader_epoch: INT, content_digest: STRING>>",
@@ -144,9 +148,27 @@ CAPTURES = Table(
         ),
         Column("batches", "BIGINT", "Batches read from the segments"),
         Column("size_bytes", "BIGINT", "Bytes of segments and checkpoints"),
+        Column("life", "STRING", "Name of the life in table lives; null where the cluster id has one life"),
         *LOADED,
     ),
     key=("cluster_id", "capture_id"),
+)
+
+LIVES = Table(
+    "lives",
+    "A life of a cluster id that names several histories; no row where it names one",
+    (
+        required("cluster_id", "STRING", "How all tables name the life: cluster id of meta.properties/life"),
+        required("kafka_cluster_id", "STRING", "Cluster id of meta.properties"),
+        required("life", "STRING", "Name of the life: 8 hex digits, by its lowest captured batch"),
+        required("is_newest", "BOOLEAN", "Whether no life of the cluster id has a newer record"),
+        Column("first_offset", "BIGINT", "First captured offset; null if its captures hold no batch"),
+        Column("first_appended_at", "TIMESTAMP", f"Time of its first captured batch, {WITHIN}"),
+        Column("last_appended_at", "TIMESTAMP", f"Time of its newest captured batch, {WITHIN}"),
+        required("nodes", "ARRAY<INT>", "Node ids of its captures"),
+        required("capture_ids", "ARRAY<STRING>", "Its captures"),
+    ),
+    key=("cluster_id",),
 )
 
 EXPIRED_CAPTURES = Table(

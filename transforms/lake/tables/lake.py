@@ -67,6 +67,7 @@ DERIVATIONS = Table(
             "Run that began to change rows of the cluster and has not completed that, as the next run does; "
             "null if they are complete",
         ),
+        Column("is_removed", "BOOLEAN", "Whether what begun_by began removes the cluster from the lake"),
         *(replace(column, nullable=False) for column in LOADED),
     ),
     key=("cluster_id",),

@@ -1,0 +1,60 @@
+"""The tables that a cluster's facts are read from, each at one Delta version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from transforms.lake.delta_rs import columns_with, exists, newest_version, opened
+from transforms.lake.tables import (
+    ACKNOWLEDGEMENTS,
+    BATCHES,
+    CAPTURES,
+    LIVES,
+    OBSERVATIONS,
+    RECORDS,
+    REFUSED_RECORDS,
+    SNAPSHOT_RECORDS,
+    SNAPSHOTS,
+    Table,
+)
+
+TABLES_READ = (
+    ACKNOWLEDGEMENTS,
+    BATCHES,
+    CAPTURES,
+    LIVES,
+    OBSERVATIONS,
+    RECORDS,
+    REFUSED_RECORDS,
+    SNAPSHOT_RECORDS,
+    SNAPSHOTS,
+)
+NO_ROWS = pa.table({"cluster_id": pa.array([], pa.string())})
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTables:
+    """The tables TABLES_READ of a lake at one Delta version each; those that do not exist have none."""
+
+    lake: Path
+    versions: Mapping[str, int]
+
+    @classmethod
+    def newest(cls, lake: Path) -> PinnedTables:
+        return cls(lake, {t.name: newest_version(lake, t) for t in TABLES_READ if exists(lake, t)})
+
+    def open(self, table: Table) -> ds.Dataset | None:
+        version = self.versions.get(table.name)
+        return None if version is None else opened(self.lake, table, version)
+
+    def read(self, table: Table, columns: Sequence[str], **wanted: Sequence[str]) -> pa.Table:
+        """The rows whose named columns are among the wanted values; none where the table does not exist."""
+        rows = self.open(table)
+        if rows is None:
+            return pa.table({name: pa.array([], pa.string()) for name in columns})
+        return columns_with(rows, columns, **wanted)

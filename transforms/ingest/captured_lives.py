@@ -1,0 +1,250 @@
+"""Of which life each capture of a cluster id is: by what the lake holds, and by what a scan found new."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kraft_core.evidence.life_lines import BatchPlace, LoggedCapture, LoggedCheckpoint, LoggedRange
+from kraft_core.evidence.lives import ClusterLife, lives_of, places_to_compare
+from kraft_core.messages.uuid_text import ZERO_UUID
+from transforms.ingest.captured_files import CapturedSegment
+from transforms.ingest.epoch_ranges import FileEpochRange, join_ranges
+from transforms.ingest.known_files import IngestFiles
+from transforms.lake.arrow_rows import Row, milliseconds, moment, to_rows
+from transforms.lake.delta_rs import exists, rows_with
+from transforms.lake.lives import cluster_ids_of, life_id
+from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOTS
+
+CAPTURED = ("cluster_id", "capture_id", "node_id", "directory_id", "runs", "snapshots", "life")
+SegmentRanges = Sequence[tuple[CapturedSegment, list[FileEpochRange]]]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedLives:
+    """The lives of one cluster id of meta.properties, the newest last.
+
+    held: rows (CAPTURED) of the captures that the lake holds. nodes: by capture id the node id of all.
+    """
+
+    kafka_cluster_id: str
+    lives: Sequence[ClusterLife]
+    held: Sequence[Row]
+    nodes: dict[str, int]
+
+    @property
+    def targets(self) -> dict[str, tuple[str, str | None]]:
+        """By capture id the columns cluster_id and life."""
+        several = len(self.lives) > 1
+        return {
+            capture_id: (life_id(self.kafka_cluster_id, name), name)
+            for life in self.lives
+            for name in [life.name if several else None]
+            for capture_id in life.capture_ids
+        }
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the cluster id has one life, as the lake has it."""
+        return len(self.lives) < 2 and self.is_settled
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the lake holds every capture under the id of its life."""
+        targets = self.targets
+        return all(row["cluster_id"] == targets[row["capture_id"]][0] for row in self.held)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Rows of LIVES, also of the only life of a cluster id."""
+        targets = self.targets
+        return [
+            {
+                "cluster_id": targets[life.capture_ids[0]][0],
+                "kafka_cluster_id": self.kafka_cluster_id,
+                "life": life.name,
+                "is_newest": life is self.lives[-1],
+                "first_offset": life.first_offset,
+                "first_appended_at": moment(life.first_appended_at),
+                "last_appended_at": moment(life.last_appended_at),
+                "nodes": sorted({self.nodes[capture_id] for capture_id in life.capture_ids}),
+                "capture_ids": list(life.capture_ids),
+            }
+            for life in self.lives
+        ]
+
+
+class ScannedLogs:
+    """The logs of the copies of an ingest, as far as they were scanned or known before."""
+
+    def __init__(
+        self, files: IngestFiles, ranges: SegmentRanges, checkpoints: Iterable[Row], scanned: DataFrame
+    ) -> None:
+        """ranges: of every segment. checkpoints: rows with `copy`. scanned: rows of scanning.SCANNED."""
+        self._files = files
+        self._scanned = scanned
+        self._segments: defaultdict[str, list[CapturedSegment]] = defaultdict(list)
+        parts: defaultdict[str, list[FileEpochRange]] = defaultdict(list)
+        for segment, found in ranges:
+            self._segments[segment.capture.capture_id].append(segment)
+            parts[segment.capture.capture_id] += found
+        complete: defaultdict[str, set[LoggedCheckpoint]] = defaultdict(set)
+        for row in checkpoints:
+            if row["complete"] and row["end_offset"]:
+                complete[files.copies[row["copy"]].capture_id].add(_checkpoint(row))
+        self.captures: defaultdict[str, dict[str, LoggedCapture]] = defaultdict(dict)
+        self.nodes = {copy.capture_id: copy.who.node_id for copy in files.copies}
+        for copy in files.copies:
+            id_ = copy.capture_id
+            self.captures[copy.who.cluster_id][id_] = LoggedCapture(
+                id_,
+                tuple(map(_range_of, join_ranges(parts[id_]))),
+                batches=frozenset(_first_batches(parts[id_])),
+                checkpoints=frozenset(complete[id_]),
+                directory=_directory(copy.who.node_id, copy.who.directory_id),
+                continues=frozenset(s.known.capture_id for s in self._segments[id_] if s.known.ranges),
+            )
+
+    def known_places(self, place: BatchPlace) -> Iterator[BatchPlace]:
+        """Where the lake holds a place of a new capture, if its segment was not read there."""
+        for segment in self._segments[place.owner]:
+            known = segment.known.ranges
+            if known and segment.file.base_offset <= place.base_offset < known[-1].end_offset:
+                yield place._replace(owner=segment.known.cluster_id)
+
+    def batches(self, places: Collection[BatchPlace]) -> dict[BatchPlace, set[int]]:
+        """The CRCs of the scanned batches that begin at the places."""
+        owners = {place.owner for place in places}
+        opened = self._files.opened
+        numbers = {n: s.capture.capture_id for n, s in enumerate(opened) if s.capture.capture_id in owners}
+        found: dict[BatchPlace, set[int]] = {place: set() for place in places}
+        if numbers:
+            offsets = sorted({place.base_offset for place in places})
+            wanted = F.col("file_number").isin(list(numbers)) & F.col("base_offset").isin(offsets)
+            rows = self._scanned.where(wanted & F.col("reason").isNull())
+            for row in to_rows(rows.select("file_number", "leader_epoch", "base_offset", "crc")):
+                place = BatchPlace(numbers[row["file_number"]], row["leader_epoch"], row["base_offset"])
+                if place in found:
+                    found[place].add(row["crc"])
+        return found
+
+
+def captured_lives(lake: Path, kafka_ids: Collection[str], logs: ScannedLogs | None) -> list[CapturedLives]:
+    """The lives of the cluster ids by the captures that the lake holds and, if given, those of new logs."""
+    ids = cluster_ids_of(lake, kafka_ids)
+    kafka_id = {name: id_ for id_, names in ids.items() for name in names}
+    held: dict[str, list[Row]] = {id_: [] for id_ in kafka_ids}
+    for row in rows_with(lake, CAPTURES, CAPTURED, cluster_id=kafka_id):
+        held[kafka_id[row["cluster_id"]]].append(row)
+    complete = _complete_checkpoints(lake, kafka_id)
+    return [_lives(lake, name, rows, complete, logs) for name, rows in held.items()]
+
+
+def _complete_checkpoints(lake: Path, clusters: Collection[str]) -> Mapping[str, set[LoggedCheckpoint]]:
+    """The complete checkpoints above offset 0, by cluster_id."""
+    found: defaultdict[str, set[LoggedCheckpoint]] = defaultdict(set)
+    columns = ["cluster_id", *LoggedCheckpoint._fields]
+    for row in rows_with(lake, SNAPSHOTS, columns, ds.field("complete"), cluster_id=clusters):
+        if row["end_offset"]:
+            found[row["cluster_id"]].add(_checkpoint(row))
+    return found
+
+
+def _lives(
+    lake: Path,
+    name: str,
+    held: Sequence[Row],
+    complete: Mapping[str, set[LoggedCheckpoint]],
+    logs: ScannedLogs | None,
+) -> CapturedLives:
+    new = logs.captures[name] if logs else {}
+    stored = [_held_capture(row, complete.get(row["cluster_id"], set())) for row in held]
+    captures = [*stored, *new.values()]
+    places = places_to_compare(captures)
+    of_new = [place for place in places if place.owner in new]
+    found = logs.batches(of_new) if logs and of_new else {}
+    of_lake = {place: [place] for place in places if place not in found}
+    if logs:
+        of_lake |= {place: list(logs.known_places(place)) for place in found}
+    stored = _stored_batches(lake, {place for each in of_lake.values() for place in each})
+    for place, each in of_lake.items():
+        found.setdefault(place, set()).update(*(stored.get(at, ()) for at in each))
+    lives = lives_of(captures, {place: frozenset(crcs) for place, crcs in found.items()})
+    nodes = {row["capture_id"]: row["node_id"] for row in held}
+    return CapturedLives(name, lives, held, nodes | (logs.nodes if logs else {}))
+
+
+def _stored_batches(lake: Path, places: Collection[BatchPlace]) -> dict[BatchPlace, set[int]]:
+    """The CRCs of the batches that table batches has at the places."""
+    found: defaultdict[BatchPlace, set[int]] = defaultdict(set)
+    if not places or not exists(lake, BATCHES):
+        return found
+    offsets = sorted({place.base_offset for place in places})
+    rows = rows_with(
+        lake,
+        BATCHES,
+        ["cluster_id", "leader_epoch", "base_offset", "crc"],
+        ds.field("base_offset").isin(offsets),
+        cluster_id={place.owner for place in places},
+    )
+    for row in rows:
+        found[BatchPlace(row["cluster_id"], row["leader_epoch"], row["base_offset"])].add(row["crc"])
+    return found
+
+
+def _held_capture(row: Row, complete: Set[LoggedCheckpoint]) -> LoggedCapture:
+    """A row of CAPTURED. complete: the complete checkpoints above offset 0 under its cluster_id."""
+    return LoggedCapture(
+        row["capture_id"],
+        tuple(
+            LoggedRange(
+                run["leader_epoch"],
+                run["first_offset"],
+                run["end_offset"],
+                _ms(run["first_appended_at"]),
+                _ms(run["last_appended_at"]),
+                run["first_batch_crc"],
+            )
+            for run in row["runs"]
+        ),
+        checkpoints=frozenset(map(_checkpoint, row["snapshots"])) & complete,
+        directory=_directory(row["node_id"], row["directory_id"]),
+        known_life=row["cluster_id"],
+    )
+
+
+def _checkpoint(row: Row) -> LoggedCheckpoint:
+    return LoggedCheckpoint(row["end_offset"], row["leader_epoch"], row["content_digest"])
+
+
+def _range_of(held: FileEpochRange) -> LoggedRange:
+    return LoggedRange(
+        held.leader_epoch,
+        held.first_offset,
+        held.end_offset,
+        _ms(held.first_appended_at),
+        _ms(held.last_appended_at),
+        held.first_batch_crc,
+    )
+
+
+def _first_batches(ranges: Iterable[FileEpochRange]) -> Iterator[tuple[int, int, int]]:
+    """(epoch, base offset, CRC) of the first batch of each range."""
+    for held in ranges:
+        if held.first_batch_crc is not None:
+            yield held.leader_epoch, held.first_offset, held.first_batch_crc
+
+
+def _directory(node_id: int, directory_id: str) -> tuple[int, str] | None:
+    return None if directory_id == ZERO_UUID else (node_id, directory_id)
+
+
+def _ms(time: datetime) -> int:
+    return milliseconds(time) or 0
