@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from dashboards.report.chart import AXIS_HEIGHT, at, figure, label, mark, span, swatch, time_grid
 from dashboards.report.formatting import duration, listed, short, utc
-from dashboards.report.lanes import Doubt, Gap, Lane, Lanes, Led, Reported, SetChange, Voting
+from dashboards.report.lanes import ELECTION, Doubt, Gap, Lane, Lanes, Led, Reported, SetChange, Voting
 from dashboards.report.markup import Markup, el
 from dashboards.report.timescale import TimeScale
 from kraft_core.wording import count
@@ -96,7 +96,9 @@ def _draw_voting(voting: Voting, node: str, scale: TimeScale, y: float) -> Marku
     begun = utc(voting.start) if voting.start_exact else f"{utc(voting.start)}, perhaps before,"
     ended = utc(voting.end) if voting.end_exact else f"at or before {utc(voting.end)}"
     words = f"{node} could vote from {begun} to {ended}"
-    if voting.source in ("static", "bootstrap"):
+    if voting.source == ELECTION:
+        words = f"{node} could vote at {utc(voting.start)}, when it was elected; the set is not known"
+    elif voting.source in ("static", "bootstrap"):
         words += f" (by the {voting.source} set at first)"
     band = span(scale, voting.start, voting.end, y + BAND_Y, BAND, rx=3)
     return mark(words, band, kind="voting")

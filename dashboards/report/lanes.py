@@ -17,6 +17,8 @@ Row = dict[str, Any]
 UNKNOWN_DIRECTORY = ZERO_UUID
 # Commit statuses of the voter sets that every replica had in effect; None: static or bootstrap.
 SETTLED = ("committed", None)
+# Source of a band where no set is known to have the voter, but a majority elected it.
+ELECTION = "election"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -293,11 +295,22 @@ def _lead(
 
 
 def _vote_as_leader(lane: Lane) -> None:
-    """A leader was a voter when it was elected: a band that begins at or before a time begins by then."""
-    elected = [led.start for led in lane.led if not led.is_unlawful]
+    """A leader was a voter when it was elected, also where the first set known to have it comes later.
+
+    A first band that begins at or before a time begins by then. One that begins at an exact time follows
+    a set that no capture shows: the epochs it led before get bands of their own.
+    """
+    elected = [led for led in lane.led if not led.is_unlawful]
     first = min(lane.voting, key=lambda v: v.start, default=None)
-    if elected and first is not None and not first.start_exact and min(elected) < first.start:
-        lane.voting[lane.voting.index(first)] = replace(first, start=min(elected))
+    if not elected or first is None:
+        return
+    if first.start_exact:
+        before = [led for led in elected if led.start < first.start]
+        lane.voting[:0] = [
+            Voting(led.start, min(led.end, first.start), ELECTION, False, False) for led in before
+        ]
+    elif elected[0].start < first.start:
+        lane.voting[lane.voting.index(first)] = replace(first, start=elected[0].start)
 
 
 def _report(lanes: Roster, rows: dict[str, list[Row]], sets: Sequence[Row]) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 
 from dashboards.report import aggregates
 from dashboards.report.bounds import bounds_of, steps_of
+from dashboards.report.draw_lanes import draw_lanes
 from dashboards.report.lanes import UNKNOWN_DIRECTORY, LaneReplica, Lanes, lanes_of
 from dashboards.report.queries import few
 from tests.dashboards.test_aggregates import bounds_at, proofs, storm
@@ -158,8 +159,12 @@ def test_no_node_leads_before_it_can_vote() -> None:
     assert [(v.start, v.end, v.start_exact) for v in second.voting] == [(at(40), at(60), False)]
     first, _ = lanes(rows | {"sets": []}).lanes
     assert (first.voting, first.was_voter) == ([], True)
-    first, _ = lanes(rows | {"sets": [later | {"in_force_from_exact": True}]}).lanes
-    assert [(v.start, v.end) for v in first.voting] == [(at(40), at(60))]
+    exact = lanes(rows | {"sets": [later | {"in_force_from_exact": True}]})
+    assert [(v.start, v.end, v.source) for v in exact.lanes[0].voting] == [
+        (at(5), at(30), "election"),
+        (at(40), at(60), "record"),
+    ]
+    assert "could vote at" in str(draw_lanes(exact))
 
 
 def test_a_leader_that_no_majority_elected_is_no_voter() -> None:
