@@ -6,6 +6,7 @@ time.
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import threading
@@ -20,7 +21,7 @@ from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from kraft_core.format.batch import write_batch
 from tests.bench.frame import Bench, Row, seconds
-from tests.bench.inputs import NAMED, leader_change, renumbered, value, write_directory
+from tests.bench.inputs import leader_change, renumbered, value, write_directory
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import existing_lake
 from transforms.lake.tables import CAPTURES, FINDINGS, SNAPSHOT_CHECKS
@@ -87,7 +88,7 @@ def lake_of(bench: Bench, captures: Path) -> Path:
 
 def large_cluster(bench: Bench, batches: int) -> Path:
     """Five replicas that hold the same log: a LEADER_CHANGE, then batches of one record."""
-    folder = bench.folder / f"quorum-{batches}"
+    folder = bench.folder / f"calm-quorum-{batches}"
     if not folder.exists():
         making = folder.with_suffix(".making")
         shutil.rmtree(making, ignore_errors=True)
@@ -98,10 +99,18 @@ def large_cluster(bench: Bench, batches: int) -> Path:
 
 
 def calm_log(batches: int) -> Iterator[bytes]:
-    """The batches of a leader that was elected once."""
+    """The batches of a leader that was elected once: topics of one partition are made, then they change."""
     yield leader_change(range(1, REPLICAS + 1))
-    kinds = [write_batch(0, 1, [value(kind, 0, topic)]) for topic in range(TOPICS) for kind in NAMED]
-    yield from (renumbered(kinds[n % len(kinds)], n) for n in range(1, batches))
+
+    def each(*kinds: str) -> list[bytes]:
+        return [
+            write_batch(0, 1, [value(kind, 0, topic)]) for topic in range(1, TOPICS + 1) for kind in kinds
+        ]
+
+    made = each("TopicRecord", "PartitionRecord")
+    changed = itertools.cycle(each("PartitionChangeRecord", "NoOpRecord"))
+    for offset, batch in enumerate(itertools.islice(itertools.chain(made, changed), batches - 1), start=1):
+        yield renumbered(batch, offset)
 
 
 def small_clusters(bench: Bench, count: int) -> Path:
