@@ -8,7 +8,7 @@ voters are stands in the log itself, and takes effect before it is committed.
 No file says how far a log is committed. The high watermark lives in the memory of the processes, and a
 captured directory may be one of five, hours old, or copied while a node was writing. This package takes such
 directories and derives what must be true whatever the rest of the quorum held. It has four answers:
-committed, truncated, uncommitted and undecided. The last one is frequent, and never a guess.
+committed, truncated, uncommitted and undecided. The last one is frequent.
 
 1. Captures
 

@@ -1,4 +1,4 @@
-"""README: its links lead somewhere, its commands are understood, and those that need no lake are run."""
+"""Pages: their links lead somewhere. README: its commands are understood, and some are run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from jobs.cli import build_parser, main
 from jobs.runtime.settings import Settings
 
 CHECKOUT = Path(__file__).parents[1]
+PAGES = [*CHECKOUT.glob("*.md"), *sorted((CHECKOUT / "docs").glob("*.md")), CHECKOUT / "schedules/README.md"]
 README = (CHECKOUT / "README.md").read_text()
 COMMANDS = [
     shlex.split(line)[1:] for line in re.findall(r"^\.venv/bin/(kraftlake .*)$", README, re.MULTILINE)
@@ -19,10 +20,29 @@ COMMANDS = [
 WITHOUT_A_LAKE = [words for words in COMMANDS if any(w.startswith("tests/golden/") for w in words)]
 
 
-def test_links_lead_to_files() -> None:
-    links = re.findall(r"\]\(([^)]+)\)", README)
-    assert len(links) > 8
-    assert [link for link in links if not (CHECKOUT / link).is_file()] == []
+def anchors(page: Path) -> set[str]:
+    """The fragments of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(CHECKOUT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" in link:
+            continue
+        name, _, fragment = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not fragment or fragment in anchors(target), link
+
+
+def test_the_index_leads_to_every_page_and_each_says_for_whom_it_is() -> None:
+    index = (CHECKOUT / "docs/README.md").read_text()
+    for page in sorted((CHECKOUT / "docs").glob("*.md")):
+        if page.name not in ("README.md", "cli.md"):
+            assert re.match(r"# .*\n\n\*For [^\n]*\.\*\n\n", page.read_text()), page
+        assert page.name == "README.md" or f"]({page.name}" in index, page
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])

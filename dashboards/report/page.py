@@ -60,7 +60,7 @@ def page(
             _lake_view(of_lake),
             el("div", failures, list(views.values()), id="clusters"),
         ),
-        el("footer", el("p", "What the captures do not prove is undecided; nothing is guessed. "
+        el("footer", el("p", "What the captures do not prove is undecided. "
                         "kraftlake sql queries every number on this page.")),
         el("div", id="tip", role="status", aria_live="polite", hidden=True),
     ]  # fmt: skip
