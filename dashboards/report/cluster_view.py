@@ -12,6 +12,7 @@ from dashboards.report.sections_metadata import admin_events, min_isr, missing_r
 from dashboards.report.sections_quality import expectations, findings, quarantine
 from dashboards.report.sections_quorum import epochs, voting, watermarks
 from dashboards.report.state import NEED_WORDS, ClusterState, Need
+from dashboards.report.story import story
 from dashboards.report.view import Rows, View
 from kraft_core.wording import count
 
@@ -157,6 +158,7 @@ def _since(at: int | None) -> list[Markup | str]:
 
 # Anchor, heading, and the function that makes the section; one without rows is left out.
 SECTIONS: tuple[tuple[str, str, Section], ...] = (
+    ("story", "What happened", story),
     ("findings", "Findings", findings),
     ("expectations", "Expectations", expectations),
     ("voters", "Voters and leaders", voting),

@@ -73,7 +73,8 @@ def test_sections_say_what_there_is() -> None:
     text = page(states("a"), {"a": told()}, NOW, "lake").text
     headings = re.findall(r"<h3[^>]*>([^<]*)</h3>", text)
     assert headings == [
-        "Findings", "Expectations", "Voters and leaders", "Epochs", "High watermark and log ends",
+        "What happened", "Findings", "Expectations", "Voters and leaders", "Epochs",
+        "High watermark and log ends",
         "Not committed", "Truncations", "Recovery", "Under min ISR", "Administration", "Captures",
         "Snapshots", "Quarantine",
     ]  # fmt: skip
@@ -108,7 +109,7 @@ def test_one_cause_is_one_card() -> None:
     assert "123 more findings like this one, on the same replicas" in text
     assert all(f"<code>id-{n:03}</code>" in text for n in range(41))
     assert "and 83: <code>kraftlake findings list</code>" in text
-    assert "The newest" not in text.split("</ol>")[0].split('class="findings"')[1]
+    assert "The newest" not in text.split('class="findings"')[1].split("</ol>")[0]
     noted = [row | {"state": "acknowledged", "reason": "the lab"} for row in stray]
     text = page(states("a"), {"a": few_of(story() | {"findings": noted})}, NOW, "lake").text
     assert "<summary>124 findings acknowledged</summary>" in text
