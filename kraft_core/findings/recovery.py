@@ -123,6 +123,32 @@ def recovery_advice(
     )
 
 
+def counting_sets(known: Conclusions) -> list[SetInForce]:
+    """The newest committed voter set first, then every later one that may still count."""
+    return _counting(set_nodes(known))
+
+
+def lacking(known: Conclusions, capture: Capture) -> list[tuple[str, int, int, int]]:
+    """What other captures hold and this one lacks, in log and checkpoint, but for what is truncated.
+
+    (commit status, epoch, first offset, end offset exclusive) of each range.
+    """
+    start = capture.log_start_offset if capture.log_start_offset is not None else capture.log_end_offset
+    return _missing(_by_epoch(capture), start or 0, log_ranges(known))
+
+
+def unproven(known: Conclusions, capture: Capture) -> list[tuple[str, int, int, int]]:
+    """What a capture's log holds that is not known to be committed; ranges as of lacking()."""
+    return _unproven(_by_epoch(capture), log_ranges(known))
+
+
+def ranges_text(ranges: list[tuple[str, int, int, int]]) -> str:
+    """Ranges as of lacking(), in words; "" for none."""
+    return "; ".join(
+        f"{range_words(first, end)} of epoch {epoch} ({status})" for status, epoch, first, end in ranges
+    )
+
+
 def _case(
     known: Conclusions,
     counting: list[SetInForce],
@@ -140,11 +166,10 @@ def _case(
         for entry in _missing(_by_epoch(capture), capture.log_start_offset or 0, ranges)
         if entry[0] == "committed"
     }
-    return RecoveryCase(known, tuple(counting), chosen, _ranges_text(sorted(lost)), findings, gone, newest)
+    return RecoveryCase(known, tuple(counting), chosen, ranges_text(sorted(lost)), findings, gone, newest)
 
 
 def _counting(nodes: list[SetNode]) -> list[SetInForce]:
-    """The newest committed set first, then every later one that may still count."""
     committed = [n for n in nodes if n.verdict is not None and n.verdict.status == "committed"]
     static = [n for n in nodes if n.source == "static"]
     first = max(committed or static, key=_offset, default=None)
@@ -188,8 +213,8 @@ def _candidate(
         voters.words if voters else None,
         voters.offset if voters else None,
         statuses.get((voters.offset, voters.leader_epoch, voters.source)) if voters else None,
-        _ranges_text(_missing(of_epoch, capture.log_start_offset or 0, ranges)),
-        _ranges_text(_unproven(of_epoch, ranges)),
+        ranges_text(_missing(of_epoch, capture.log_start_offset or 0, ranges)),
+        ranges_text(_unproven(of_epoch, ranges)),
     )
 
 
@@ -270,9 +295,3 @@ def _unproven(
         if held.commit_status != "committed"
         for first, end in _shared(of_epoch.get(held.leader_epoch, ()), held.first_offset, held.end_offset)
     ]
-
-
-def _ranges_text(ranges: list[tuple[str, int, int, int]]) -> str:
-    return "; ".join(
-        f"{range_words(first, end)} of epoch {epoch} ({status})" for status, epoch, first, end in ranges
-    )

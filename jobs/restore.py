@@ -1,0 +1,223 @@
+"""kraftlake restore: a quorum that lost its majority boots again, from captures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobs.arguments import add_cluster_id, add_format, moment_ms
+from jobs.captures.given_clusters import given_clusters
+from jobs.plan import captured_cluster
+from jobs.restore_plan import PlanInputs, VoterAddress, as_plan, inputs_of, voter_of
+from jobs.restore_text import runbook, summary
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_line, print_lines
+from kraft_core.evidence.collect import collect_lives
+from kraft_core.format.capture import missing_ids
+from kraft_core.format.controller_dir import fault_lines, find_controller_dirs
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.messages.uuid_text import uuid_text
+from kraft_core.restore.directories import (
+    TargetError,
+    check_apart,
+    check_identity,
+    check_written,
+    write_restoration,
+)
+from kraft_core.restore.restoration import Restoration, RestoreRequest, restoration_of
+
+EXAMPLES = """examples:
+  kraftlake restore plan --captures /backup/controllers --voters 1@ctl-1:9093 --gone 2 3 --brokers-stopped
+      --controllers-stopped --out plan.json
+  kraftlake restore apply plan.json --to /backup/restored --accept-loss unseen-records
+  kraftlake restore verify /backup/restored --against plan.json
+
+Nothing is written to captures, nor to a directory of a running node: docs/restore.md is the runbook.
+exit codes: 0 plan: safe, apply: written, verify: as planned; 1 it loses something, or is refused; 2 wrong
+usage, 3 nothing readable"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="what", metavar="plan|apply|verify", required=True)
+    _add_plan(verbs.add_parser("plan", help="decide what would be restored, and what may be lost by it"))
+    apply = verbs.add_parser("apply", help="write the planned directories into a new folder")
+    apply.add_argument("plan", type=Path, metavar="PLAN", help="the file that restore plan wrote")
+    apply.add_argument(
+        "--to", type=Path, required=True, metavar="PATH", help="folder that does not exist yet"
+    )
+    apply.add_argument(
+        "--accept-loss",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="every loss that the plan names",
+    )
+    verify = verbs.add_parser(
+        "verify", help="read what was written as a capture, and compare it with the plan"
+    )
+    verify.add_argument("folder", type=Path, metavar="PATH", help="the folder that restore apply wrote")
+    verify.add_argument("--against", type=Path, required=True, metavar="PLAN", help="the plan it was made by")
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--captures",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="PATH",
+        help="captured directories of controllers, and of brokers: they hold a copy of the metadata log, too",
+    )
+    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
+    add_cluster_id(parser)
+    parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")
+    parser.add_argument(
+        "--voters",
+        type=voter_of,
+        nargs="+",
+        required=True,
+        metavar="ID@HOST:PORT",
+        help="the controllers of the restored quorum",
+    )
+    parser.add_argument("--listener", metavar="NAME", help="the controllers' listener (default: as captured)")
+    parser.add_argument(
+        "--gone", type=int, nargs="+", default=[], metavar="ID", help="voters whose disks are gone for good"
+    )
+    parser.add_argument(
+        "--lost-brokers", type=int, nargs="+", default=[], metavar="ID", help="brokers that never come back"
+    )
+    parser.add_argument(
+        "--controllers-stopped",
+        action="store_true",
+        help="state: all controllers, captured or not, had stopped before the captures were taken",
+    )
+    parser.add_argument(
+        "--brokers-stopped", action="store_true", help="state: no broker runs until the new quorum leads"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the plan to this new file")
+    add_format(parser, "text", "json")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code. Raises Failure."""
+    if args.what == "plan":
+        _check_voters(args.voters)
+        return _plan(args)
+    return _apply(args) if args.what == "apply" else _verify(args)
+
+
+def _check_voters(voters: Sequence[VoterAddress]) -> None:
+    """Raises Failure where two voters have one id or one address."""
+    if len({v.id for v in voters}) < len(voters) or len({(v.host, v.port) for v in voters}) < len(voters):
+        raise Failure("--voters: each needs an id and an address of its own")
+
+
+def _plan(args: argparse.Namespace) -> int:
+    inputs = PlanInputs(
+        captures=tuple(str(path.absolute()) for path in args.captures),
+        cluster=args.cluster,
+        cluster_ids=tuple(args.cluster_id),
+        captured_at=args.captured_at,
+        request=RestoreRequest(
+            voters=tuple(voter.with_directory(_random_uuid()) for voter in args.voters),
+            made_at=time.time_ns() // 1_000_000,
+            listener=args.listener,
+            gone=frozenset(args.gone),
+            lost_brokers=frozenset(args.lost_brokers),
+            are_stopped=args.controllers_stopped,
+            brokers_stopped=args.brokers_stopped,
+        ),
+    )
+    made = restoration(inputs, args)
+    content = as_plan(inputs, made)
+    if args.out is not None:
+        try:
+            with args.out.open("x") as file:
+                file.write(json.dumps(content, indent=2) + "\n")
+        except FileExistsError:
+            raise Failure(f"{args.out} exists: give the plan a new name") from None
+    if args.format == "json":
+        print_line(json_line(content))
+    else:
+        print_lines((*summary(made), *runbook(inputs.request, made)))
+    return ExitCode.FINE if made.verdict == "SAFE" else ExitCode.FOUND
+
+
+def restoration(inputs: PlanInputs, args: argparse.Namespace) -> Restoration:
+    """The plan that follows from the inputs, by the captures as they are now. Raises Failure."""
+    roots = [Path(path) for path in inputs.captures]
+    for path in roots:
+        if not path.exists():
+            raise Failure(f"{path} does not exist")
+    found = find_controller_dirs(roots)
+    plain, given = given_clusters(inputs.cluster_ids, args.settings.cluster_paths, str)
+    clusters = collect_lives(found.directories, inputs.captured_at, plain, None, given.of)
+    chosen = captured_cluster(clusters, inputs.cluster)
+    unread = [f"{each.path}: {each.reason}." for each in found.refused]
+    unread += [f"{d.path}: {missing_ids(d)} in meta.properties." for d in found.directories if missing_ids(d)]
+    unread += [f"{line}." for directory in chosen.directories for line in fault_lines(directory)]
+    return restoration_of(chosen, inputs.request, unread)
+
+
+def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restoration]:
+    """The plan in a file, if the captures still lead to it. Raises Failure."""
+    try:
+        content = json.loads(path.read_text())
+        inputs = inputs_of(content)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Failure(f"{path} is no plan of kraftlake restore: {error}") from None
+    made = restoration(inputs, args)
+    if json.loads(json.dumps(as_plan(inputs, made))) != content:
+        raise Failure(f"the captures no longer lead to {path}: plan again", ExitCode.FOUND)
+    return inputs, made
+
+
+def _apply(args: argparse.Namespace) -> int:
+    inputs, plan = _planned(args.plan, args)
+    if plan.made is None or plan.verdict == "REFUSED":
+        raise Failure(f"{args.plan} is refused: nothing is written", ExitCode.FOUND, plan.refusals)
+    named = {loss.name for loss in plan.losses}
+    missing, unknown = sorted(named - set(args.accept_loss)), sorted(set(args.accept_loss) - named)
+    if unknown:
+        raise Failure(
+            f"the plan names no loss {', '.join(unknown)}: it names {', '.join(sorted(named)) or 'none'}"
+        )
+    if missing:
+        lines = [f"{loss.name}: {loss.sentence}" for loss in plan.losses if loss.name in missing]
+        raise Failure(
+            f"repeat what may be lost: --accept-loss {' '.join(sorted(named))}", ExitCode.FOUND, lines
+        )
+    try:
+        check_apart(args.to, [Path(path) for path in inputs.captures])
+        report = json.dumps(as_plan(inputs, plan), indent=2).encode()
+        homes = write_restoration(plan.made, plan.cluster_id, inputs.request.voters, report, args.to)
+    except TargetError as error:
+        raise Failure(str(error)) from None
+    print_lines(f"written: {home}" for home in homes)
+    return ExitCode.FINE
+
+
+def _verify(args: argparse.Namespace) -> int:
+    inputs, plan = _planned(args.against, args)
+    if plan.made is None:
+        raise Failure(f"{args.against} is refused: it describes no directory", ExitCode.FOUND, plan.refusals)
+    for voter in inputs.request.voters:
+        home = args.folder / f"node-{voter.id}"
+        try:
+            check_identity(home, plan.cluster_id, voter)
+            check_written(plan.made, home / LOG_DIR_NAME)
+        except TargetError as error:
+            raise Failure(str(error), ExitCode.FOUND) from None
+        print_line(f"as planned: {home}")
+    return ExitCode.FINE
+
+
+def _random_uuid() -> str:
+    """A directory id as Kafka makes them: none begins with a dash, which tools would take for a flag."""
+    while (text := uuid_text(secrets.token_bytes(16))).startswith("-"):
+        pass
+    return text

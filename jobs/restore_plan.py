@@ -1,0 +1,147 @@
+"""The plan of a restoration as a file: what was given, from which it can be made again, and what follows."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_core.evidence.facts import label
+from kraft_core.restore.restoration import NewVoter, Restoration, Restored, RestoreRequest
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VoterAddress:
+    """A controller to be, as the user names it."""
+
+    id: int
+    host: str
+    port: int
+
+    def with_directory(self, directory_id: str) -> NewVoter:
+        return NewVoter(self.id, directory_id, self.host, self.port)
+
+
+def voter_of(text: str) -> VoterAddress:
+    """ID@HOST:PORT."""
+    id_, _, address = text.partition("@")
+    host, _, port = address.rpartition(":")
+    if not id_.isdecimal() or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a voter such as 1@host-1:9093")
+    return VoterAddress(int(id_), host, int(port))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """captures: absolute paths. cluster_ids: words of --cluster-id. captured_at (ms): of all captures."""
+
+    captures: tuple[str, ...]
+    cluster: str | None
+    cluster_ids: tuple[str, ...]
+    captured_at: int | None
+    request: RestoreRequest
+
+
+def as_plan(inputs: PlanInputs, plan: Restoration) -> dict[str, Any]:
+    """The plan for JSON; no secrets."""
+    return {
+        "format": FORMAT,
+        "inputs": _inputs(inputs),
+        "cluster_id": plan.cluster_id,
+        "verdict": plan.verdict,
+        "refusals": list(plan.refusals),
+        "losses": [{"name": loss.name, "sentence": loss.sentence} for loss in plan.losses],
+        "restored": None if plan.made is None else _restored(plan.made),
+    }
+
+
+def _inputs(inputs: PlanInputs) -> dict[str, Any]:
+    request = inputs.request
+    return {
+        "captures": list(inputs.captures),
+        "cluster": inputs.cluster,
+        "cluster_ids": list(inputs.cluster_ids),
+        "captured_at": inputs.captured_at,
+        "voters": [
+            {"id": v.id, "directory_id": v.directory_id, "host": v.host, "port": v.port}
+            for v in request.voters
+        ],
+        "made_at": request.made_at,
+        "listener": request.listener,
+        "gone": sorted(request.gone),
+        "lost_brokers": sorted(request.lost_brokers),
+        "controllers_stopped": request.are_stopped,
+        "brokers_stopped": request.brokers_stopped,
+    }
+
+
+def inputs_of(content: Mapping[str, Any]) -> PlanInputs:
+    """What a plan was made from. KeyError, TypeError, ValueError for what is no plan."""
+    if content["format"] != FORMAT:
+        raise ValueError(f"format {content['format']}, not {FORMAT}")
+    given = content["inputs"]
+    return PlanInputs(
+        captures=tuple(given["captures"]),
+        cluster=given["cluster"],
+        cluster_ids=tuple(given["cluster_ids"]),
+        captured_at=given["captured_at"],
+        request=RestoreRequest(
+            voters=tuple(NewVoter(**voter) for voter in given["voters"]),
+            made_at=given["made_at"],
+            listener=given["listener"],
+            gone=frozenset(given["gone"]),
+            lost_brokers=frozenset(given["lost_brokers"]),
+            are_stopped=given["controllers_stopped"],
+            brokers_stopped=given["brokers_stopped"],
+        ),
+    )
+
+
+def _restored(made: Restored) -> dict[str, Any]:
+    horizon = made.horizon
+    return {
+        "source": label(made.source.replica),
+        "source_path": str(made.directory.path),
+        "source_capture": made.source.capture_id,
+        "source_end_offset": made.source_end,
+        "source_leader_epoch": made.source_epoch,
+        "kept_although_unproven": made.unproven,
+        "left_out": made.left_out,
+        "kraft_version": made.kraft_version,
+        "metadata_version": made.metadata_version,
+        "listener": made.listener,
+        "highest_seen": {
+            "leader_epoch": horizon.leader_epoch,
+            "end_offset": horizon.end_offset,
+            "next_producer_id": horizon.next_producer_id,
+        },
+        "written": {
+            "leader_epoch": horizon.new_epoch,
+            "end_offset": horizon.new_end,
+            "next_producer_id": horizon.new_producer_id,
+        },
+        "counts": made.counts,
+        "first_brokers": first_brokers(made),
+        "partitions": [
+            {
+                "topic": each.topic_name,
+                "partition": each.partition_id,
+                "sure_broker": each.broker_id,
+                "is_back": each.is_back,
+            }
+            for each in made.sure
+        ],
+        "checkpoint": made.checkpoint_name,
+        "checkpoint_bytes": len(made.checkpoint),
+        "checkpoint_sha256": made.digest,
+    }
+
+
+def first_brokers(made: Restored) -> dict[str, int]:
+    """Of how many partitions each broker is the sure replica, by id."""
+    counted = Counter(each.broker_id for each in made.sure if each.is_back and each.broker_id is not None)
+    return {str(broker): counted[broker] for broker in sorted(counted)}

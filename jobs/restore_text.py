@@ -1,0 +1,80 @@
+"""The plan of a restoration as text: the verdict, what may be lost, and the runbook with the real names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobs.restore_plan import first_brokers
+from kraft_core.evidence.facts import label
+from kraft_core.restore.restoration import Restoration, Restored, RestoreRequest
+from kraft_core.wording import count
+
+
+def summary(plan: Restoration) -> Iterator[str]:
+    """The verdict and what it rests on."""
+    made = plan.made
+    yield f"{plan.verdict}: cluster {plan.cluster_id}"
+    for refusal in plan.refusals:
+        yield f"  refused: {refusal}"
+    for loss in plan.losses:
+        yield f"  may be lost: {loss.name}: {loss.sentence}"
+    if made is None:
+        return
+    yield (
+        f"  source: node {label(made.source.replica)}, epoch {made.source_epoch}, up to offset "
+        f"{made.source_end} (exclusive): {made.directory.path}"
+    )
+    if made.unproven:
+        yield f"  kept, though not proven to be committed: {made.unproven}"
+    if made.left_out:
+        yield f"  left out, as a new leader aborts it: {made.left_out}"
+    held = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in made.counts.items() if n)
+    yield f"  metadata: {held}"
+    written = made.horizon
+    yield (
+        f"  written: offset {written.new_end}, epoch {written.new_epoch}, above the highest seen, "
+        f"{written.end_offset} and {written.leader_epoch}"
+    )
+
+
+def runbook(request: RestoreRequest, plan: Restoration) -> Iterator[str]:
+    """The steps with the real names; nothing where the plan is refused."""
+    made = plan.made
+    if made is None or plan.verdict == "REFUSED":
+        return
+    yield "steps (docs/restore.md explains each):"
+    for nth, step in enumerate(_steps(request, plan, made), start=1):
+        yield f"  {nth}. {step}"
+
+
+def _steps(request: RestoreRequest, plan: Restoration, made: Restored) -> Iterator[str]:
+    voters = request.voters
+    servers = ",".join(f"{v.host}:{v.port}" for v in voters)
+    names = sorted({loss.name for loss in plan.losses})
+    accepted = f" --accept-loss {' '.join(names)}" if names else ""
+    yield "stop all old controllers, and move their metadata directories away: they may elect beside the new"
+    yield (
+        "stop all brokers, and keep them stopped until the new quorum has a leader"
+        if request.brokers_stopped
+        else "brokers may keep running: the metadata is the newest"
+    )
+    yield f"kraftlake restore apply PLAN --to NEWDIR{accepted}"
+    yield "kraftlake restore verify NEWDIR --against PLAN"
+    for voter in voters:
+        yield (
+            f"copy NEWDIR/node-{voter.id} to the empty metadata.log.dir of node {voter.id} on {voter.host}, "
+            "owned by Kafka's user"
+        )
+    if made.kraft_version:
+        yield f"configure controller.quorum.bootstrap.servers={servers} everywhere"
+        yield "remove controller.quorum.voters everywhere"
+    else:
+        static = ",".join(f"{v.id}@{v.host}:{v.port}" for v in voters)
+        yield f"configure controller.quorum.voters={static} everywhere"
+    yield (
+        f"start the voters; kafka-metadata-quorum.sh --bootstrap-controller {servers} describe --status must "
+        f"name a leader in an epoch above {made.horizon.new_epoch}"
+    )
+    first = ", ".join(f"{broker} ({count(n, 'partition')})" for broker, n in first_brokers(made).items())
+    yield f"start the brokers that are sure to have all messages: {first or 'none'}; then the others"
+    yield "compare topics, ISRs, ACLs and users with what you know; look for directories *-stray on brokers"

@@ -1,0 +1,112 @@
+"""A restored image as a checkpoint of Kafka (RecordsSnapshotWriter, ImageWriter).
+
+One control batch, data batches, one control batch; offsets from 0, one epoch, one time for all of them: the
+same image gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_control_value, write_metadata_value
+from kraft_core.format.errors import EncodeError
+from kraft_core.image.features import METADATA_VERSION, Feature, to_record
+from kraft_core.image.image import Image
+from kraft_core.image.names import MIGRATING_DIRECTORY
+from kraft_core.image.tables import FEATURES
+from kraft_core.messages.control import KRAFT_VERSION, KRAFT_VOTERS, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from kraft_core.messages.metadata import METADATA_RECORDS
+from kraft_core.messages.schema import Message
+from kraft_core.raft.voters import VoterSet
+
+RECORDS_PER_BATCH = 500
+# The levels of metadata.version (3.3-IV3 to 4.3-IV0) whose record versions are known to be read by Kafka.
+LOWEST_LEVEL, HIGHEST_LEVEL = 7, 30
+
+_BY_TYPE: Mapping[str, Message] = {message.type_name: message for message in METADATA_RECORDS}
+# From which level of metadata.version on a record has which version, newest first (MetadataVersion).
+_VERSIONS: Mapping[str, Sequence[tuple[int, int]]] = {
+    "REGISTER_BROKER_RECORD": ((30, 4), (17, 3), (8, 2), (0, 1)),
+    "PARTITION_RECORD": ((23, 2), (17, 1), (0, 0)),
+}
+
+
+class UnwritableError(ValueError):
+    """Metadata that no checkpoint of that metadata.version can hold; the message names it."""
+
+
+def level_of(image: Image) -> int:
+    """The level of metadata.version. Raises UnwritableError where it is unknown, or not a tried one."""
+    feature: Feature | None = image.tables.get(FEATURES, (METADATA_VERSION,))
+    if feature is None:
+        raise UnwritableError("the metadata has no metadata.version, without which no controller can lead")
+    if not LOWEST_LEVEL <= feature.level <= HIGHEST_LEVEL:
+        raise UnwritableError(
+            f"metadata.version {feature.level} is not between {LOWEST_LEVEL} and {HIGHEST_LEVEL}: what Kafka "
+            "does with such a restored checkpoint was not tried"
+        )
+    return feature.level
+
+
+def checkpoint_bytes(
+    image: Image, leader_epoch: int, timestamp: int, voters: VoterSet | None = None
+) -> bytes:
+    """The checkpoint of an image.
+
+    timestamp (ms): of its batches. voters: None with kraft.version 0, which has no record of them; else of
+    kraft.version 1. Raises UnwritableError.
+    """
+    first = [(SNAPSHOT_HEADER, {"version": 0, "lastContainedLogTimestamp": image.timestamp})]
+    if voters is not None:
+        first.append((KRAFT_VERSION, {"version": 0, "kRaftVersion": 1}))
+        first.append((KRAFT_VOTERS, voters.to_record()))
+    records = [_control(nth, timestamp, *each) for nth, each in enumerate(first)]
+    parts = [write_batch(0, leader_epoch, records, is_control=True)]
+    offset = len(records)
+    values = list(_values(image))
+    for start in range(0, len(values), RECORDS_PER_BATCH):
+        held = values[start : start + RECORDS_PER_BATCH]
+        data = [RawRecord(offset + nth, timestamp, None, value) for nth, value in enumerate(held)]
+        parts.append(write_batch(offset, leader_epoch, data))
+        offset += len(data)
+    footer = _control(offset, timestamp, SNAPSHOT_FOOTER, {"version": 0})
+    parts.append(write_batch(offset, leader_epoch, [footer], is_control=True))
+    return b"".join(parts)
+
+
+def _values(image: Image) -> Iterator[bytes]:
+    """The metadata records, metadata.version first: it decides how the others are read."""
+    level = level_of(image)
+    yield _value(*to_record(Feature(METADATA_VERSION, level)), level)
+    for type_name, fields in image.to_records():
+        if type_name != "FEATURE_LEVEL_RECORD" or fields["name"] != METADATA_VERSION:
+            yield _value(type_name, fields, level)
+
+
+def _value(type_name: str, fields: Mapping[str, Any], level: int) -> bytes:
+    message = _BY_TYPE[type_name]
+    versions = _VERSIONS.get(type_name, ((0, 0),))
+    version = next(version for since, version in versions if level >= since)
+    held = dict(fields)
+    for field in message.fields:
+        if version not in field.versions and field.name in held:
+            value = held.pop(field.name)
+            if value and not _is_unassigned(value):
+                raise UnwritableError(f"{field.name} of a {type_name} at metadata.version {level}")
+    try:
+        return write_metadata_value(message, version, held)
+    except EncodeError as error:
+        # Without its text, which may quote a secret.
+        raise UnwritableError(f"{error.field or 'a field'} of a {type_name}") from None
+
+
+def _is_unassigned(value: Any) -> bool:
+    """Whether a list of directories says nothing: before directory ids all replicas are MIGRATING (zero)."""
+    return isinstance(value, list) and set(value) == {MIGRATING_DIRECTORY}  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _control(offset: int, timestamp: int, control_type: int, value: Mapping[str, Any]) -> RawRecord:
+    key = (0).to_bytes(2, "big") + control_type.to_bytes(2, "big")
+    return RawRecord(offset, timestamp, key, write_control_value(control_type, value))

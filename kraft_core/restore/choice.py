@@ -1,0 +1,165 @@
+"""From which captured log the metadata is restored, what forbids it, and what may be lost by it.
+
+The source is the log with the best claim (last epoch, then log end), whoever holds it: where the majority
+is gone, an observer or a broker may hold more than any voter that is left. What the captures prove about it
+is the answer of findings.recovery; what they do not prove is a possible loss; contradictions are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, label
+from kraft_core.findings.finding import Finding
+from kraft_core.findings.recovery import (
+    RecoveryAdvice,
+    RecoveryCandidate,
+    counting_sets,
+    lacking,
+    ranges_text,
+    recovery_advice,
+)
+from kraft_core.findings.recovery_safety import newest_of
+from kraft_core.raft.voters import Voter
+
+UNSEEN_RECORDS, AFTER_CAPTURES, OTHER_TAILS = "unseen-records", "after-captures", "other-tails"
+# With these the restored metadata may be older than what brokers know.
+OLDER_METADATA = frozenset({UNSEEN_RECORDS, AFTER_CAPTURES, OTHER_TAILS})
+
+# What a voter forgot, and what another history replaced, stays lost whatever newer captures show.
+_LASTING_RULES = frozenset({4, 7, 44, 45})
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that may be lost. name: as --accept-loss repeats it."""
+
+    name: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The source and what stands against it. capture: None where no captured log can be one."""
+
+    capture: Capture | None
+    advice: RecoveryAdvice
+    refusals: tuple[str, ...]
+    losses: tuple[Loss, ...]
+
+
+def choose(
+    known: Conclusions, findings: Sequence[Finding], gone: frozenset[int], are_stopped: bool
+) -> Choice:
+    """The best captured log. findings: the cluster's, by findings.judge.
+
+    gone: ids of voters that were not captured and never come back. are_stopped: all controllers had stopped
+    before the captures were taken, as somebody states.
+    """
+    advice = recovery_advice(known, findings)
+    candidates = sorted((*advice.best, *advice.others), key=_claim)
+    captures = {capture.capture_id: capture for capture in known.facts.captures}
+    capture = captures[candidates[0].capture_id] if candidates else None
+    refusals = [*_contradictions(known, findings), *_uncaptured(known, gone)]
+    if capture is None:
+        refusals.append("No captured log could be read: capture a controller, or a broker's metadata log.")
+        return Choice(None, advice, tuple(refusals), ())
+    refusals += _unusable(known, capture)
+    return Choice(capture, advice, tuple(refusals), tuple(_losses(known, capture, advice, are_stopped)))
+
+
+def _claim(candidate: RecoveryCandidate) -> tuple[int, int, bool, int, str]:
+    """Best first; of equal logs a voter's, then the lowest id's."""
+    epoch, end = candidate.last_leader_epoch, candidate.log_end_offset
+    return -epoch, -end, candidate.is_observer, candidate.node_id, candidate.directory_id
+
+
+def _contradictions(known: Conclusions, findings: Sequence[Finding]) -> Iterator[str]:
+    """Evidence that is of two histories, or that KRaft could not have written."""
+    contested = known.lineage.contested_epochs
+    if contested:
+        yield f"Captured logs contradict each other in epoch {', '.join(map(str, contested))}."
+    for one in known.facts.elsewhere:
+        yield f"{one.words[0].upper()}{one.words[1:]}."
+    for finding in findings:
+        is_open = finding.severity == "error" and not finding.resolved
+        if is_open or finding.rule in _LASTING_RULES:
+            yield f"Rule {finding.rule} is broken: {finding.sentence}"
+
+
+def _uncaptured(known: Conclusions, gone: frozenset[int]) -> Iterator[str]:
+    """A voter that may come back with records and epochs that nobody knows."""
+    voters: dict[Voter, None] = {v: None for counted in counting_sets(known) for v in counted.voters}
+    for voter in voters:
+        if voter.key.id not in gone and not known.holdings.replicas_of(voter):
+            yield (
+                f"Node {label(voter.key)} is a voter and was not captured: capture it or, if its disk is "
+                f"gone for good, state it (--gone {voter.key.id})."
+            )
+
+
+def _unusable(known: Conclusions, capture: Capture) -> Iterator[str]:
+    """What keeps the chosen log from being whole, and what is proven to be missing from it."""
+    name = f"Node {label(capture.replica)} has the best claim, but"
+    if not capture.readable:
+        yield f"{name} files of its log could not be read: capture it with the right to read them."
+    if capture.tail_damaged:
+        yield f"{name} its log is damaged at the end, and what follows there is not known."
+    if not capture.is_contiguous:
+        yield f"{name} its captured log has a gap: capture it again."
+    lost = [held for held in lacking(known, capture) if held[0] == "committed"]
+    end = capture.log_end_offset or 0
+    committed = max((p.end_offset for p in known.commit.prefixes.values()), default=0)
+    if lost:
+        yield f"{name} it lacks {ranges_text(lost)}: find out how they were lost."
+    elif end < committed:
+        yield f"{name} it ends at {end}, and everything below {committed} was committed."
+
+
+def _losses(
+    known: Conclusions, capture: Capture, advice: RecoveryAdvice, are_stopped: bool
+) -> Iterator[Loss]:
+    is_proven = advice.is_safe and capture.capture_id in {c.capture_id for c in advice.best}
+    end = capture.log_end_offset or 0
+    if not is_proven:
+        yield Loss(
+            UNSEEN_RECORDS,
+            f"Records from offset {end} on may have been committed that no capture holds: topics, configs, "
+            "users and rights that were created, changed or taken away there, and changes of ISRs: then a "
+            f"broker may lead that lacks acknowledged messages. {advice.why}",
+        )
+    if capture.older_log is not None:
+        yield Loss(
+            UNSEEN_RECORDS,
+            f"Node {label(capture.replica)} held more than its captured log shows: {capture.older_log}.",
+        )
+    tails = lacking(known, capture)
+    if tails and not is_proven:
+        yield Loss(
+            OTHER_TAILS, f"Other captures hold records that the source does not: {ranges_text(tails)}."
+        )
+    if not are_stopped:
+        yield Loss(
+            AFTER_CAPTURES,
+            "Whatever was committed after the captures were taken: capture the stopped controllers, and "
+            "state that all had stopped before (--controllers-stopped).",
+        )
+    for early in _before_the_end(known) if are_stopped else ():
+        yield Loss(
+            AFTER_CAPTURES,
+            f"Node {label(early.replica)} was captured while a controller still appended records, so not all "
+            "had stopped: capture it again, or give its newest capture alone.",
+        )
+
+
+def _before_the_end(known: Conclusions) -> Iterator[Capture]:
+    """Newest captures of voters that were taken before the newest captured record was appended."""
+    ends = [run.last_appended_at for capture in known.facts.captures for run in capture.runs]
+    newest = newest_of(known)
+    for replica, captures in newest.items():
+        is_voter = any(v.matches(replica) for counted in counting_sets(known) for v in counted.voters)
+        for capture in captures if is_voter else ():
+            if capture.captured_until is not None and capture.captured_until + CLOCK_SKEW_MS < max(ends):
+                yield capture

@@ -1,0 +1,104 @@
+"""What a restored log must lie above, so that nothing from before the loss is taken for newer than it.
+
+Old controllers that come back fetch the new snapshot and drop their logs only if both its end and its epoch
+lie above theirs; brokers keep their data only if partition epochs do not go back; a producer id given out
+twice makes brokers answer a new record with an old offset. All this was seen with Kafka 4.3.1. What was not
+captured may have gone on meanwhile: the margins are for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kraft_core.evidence.facts import Capture, SnapshotFacts
+from kraft_core.image.image import Image
+from kraft_core.image.producer_ids import ProducerIds
+from kraft_core.image.tables import PARTITIONS, PRODUCER_IDS
+
+OFFSET_MARGIN = 10_000_000
+EPOCH_MARGIN = 1_000_000
+PARTITION_EPOCH_MARGIN = 100_000
+PRODUCER_ID_MARGIN = 1_000_000_000
+_MAX_INT = (1 << 31) - 1
+_MAX_LONG = (1 << 63) - 1
+
+PartitionKey = tuple[str, int]
+
+
+class ExhaustedError(ValueError):
+    """There is no number left above the horizon; the message says of what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """The highest seen anywhere: leader epoch, log end offset (exclusive), next producer id.
+
+    partitions: by topic id and partition the highest leader epoch and partition epoch.
+    """
+
+    leader_epoch: int
+    end_offset: int
+    next_producer_id: int
+    partitions: dict[PartitionKey, tuple[int, int]]
+
+    @property
+    def new_epoch(self) -> int:
+        return _above(self.leader_epoch, EPOCH_MARGIN, _MAX_INT, "leader epoch")
+
+    @property
+    def new_end(self) -> int:
+        return _above(self.end_offset, OFFSET_MARGIN, _MAX_LONG, "log end offset")
+
+    @property
+    def new_producer_id(self) -> int:
+        return _above(self.next_producer_id, PRODUCER_ID_MARGIN, _MAX_LONG, "producer id")
+
+    def new_partition_epochs(self, key: PartitionKey) -> tuple[int, int]:
+        """A leader epoch and a partition epoch above all that were seen of the partition."""
+        leader_epoch, partition_epoch = self.partitions[key]
+        return (
+            _above(leader_epoch, PARTITION_EPOCH_MARGIN, _MAX_INT, "leader epoch of a partition"),
+            _above(partition_epoch, PARTITION_EPOCH_MARGIN, _MAX_INT, "partition epoch"),
+        )
+
+
+def horizon_of(
+    captures: Iterable[Capture], snapshots: Iterable[SnapshotFacts], images: Iterable[Image]
+) -> Horizon:
+    """The horizon of all captured files. images: at the end of every captured log."""
+    captures, snapshots = list(captures), list(snapshots)
+    epochs = [epoch for c in captures for epoch in _epochs(c)] + [s.leader_epoch for s in snapshots]
+    ends = [end for c in captures for end in _ends(c)] + [s.end_offset for s in snapshots]
+    partitions: dict[PartitionKey, tuple[int, int]] = {}
+    producer_ids = [0]
+    for image in images:
+        for key, found in image.tables.items(PARTITIONS):
+            leader_epoch, partition_epoch = partitions.get(key, (-1, -1))
+            partitions[key] = (
+                max(leader_epoch, found.leader_epoch),
+                max(partition_epoch, found.partition_epoch),
+            )
+        given: Iterator[ProducerIds] = (ids for _, ids in image.tables.items(PRODUCER_IDS))
+        producer_ids += [ids.next_producer_id for ids in given]
+    return Horizon(max(epochs, default=0), max(ends, default=0), max(producer_ids), partitions)
+
+
+def _epochs(capture: Capture) -> Iterator[int]:
+    yield from (run.leader_epoch for run in capture.runs)
+    yield from (epoch for epoch, _ in capture.leader_epoch_checkpoint or ())
+    if capture.quorum_state_epoch is not None:
+        yield capture.quorum_state_epoch
+
+
+def _ends(capture: Capture) -> Iterator[int]:
+    yield from (run.end_offset for run in capture.runs)
+    yield from (start for _, start in capture.leader_epoch_checkpoint or ())
+    if capture.log_end_offset is not None:
+        yield capture.log_end_offset
+
+
+def _above(seen: int, margin: int, most: int, what: str) -> int:
+    if seen + margin > most:
+        raise ExhaustedError(f"the {what} {seen} leaves no room for a margin of {margin}")
+    return seen + margin

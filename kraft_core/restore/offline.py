@@ -1,0 +1,92 @@
+"""The metadata that a new quorum starts with: no broker is there yet, each partition waits for a sure one.
+
+Registrations that are left unfenced time out one by one, and each leaves the ISRs: then only the last broker
+could be elected, and partitions stay leaderless although a broker with all their data is back (seen with
+Kafka 4.3.1). So all brokers are fenced, and each partition's ISR is one replica that has all acknowledged
+records; the others join again by fetching. Brokers that kept running just go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kraft_core.image.brokers import Broker
+from kraft_core.image.change import Change
+from kraft_core.image.features import Feature
+from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
+from kraft_core.image.producer_ids import ProducerIds
+from kraft_core.image.tables import BROKERS, CONTROLLERS, FEATURES, PARTITIONS, PRODUCER_IDS
+from kraft_core.restore.horizon import Horizon
+
+_ELR_FEATURE = "eligible.leader.replicas.version"
+_NO_LEADER = -1
+_NO_BROKER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SureReplica:
+    """A partition and the broker that has all its acknowledged records by the metadata.
+
+    is_back: that broker is expected back; if it is not, the partition stays without a leader. broker_id None:
+    the metadata names none.
+    """
+
+    topic_name: str
+    partition_id: int
+    broker_id: int | None
+    is_back: bool
+
+
+def offline(image: Image, horizon: Horizon, lost_brokers: frozenset[int]) -> tuple[Image, list[SureReplica]]:
+    """The image to start from, and of each partition its sure replica, by topic and partition.
+
+    lost_brokers: those that never come back. Controllers are left out: the new ones register themselves. Each
+    registration keeps its broker epoch, with which heartbeats are compared. Raises ExhaustedError.
+    """
+    made = image.copy()
+    put = made.tables.put
+    for key, _ in list(image.tables.items(CONTROLLERS)):
+        put(Change(CONTROLLERS, key, None))
+    brokers: list[Broker] = [broker for _, broker in image.tables.items(BROKERS)]
+    for broker in brokers:
+        fenced = replace(broker, fenced=True, in_controlled_shutdown=False)
+        put(Change(BROKERS, (broker.broker_id,), fenced))
+    elr: Feature | None = image.tables.get(FEATURES, (_ELR_FEATURE,))
+    registered = frozenset(broker.broker_id for broker in brokers)
+    sure: list[SureReplica] = []
+    for key, partition in list(image.tables.items(PARTITIONS)):
+        waiting, broker_id = _waiting(partition, lost_brokers, elr is not None and elr.level > 0)
+        leader_epoch, partition_epoch = horizon.new_partition_epochs((key[0], key[1]))
+        waiting = replace(waiting, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
+        put(Change(PARTITIONS, key, waiting))
+        is_back = broker_id is not None and broker_id in registered - lost_brokers
+        sure.append(SureReplica(partition.topic_name, partition.partition_id, broker_id, is_back))
+    ids = ProducerIds(horizon.new_producer_id, _NO_BROKER, -1)
+    put(Change(PRODUCER_IDS, ("nextProducerId",), ids))
+    return made, sorted(sure, key=lambda each: (each.topic_name, each.partition_id))
+
+
+def _waiting(
+    partition: Partition, lost_brokers: frozenset[int], has_elr: bool
+) -> tuple[Partition, int | None]:
+    """The partition without a leader, and its sure replica.
+
+    The leader has even what was not yet replicated; then any member of the ISR, else of the ELR (KIP-966).
+    Any other replica may lack acknowledged records: a partition without a sure one keeps its ISR.
+    """
+    has_all = partition.isr or partition.eligible_leader_replicas
+    ordered = sorted(has_all, key=lambda id_: (id_ in lost_brokers, id_ != partition.leader))
+    if not ordered:
+        return replace(partition, leader=_NO_LEADER), None
+    chosen = ordered[0]
+    return (
+        replace(
+            partition,
+            leader=_NO_LEADER,
+            isr=(chosen,),
+            eligible_leader_replicas=(),
+            last_known_elr=(chosen,) if has_elr else (),
+        ),
+        chosen,
+    )

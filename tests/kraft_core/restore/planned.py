@@ -1,0 +1,45 @@
+"""Plans of restorations from copies of the bundled captures."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from kraft_core.evidence.collect import collect_lives
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.restore.restoration import NewVoter, Restoration, RestoreRequest, restoration_of
+from tests.kraft_core.evidence.golden import GOLDEN
+
+VOTER = NewVoter(90, "dXmw1Ru2SU-5jEzTbqgRFA", "127.0.0.1", 19093)
+OTHER = NewVoter(91, "b0mw1Ru2SU-5jEzTbqgRFA", "127.0.0.1", 19094)
+MADE_AT = 1_795_300_000_000
+
+
+def request(**stated: object) -> RestoreRequest:
+    return RestoreRequest((VOTER,), MADE_AT, **stated)  # type: ignore[arg-type]
+
+
+STOPPED = request(are_stopped=True)
+
+
+def copied(moment: str, target: Path, *nodes: int) -> Path:
+    """A copy of a moment's captures, or of those of some nodes."""
+    for source in sorted((GOLDEN / moment).glob("node-*")):
+        if not nodes or int(source.name.removeprefix("node-")) in nodes:
+            shutil.copytree(source, target / source.name)
+    return target
+
+
+def planned(captures: Path, asked: RestoreRequest = STOPPED) -> Restoration:
+    """The plan for the newest life of the only cluster id."""
+    lives = collect_lives(find_controller_dirs([captures]).directories)
+    assert len({life.kafka_cluster_id for life in lives}) == 1
+    return restoration_of(lives[-1], asked)
+
+
+def golden(moment: str, asked: RestoreRequest = STOPPED) -> Restoration:
+    return planned(GOLDEN / moment, asked)
+
+
+def losses(plan: Restoration) -> list[str]:
+    return [loss.name for loss in plan.losses]

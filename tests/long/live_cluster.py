@@ -1,0 +1,84 @@
+"""A real quorum with brokers on loopback: topics, users, and messages that are acknowledged and counted."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.kafka import RELEASE
+from tests.long.live_quorum import LiveQuorum
+
+
+@dataclass(slots=True)
+class LiveCluster(LiveQuorum):
+    """Brokers by id, of which no controller has one; `home`: of each node whose directory is elsewhere."""
+
+    brokers: set[int] = field(default_factory=set)
+    home: dict[int, Path] = field(default_factory=dict)
+
+    def folder(self, node: int) -> Path:
+        return self.home.get(node, self.path / f"node-{node}")
+
+    def configure(self, node: int) -> str:
+        if node not in self.brokers:
+            return LiveQuorum.configure(self, node)
+        controllers = sorted(set(self.ports) - self.brokers)
+        quorum = f"controller.quorum.bootstrap.servers={','.join(map(self.address, controllers))}"
+        if self.static:
+            voters = ",".join(f"{each}@{self.address(each)}" for each in controllers)
+            quorum = f"controller.quorum.voters={voters}"
+        lines = [
+            "process.roles=broker",
+            f"node.id={node}",
+            f"listeners=PLAINTEXT://{self.address(node)}",
+            "controller.listener.names=CONTROLLER",
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            quorum,
+            f"log.dirs={self.folder(node)}",
+            "offsets.topic.replication.factor=2",
+            "offsets.topic.num.partitions=1",
+            "log.cleaner.dedupe.buffer.size=2097152",
+            "num.network.threads=1",
+            "num.io.threads=2",
+        ]
+        file = self.path / f"broker-{node}.properties"
+        file.write_text("\n".join(lines))
+        return str(file)
+
+    def tool(self, name: str, *words: str, by: int) -> str:
+        """What a tool prints; it must succeed."""
+        done = self.k(name, "--bootstrap-server", self.address(by), *words)
+        assert done.code == 0, done.printed
+        return done.printed
+
+    def produce(self, topic: str, messages: list[str], by: int) -> None:
+        """Messages, each of which all replicas in sync have acknowledged."""
+        name = "org.apache.kafka.tools.ConsoleProducer"
+        words = ("--bootstrap-server", self.address(by), "--topic", topic, "--command-property", "acks=all")
+        command = [str(self.tools / "k"), RELEASE, name, *words]
+        text = "".join(f"{message}\n" for message in messages)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "ERROR" not in done.stdout + done.stderr, done.stdout + done.stderr
+
+    def consumed(self, topic: str, at_most: int, by: int) -> list[str]:
+        """The messages of a topic, at most so many: those that come within 20 s, sorted."""
+        name = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+        words = ("--topic", topic, "--from-beginning", "--max-messages", str(at_most))
+        done = self.k(
+            name, "--bootstrap-server", self.address(by), *words, "--timeout-ms", "20000", timeout=60
+        )
+        return sorted(line for line in done.printed.splitlines() if line.startswith("message-"))
+
+    def wait_for_brokers(self, by: int) -> None:
+        """Until every broker is registered and unfenced."""
+        for _ in range(60):
+            done = self.k(
+                "org.apache.kafka.tools.BrokerApiVersionsCommand", "--bootstrap-server", self.address(by)
+            )
+            if all(f"127.0.0.1:{self.ports[node]} (id: {node}" in done.printed for node in self.brokers):
+                return
+            time.sleep(1)
+        raise AssertionError(f"not all brokers of {sorted(self.brokers)} are back")

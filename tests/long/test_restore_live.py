@@ -1,0 +1,183 @@
+"""restore against a real Kafka: the majority and its disks are destroyed, and everything is there again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from kraft_core.format.controller_dir import read_controller_dir
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.image.differences import differences
+from kraft_core.image.tables import CONTROLLERS
+from kraft_core.restore.replay import replayed
+from tests.kafka import RELEASE
+from tests.long.live_cluster import LiveCluster
+from tests.long.live_quorum import kafka_tools
+
+MESSAGES = [f"message-{nth:04}" for nth in range(200)]
+MORE = [f"message-{nth:04}" for nth in range(200, 300)]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
+    """Voters 1, 2 and 3, brokers 11 and 12."""
+    live = LiveCluster(kafka_tools(), tmp_path / "live", 29740, brokers={11, 12})
+    directories = {node: live.random_uuid() for node in (1, 2, 3)}
+    voters = ",".join(f"{node}@{live.address(node)}:{id_}" for node, id_ in directories.items())
+    for broker in live.brokers:
+        live.address(broker)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda node: live.format(node, "--initial-controllers", voters), directories))
+        list(pool.map(live.format, live.brokers))
+    for node in (*directories, *live.brokers):
+        live.start(node)
+    try:
+        live.wait_for_brokers(by=11)
+        yield live
+    finally:
+        live.close()
+
+
+def restored(captures: Path, out: Path, *words: str) -> dict[str, Any]:
+    """The plan, after it was applied to out/new and verified."""
+    plan = out / "plan.json"
+    main(["restore", "plan", "--captures", str(captures), *words, "--out", str(plan)])
+    made: dict[str, Any] = json.loads(plan.read_text())
+    assert made["verdict"] in ("SAFE", "LOSES"), made["refusals"]
+    accepted = sorted({loss["name"] for loss in made["losses"]})
+    flags = ["--accept-loss", *accepted] if accepted else []
+    assert main(["restore", "apply", str(plan), "--to", str(out / "new"), *flags]) == 0
+    assert main(["restore", "verify", str(out / "new"), "--against", str(plan)]) == 0
+    return made
+
+
+def _fill(live: LiveCluster) -> None:
+    """A topic of two replicas with acknowledged messages, a config, a user and a quota."""
+    live.tool(
+        "topics", "--create", "--topic", "orders", "--partitions", "2", "--replication-factor", "2", by=11
+    )
+    change = ("--alter", "--entity-type")
+    live.tool(
+        "configs",
+        *change,
+        "topics",
+        "--entity-name",
+        "orders",
+        "--add-config",
+        "retention.ms=77000000",
+        by=11,
+    )
+    secret = "SCRAM-SHA-256=[iterations=4096,password=alice-pw]"
+    live.tool("configs", *change, "users", "--entity-name", "alice", "--add-config", secret, by=11)
+    live.produce("orders", MESSAGES, by=11)
+
+
+def _state(live: LiveCluster) -> dict[str, str]:
+    """What the tools say of topic, config and user."""
+    described = live.tool("topics", "--describe", "--topic", "orders", by=11)
+    topic_id = described.partition("TopicId: ")[2].split()[0]
+    config = live.tool("configs", "--describe", "--entity-type", "topics", "--entity-name", "orders", by=11)
+    user = live.tool("configs", "--describe", "--entity-type", "users", "--entity-name", "alice", by=11)
+    return {"topic": topic_id, "config": config, "user": user}
+
+
+def _destroy(live: LiveCluster) -> int:
+    """Kill all; of the controllers one disk is left. Returns its node: the one that led, or another."""
+    left = live.leader(1, 2, 3)
+    for node in list(live.running):
+        live.kill(node)
+    for node in {1, 2, 3} - {left}:
+        shutil.rmtree(live.folder(node))
+    return left
+
+
+@pytest.mark.long
+def test_one_disk_of_three_is_left(cluster: LiveCluster, tmp_path: Path) -> None:
+    """One voter is restored at a new address: metadata, user and every acknowledged message are there."""
+    live = cluster
+    _fill(live)
+    before = _state(live)
+    left = _destroy(live)
+    gone = [str(node) for node in sorted({1, 2, 3} - {left})]
+    captures = live.capture("left", left)
+    address = f"127.0.0.1:{live.port + 21}"
+    words = ("--voters", f"21@{address}", "--gone", *gone, "--controllers-stopped", "--brokers-stopped")
+    made = restored(captures, tmp_path, *words)
+    assert (made["verdict"], [loss["name"] for loss in made["losses"]]) == ("LOSES", ["unseen-records"])
+
+    live.ports = {21: live.port + 21, **{broker: live.ports[broker] for broker in live.brokers}}
+    shutil.copytree(tmp_path / "new/node-21", live.folder(21))
+    live.start(21)
+    assert live.leader(21) == 21
+    assert int(live.status(21)["LeaderEpoch"]) > made["restored"]["written"]["leader_epoch"]
+    for broker in live.brokers:
+        live.start(broker)
+    live.wait_for_brokers(by=11)
+    assert _state(live) == before
+    assert live.consumed("orders", len(MESSAGES) + 1, by=11) == MESSAGES
+    live.produce("orders", MORE, by=11)
+    assert live.consumed("orders", len(MESSAGES + MORE) + 1, by=12) == MESSAGES + MORE
+    for broker in live.brokers:
+        assert not list(live.folder(broker).glob("*-stray"))
+    described = live.tool("topics", "--describe", "--topic", "orders", by=11)
+    assert described.count("Isr: 11,12") + described.count("Isr: 12,11") == 2, described
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("moment", "is_static"), [("uncommitted-truncation/after", False), ("static-upgrade/at-3.9.2", True)]
+)
+def test_three_voters_boot_at_once(golden: Path, tmp_path: Path, moment: str, is_static: bool) -> None:
+    """From recorded captures, kraft.version 1 and 0: three voters elect one and hold the planned metadata."""
+    live = LiveCluster(kafka_tools(), tmp_path / "live", 29760, static=is_static)
+    live.ports = {node: live.port + node for node in (21, 22, 23)}
+    voters = [f"{node}@{live.address(node)}" for node in live.ports]
+    made = restored(golden / moment, tmp_path, "--voters", *voters, "--controllers-stopped")
+    assert (made["verdict"], made["restored"]["kraft_version"]) == ("SAFE", 0 if is_static else 1)
+    live.cluster_id = made["cluster_id"]
+    for node in live.ports:
+        shutil.copytree(tmp_path / f"new/node-{node}", live.folder(node))
+        live.start(node)
+    try:
+        leader = live.leader(*live.ports)
+        written = made["restored"]["written"]
+        assert int(live.status(leader)["LeaderEpoch"]) > written["leader_epoch"]
+        assert live.watermark(leader) > written["end_offset"]
+        # Killed while they start or run, and started again, they go on.
+        for node in live.ports:
+            live.kill(node)
+            live.start(node)
+        leader = live.leader(*live.ports)
+        time.sleep(2)
+    finally:
+        live.close()
+    planned = replayed(read_controller_dir(tmp_path / "new/node-21" / LOG_DIR_NAME))
+    for node in live.ports:
+        log = replayed(read_controller_dir(live.folder(node) / LOG_DIR_NAME))
+        assert {each.kind for each in differences(planned.image, log.image)} <= {CONTROLLERS}
+        assert log.image.tables.count(CONTROLLERS) == 3
+        assert log.end_offset > written["end_offset"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["uncommitted-truncation/after", "static-upgrade", "dynamic-membership"])
+def test_kafka_reads_the_checkpoint_as_we_do(golden: Path, tmp_path: Path, moment: str) -> None:
+    words = ("--voters", "21@127.0.0.1:29781", "--controllers-stopped", "--brokers-stopped")
+    made = restored(golden / moment, tmp_path, *words)
+    file = tmp_path / "new/node-21" / LOG_DIR_NAME / made["restored"]["checkpoint"]
+    given = ["--cluster-metadata-decoder", "--files", str(file)]
+    kafka = [kafka_tools() / "k", RELEASE, "dump-log", *given]
+    ours = [sys.executable, "-m", "jobs.cli", "dump", "--show-secrets", *given]
+    printed = [subprocess.run(each, capture_output=True, check=True).stdout for each in (kafka, ours)]
+    assert printed[0] == printed[1]
+    assert printed[0].count(b"payload: {") >= sum(made["restored"]["counts"].values())
