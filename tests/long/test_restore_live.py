@@ -131,6 +131,57 @@ def test_one_disk_of_three_is_left(cluster: LiveCluster, tmp_path: Path) -> None
         assert not list(live.folder(broker).glob("*-stray"))
     described = live.tool("topics", "--describe", "--topic", "orders", by=11)
     assert described.count("Isr: 11,12") + described.count("Isr: 12,11") == 2, described
+    _old_controller_returns(live, left)
+
+
+def _old_controller_returns(live: LiveCluster, old: int) -> None:
+    """It fetches the new snapshot, drops its log, and is an observer: leader, epoch and voters stay."""
+    before = live.status(21)
+    live.ports[old] = live.port + old
+    live.start(old)
+    for _ in range(60):
+        if f'"id": {old}' in live.status(21).get("CurrentObservers", ""):
+            break
+        time.sleep(1)
+    after = live.status(21)
+    assert f'"id": {old}' in after["CurrentObservers"], after
+    assert {name: after[name] for name in ("LeaderId", "LeaderEpoch")} == {
+        name: before[name] for name in ("LeaderId", "LeaderEpoch")
+    }
+    assert {node for node, _ in live.voters(21)} == {21}
+    live.kill(old)
+    log = replayed(read_controller_dir(live.folder(old) / LOG_DIR_NAME))
+    assert log.voters is not None
+    assert log.voters.ids == (21,)
+
+
+@pytest.mark.long
+def test_brokers_keep_running(cluster: LiveCluster, tmp_path: Path) -> None:
+    """All disks were copied when the controllers had stopped: the same brokers go on with a new quorum."""
+    live = cluster
+    _fill(live)
+    before = _state(live)
+    controllers = (1, 2, 3)
+    for node in controllers:
+        live.kill(node)
+    captures = live.capture("stopped", *controllers)
+    for node in controllers:
+        shutil.rmtree(live.folder(node))
+    # Running brokers know the old addresses only.
+    made = restored(captures, tmp_path, "--voters", f"21@{live.address(1)}", "--controllers-stopped")
+    assert (made["verdict"], made["losses"]) == ("SAFE", [])
+    live.ports = {21: live.ports[1], **{broker: live.ports[broker] for broker in live.brokers}}
+    shutil.copytree(tmp_path / "new/node-21", live.folder(21))
+    live.start(21)
+    assert live.leader(21) == 21
+    live.wait_for_brokers(by=11)
+    assert all(live.running[broker].poll() is None for broker in live.brokers)
+    assert _state(live) == before
+    live.produce("orders", MORE, by=12)
+    assert live.consumed("orders", len(MESSAGES + MORE) + 1, by=11) == MESSAGES + MORE
+    for broker in live.brokers:
+        assert not list(live.folder(broker).glob("*-stray"))
+        assert not list(live.folder(broker).glob("*-delete"))
 
 
 @pytest.mark.long
