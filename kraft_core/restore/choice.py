@@ -33,7 +33,7 @@ _LASTING_RULES = frozenset({4, 7, 44, 45})
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class PossibleLoss:
     """Something that may be lost. name: as --accept-loss repeats it."""
 
     name: str
@@ -47,7 +47,7 @@ class Choice:
     capture: Capture | None
     advice: RecoveryAdvice
     refusals: tuple[str, ...]
-    losses: tuple[Loss, ...]
+    losses: tuple[PossibleLoss, ...]
 
 
 def choose(
@@ -120,34 +120,34 @@ def _unusable(known: Conclusions, capture: Capture) -> Iterator[str]:
 
 def _losses(
     known: Conclusions, capture: Capture, advice: RecoveryAdvice, are_stopped: bool
-) -> Iterator[Loss]:
+) -> Iterator[PossibleLoss]:
     is_proven = advice.is_safe and capture.capture_id in {c.capture_id for c in advice.best}
     end = capture.log_end_offset or 0
     if not is_proven:
-        yield Loss(
+        yield PossibleLoss(
             UNSEEN_RECORDS,
             f"Records from offset {end} on may have been committed that no capture holds: topics, configs, "
             "users and rights that were created, changed or taken away there, and changes of ISRs: then a "
             f"broker may lead that lacks acknowledged messages. {advice.why}",
         )
     if capture.older_log is not None:
-        yield Loss(
+        yield PossibleLoss(
             UNSEEN_RECORDS,
             f"Node {label(capture.replica)} held more than its captured log shows: {capture.older_log}.",
         )
     tails = lacking(known, capture)
     if tails and not is_proven:
-        yield Loss(
+        yield PossibleLoss(
             OTHER_TAILS, f"Other captures hold records that the source does not: {ranges_text(tails)}."
         )
     if not are_stopped:
-        yield Loss(
+        yield PossibleLoss(
             AFTER_CAPTURES,
             "Whatever was committed after the captures were taken: capture the stopped controllers, and "
             "state that all had stopped before (--controllers-stopped).",
         )
     for early in _before_the_end(known) if are_stopped else ():
-        yield Loss(
+        yield PossibleLoss(
             AFTER_CAPTURES,
             f"Node {label(early.replica)} was captured while a controller still appended records, so not all "
             "had stopped: capture it again, or give its newest capture alone.",
@@ -156,10 +156,11 @@ def _losses(
 
 def _before_the_end(known: Conclusions) -> Iterator[Capture]:
     """Newest captures of voters that were taken before the newest captured record was appended."""
-    ends = [run.last_appended_at for capture in known.facts.captures for run in capture.runs]
+    appended = [run.last_appended_at for capture in known.facts.captures for run in capture.runs]
+    last = max(appended, default=-1)
     newest = newest_of(known)
     for replica, captures in newest.items():
         is_voter = any(v.matches(replica) for counted in counting_sets(known) for v in counted.voters)
         for capture in captures if is_voter else ():
-            if capture.captured_until is not None and capture.captured_until + CLOCK_SKEW_MS < max(ends):
+            if capture.captured_until is not None and capture.captured_until + CLOCK_SKEW_MS < last:
                 yield capture

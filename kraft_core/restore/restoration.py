@@ -22,7 +22,7 @@ from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, CONTROLLERS, KINDS, ZK_MIGRATION
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes, level_of
-from kraft_core.restore.choice import OLDER_METADATA, Loss, choose
+from kraft_core.restore.choice import OLDER_METADATA, PossibleLoss, choose
 from kraft_core.restore.horizon import ExhaustedError, Horizon, horizon_of
 from kraft_core.restore.offline import SureReplica, offline
 from kraft_core.restore.replay import ReplayedLog, UnusableLogError, replayed, without_transaction
@@ -108,7 +108,7 @@ class Restoration:
 
     cluster_id: str
     refusals: tuple[str, ...]
-    losses: tuple[Loss, ...]
+    losses: tuple[PossibleLoss, ...]
     made: Restored | None
 
     @property
@@ -241,15 +241,15 @@ def _voter_set(request: RestoreRequest, listener: str) -> VoterSet:
     )
 
 
-def _of_content(made: Restored) -> Iterator[Loss]:
+def _of_content(made: Restored) -> Iterator[PossibleLoss]:
     """Partitions whose acknowledged messages no broker has that comes back; what a checkpoint forgot."""
     for sentence in made.deviations:
-        yield Loss(FORGOTTEN, sentence)
+        yield PossibleLoss(FORGOTTEN, sentence)
     waiting = [each for each in made.sure if not each.is_back]
     if waiting:
         named = ", ".join(f"{each.topic_name}-{each.partition_id}" for each in waiting[:MOST_NAMED])
         more = f" and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""
-        yield Loss(
+        yield PossibleLoss(
             NO_SURE_REPLICA,
             f"{count(len(waiting), 'partition')} without a leader: no broker that comes back is sure to have "
             f"all acknowledged messages of {named}{more}.",
