@@ -1,7 +1,7 @@
 """kraftlake metrics: what the lake's newest captures prove of each quorum, as a Prometheus text file.
 
 The names are those of Kafka's raft-metrics (KIP-595, KIP-853) with a prefix; what captures do not prove has
-no sample. Read by delta-rs, without Spark.
+no sample, and what is counted and not found is 0. Read by delta-rs, without Spark.
 """
 
 from __future__ import annotations
@@ -10,19 +10,31 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from jobs.arguments import add_lake_path, add_now, now_of
 from jobs.quorum.quorum_samples import Sample, cluster_samples
 from jobs.runtime.crash import failure_of
+from jobs.runtime.fail_on import OPEN
 from jobs.runtime.lakes import must_be_lake, must_be_whole
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import printable
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import DERIVATIONS, FINDINGS, QUARANTINE, RUNS
-from transforms.quality.expectation_history import open_failures
+from transforms.lake.lives import named_clusters
+from transforms.lake.tables import (
+    CAPTURES,
+    DERIVATIONS,
+    EXPECTATION_RESULTS,
+    FINDINGS,
+    QUARANTINE,
+    RUNS,
+    Table,
+)
+from transforms.quality.expectation_history import MARK, open_failures
+from transforms.quality.expectation_suites import WHOLE_LAKE
 
 EXAMPLES = """examples:
   kraftlake metrics --lake /data/lake
@@ -35,14 +47,20 @@ exit codes: 0 success, 2 wrong usage or not a lake"""
 READING = ("run", "ingest")
 # Exit codes of a successful run, with or without findings.
 GOOD = (ExitCode.FINE, ExitCode.FOUND)
+STATES = ("open", "acknowledged", "resolved")
+SEVERITIES = ("error", "warning")
+# The most frequent reason of table quarantine: a live copy's incomplete last batch.
+TORN_TAIL = "torn_tail"
 HELP = {
     "kraftlake_last_good_run_timestamp_seconds": "When the last run that loaded captures ended",
     "kraftlake_last_good_run_age_seconds": "Age of that run when this was written",
     "kraftlake_last_run_exit_code": "Exit code of the last finished run; 75 also if it could not record one",
     "kraftlake_failed_clusters": "Clusters that failed in the last run",
     "kraftlake_derivation_failed": "1 if the newest captures of the cluster failed to derive, else 0",
-    "kraftlake_expectations_not_met": "Failed expectations by severity, by their newest results",
-    "kraftlake_findings": "Findings by rule, severity and state",
+    "kraftlake_expectations_not_met": "Unmet expectations by severity, by their newest results; cluster * "
+    "is the lake as a whole",
+    "kraftlake_open_findings": "Open findings by severity, 0 where there is none",
+    "kraftlake_findings": "Findings by rule, severity and state, of the rules that a cluster broke",
     "kraftlake_quarantined_bytes": "Bytes that no captured copy supplied",
     "kraftlake_captured_timestamp_seconds": "When the replica was last captured",
     "kraftlake_current_leader": "Leader of the newest epoch known (current-leader, KIP-595); -1 if unknown",
@@ -82,7 +100,9 @@ def run(args: argparse.Namespace) -> int:
     """Write the metrics. Raises Failure."""
     must_be_lake(args.lake)
     must_be_whole(args.lake)
-    text = "".join(f"{line}\n" for line in lines(samples(args.lake.resolve(), now_of(args))))
+    lake = args.lake.resolve()
+    names = cluster_names(lake) | {cluster.id: cluster.name for cluster in args.settings.clusters}
+    text = "".join(f"{line}\n" for line in lines(named(samples(lake, now_of(args)), names)))
     if args.out is None:
         sys.stdout.write(text)
     else:
@@ -106,16 +126,25 @@ def samples(lake: Path, now: datetime) -> Iterator[Sample]:
     yield from _run_samples(lake, now)
     yield from failure_samples(lake)
     yield from _finding_samples(lake)
-    unmet = Counter((row["cluster_id"], row["severity"]) for row in open_failures(lake))
-    for (cluster_id, severity), count in unmet.items():
-        labels = {"cluster_id": cluster_id, "severity": severity}
-        yield Sample("kraftlake_expectations_not_met", count, labels)
-    quarantined: Counter[tuple[str, str]] = Counter()
-    for row in rows_with(lake, QUARANTINE, ["cluster_id", "reason", "size_bytes"]):
-        quarantined[row["cluster_id"], row["reason"]] += row["size_bytes"]
-    for (cluster_id, reason), size in quarantined.items():
-        yield Sample("kraftlake_quarantined_bytes", size, {"cluster_id": cluster_id, "reason": reason})
+    yield from _expectation_samples(lake)
+    yield from _quarantine_samples(lake)
     yield from cluster_samples(lake)
+
+
+def cluster_names(lake: Path) -> dict[str, str]:
+    """The names of table cluster_names by cluster id."""
+    return {row["cluster_id"]: row["name"] for row in named_clusters(lake)}
+
+
+def named(found: Iterable[Sample], names: Mapping[str, str]) -> Iterator[Sample]:
+    """The samples; those of a cluster with its name as label `cluster`, its id where it has none."""
+    for sample in found:
+        cluster_id = sample.labels.get("cluster_id")
+        if cluster_id is None:
+            yield sample
+        else:
+            label = {"cluster": names.get(cluster_id, cluster_id)}
+            yield replace(sample, labels=label | sample.labels)
 
 
 def _run_samples(lake: Path, now: datetime) -> Iterator[Sample]:
@@ -143,10 +172,48 @@ def failure_samples(lake: Path) -> Iterator[Sample]:
 
 
 def _finding_samples(lake: Path) -> Iterator[Sample]:
-    columns = ["cluster_id", "rule", "name", "severity", "state"]
-    found = Counter(tuple(str(row[c]) for c in columns) for row in rows_with(lake, FINDINGS, columns))
-    for values, count in found.items():
-        yield Sample("kraftlake_findings", count, dict(zip(columns, values, strict=True)))
+    """Of every derived cluster; a rule that was found once stays, with 0 in the states without a finding."""
+    columns = ["cluster_id", "rule", "name", "severity"]
+    rows = rows_with(lake, FINDINGS, [*columns, "state"])
+    found = Counter((*(str(row[c]) for c in columns), row["state"]) for row in rows)
+    for values in sorted({values[:-1] for values in found}):
+        labels = dict(zip(columns, values, strict=True))
+        for state in STATES:
+            yield Sample("kraftlake_findings", found[*values, state], labels | {"state": state})
+    is_open = Counter((row["cluster_id"], row["severity"]) for row in rows if row["state"] == OPEN)
+    yield from _by_severity("kraftlake_open_findings", is_open, _clusters(lake, DERIVATIONS))
+
+
+def _expectation_samples(lake: Path) -> Iterator[Sample]:
+    """Of every cluster that was validated, and of the lake as a whole."""
+    unmet = Counter((row["cluster_id"], row["severity"]) for row in open_failures(lake))
+    validated = _clusters(lake, EXPECTATION_RESULTS, **MARK)
+    whole = {WHOLE_LAKE} if validated else set[str]()
+    yield from _by_severity("kraftlake_expectations_not_met", unmet, validated | whole)
+
+
+def _quarantine_samples(lake: Path) -> Iterator[Sample]:
+    """Of every captured cluster, by each reason that the lake has."""
+    sizes: Counter[tuple[str, str]] = Counter()
+    for row in rows_with(lake, QUARANTINE, ["cluster_id", "reason", "size_bytes"]):
+        sizes[row["cluster_id"], row["reason"]] += row["size_bytes"]
+    reasons = {TORN_TAIL, *(reason for _, reason in sizes)}
+    for cluster_id in sorted(_clusters(lake, CAPTURES) | {cluster for cluster, _ in sizes}):
+        for reason in sorted(reasons):
+            labels = {"cluster_id": cluster_id, "reason": reason}
+            yield Sample("kraftlake_quarantined_bytes", sizes[cluster_id, reason], labels)
+
+
+def _by_severity(name: str, counts: Mapping[tuple[str, str], int], clusters: Set[str]) -> Iterator[Sample]:
+    """A sample for each severity of each cluster: 0 where nothing is counted."""
+    for cluster_id in sorted(clusters | {cluster for cluster, _ in counts}):
+        for severity in SEVERITIES:
+            labels = {"cluster_id": cluster_id, "severity": severity}
+            yield Sample(name, counts.get((cluster_id, severity), 0), labels)
+
+
+def _clusters(lake: Path, table: Table, **wanted: Iterable[str]) -> set[str]:
+    return {row["cluster_id"] for row in rows_with(lake, table, ["cluster_id"], None, **wanted)}
 
 
 def lines(found: Iterable[Sample]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from jobs.runtime.fail_on import ERROR
 from jobs.runtime.finding_text import as_json, wrapped
 from jobs.runtime.outcome import Failure
 from jobs.sql import show_json
-from transforms.quality.expectation_history import Unvalidated, new_failures, open_failures, result_key
+from transforms.quality.expectation_history import Unvalidated, open_failures, result_key
 
 Row = dict[str, Any]
 Overrides = Mapping[str, Any]
@@ -22,7 +22,10 @@ Overrides = Mapping[str, Any]
 def evaluate_expectations(
     job: Job, covered: Unvalidated | Sequence[str], now: datetime, form: str, overrides: Overrides
 ) -> list[str]:
-    """Evaluate the suites and record which failures make the job fail. Returns the lines to print.
+    """Evaluate the suites and record how many failures make the job fail. Returns the lines to print.
+
+    An unmet expectation of severity error fails every validation, not only the first: what is wrong stays
+    wrong until it is mended, or its severity is changed.
 
     `covered`: what is new, or clusters with all their rows. `overrides`: section [expectations] of the
     settings. Raises Failure if it is invalid.
@@ -42,8 +45,6 @@ def evaluate_expectations(
         evaluated = {result_key(row) for row in results}
         failing += [row for row in open_failures(job.lake.path) if result_key(row) not in evaluated]
     errors = [row for row in failing if row["severity"] == ERROR]
-    if job.record.fail_on == "new":
-        errors = list(new_failures(job.lake.path, job.record.run_id, errors))
     job.record.unmet = 0 if job.record.fail_on == "never" else len(errors)
     if form == "jsonl":
         return [json.dumps(as_json(row), ensure_ascii=False) for row in failing]

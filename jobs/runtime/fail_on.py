@@ -1,4 +1,4 @@
-"""Whether findings make a job fail: an error that was reported before must not page forever.
+"""Whether what is wrong with clusters makes a job fail: open findings, unmet expectations.
 
 Read from the tables by delta-rs, without Spark, so that a run without new captures can decide it, too.
 """
@@ -22,21 +22,26 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         choices=("new", "open", "never"),
         default="new",
-        help="which error findings make the exit code 1: new ones that no run has reported yet, even if they "
-        "are resolved by now (the default), all open ones, or none",
+        help="what makes the exit code 1: new: error findings that no run has reported yet, even if they are "
+        "resolved by now, and expectations of severity error that this validation finds unmet (the default); "
+        "open: all open error findings, and unmet expectations whether this run validates or not; never: "
+        "neither",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCheck:
-    """fails: whether the job does. reported: errors reported for the first time, as (cluster, finding)."""
+    """fails: whether the job does. reported: findings reported for the first time, as (cluster, finding)."""
 
     fails: bool
     reported: tuple[tuple[str, str], ...]
 
 
 def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> ErrorCheck:
-    """Whether the clusters' errors, without acknowledged ones, fail the job; `never` reports nothing."""
+    """Whether the clusters' errors, without acknowledged ones, fail the job; `never` reports nothing.
+
+    Unmet expectations count for `open` only: a job that validates counts what it finds unmet itself.
+    """
     if fail_on == "never":
         return ErrorCheck(False, ())
     from transforms.lake.delta_rs import rows_with
@@ -46,8 +51,19 @@ def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> ErrorChec
     rows = rows_with(lake, FINDINGS, ["cluster_id", "finding_id", "state"], **wanted)
     found = {(r["cluster_id"], r["finding_id"]) for r in rows}
     new = found - known(lake) if found else found
+    if fail_on == "new":
+        return ErrorCheck(bool(new), tuple(sorted(new)))
     is_open = any(r["state"] == OPEN for r in rows)
-    return ErrorCheck(is_open if fail_on == "open" else bool(new), tuple(sorted(new)))
+    return ErrorCheck(is_open or bool(unmet(lake, clusters)), tuple(sorted(new)))
+
+
+def unmet(lake: Path, clusters: Collection[str]) -> list[Row]:
+    """The expectations of severity error that the clusters, or the lake as a whole, did not meet last."""
+    from transforms.quality.expectation_history import open_failures
+    from transforms.quality.expectation_suites import WHOLE_LAKE
+
+    failed = open_failures(lake, cluster_id=[*clusters, WHOLE_LAKE])
+    return [row for row in failed if row["severity"] == ERROR]
 
 
 def known(lake: Path) -> set[tuple[str, str]]:

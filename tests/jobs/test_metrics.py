@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.cli import main
-from jobs.metrics import HELP, lines
+from jobs.metrics import HELP, STATES, lines, named, samples
 from jobs.quorum.quorum_samples import (
     ClusterRows,
     Sample,
@@ -19,10 +19,22 @@ from jobs.quorum.quorum_samples import (
     lag_ms,
     log_samples,
 )
+from tests.transforms.quality.sound_cluster import a_row
+from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import CAPTURES, EPOCHS, RUNS
+from transforms.lake.storage import prepare_lake
+from transforms.lake.tables import (
+    CAPTURES,
+    CLUSTER_NAMES,
+    DERIVATIONS,
+    EPOCHS,
+    EXPECTATION_RESULTS,
+    FINDINGS,
+    RUNS,
+)
 
 Found = dict[tuple[str, frozenset[tuple[str, str]]], float]
+FOUND = "kraftlake_findings"
 DISK_FAILURE = "cdUcB7OYQSW2BEWmIRzmkg"
 NEW_DISK = {"node_id": "2", "directory_id": "wfavhryGu77Wkav-fwENNQ"}
 
@@ -36,6 +48,9 @@ def parsed(text: str) -> Found:
 
 
 def value(found: Found, name: str, **labels: str) -> float:
+    """Of a cluster that has no name."""
+    if "cluster_id" in labels:
+        labels = {"cluster": labels["cluster_id"], **labels}
     return found[f"kraftlake_{name}", frozenset(labels.items())]
 
 
@@ -94,6 +109,70 @@ def test_every_cluster_and_the_last_run_are_there(written: Found, lake: Any) -> 
     age = datetime(2027, 1, 1, tzinfo=UTC).timestamp() - ended
     assert value(written, "last_good_run_age_seconds") == pytest.approx(age, abs=0.01)
     assert value(written, "last_run_exit_code") == 0
+
+
+def test_what_is_counted_and_not_found_is_zero(written: Found, lake: Any) -> None:
+    """An alert on it ends, and a graph of it has no gap."""
+    for cluster in {row["cluster_id"] for row in rows_with(lake.path, CAPTURES, ["cluster_id"])}:
+        for severity in ("error", "warning"):
+            of = {"cluster_id": cluster, "severity": severity}
+            found = rows_with(lake.path, FINDINGS, state=["open"], **{k: [v] for k, v in of.items()})
+            assert value(written, "open_findings", **of) == len(found)
+        assert value(written, "quarantined_bytes", cluster_id=cluster, reason="torn_tail") >= 0
+        assert value(written, "derivation_failed", cluster_id=cluster) == 0
+    assert value(written, "open_findings", cluster_id=DISK_FAILURE, severity="error") == 0
+    of_rule = {labels - {("state", dict(labels)["state"])} for name, labels in written if name == FOUND}
+    for labels in of_rule:
+        assert [written[FOUND, labels | {("state", state)}] >= 0 for state in STATES] == [True] * 3
+
+
+def test_only_what_is_documented_is_minus_one(written: Found) -> None:
+    below = {name for (name, _), found in written.items() if found < 0}
+    assert below <= {name for name, text in HELP.items() if "-1" in text}
+    assert {name for name, text in HELP.items() if "-1" in text} == {
+        "kraftlake_current_leader",
+        "kraftlake_current_vote",
+    }
+
+
+def test_unmet_expectations_are_zero_once_they_are_met(tmp_path: Path) -> None:
+    """Of each cluster that was validated, and of the lake as a whole; before that nothing is known."""
+    prepare_lake(tmp_path)
+    assert list(samples(tmp_path, datetime.now(UTC))) == []
+    at = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    values = {"suite": "captures", "expectation": "key_is_unique", "severity": "error"}
+    for hour, success in enumerate((False, True)):
+        late = {"run_id": str(hour), "loaded_at": at + timedelta(hours=hour), "success": success}
+        row = a_row(EXPECTATION_RESULTS, cluster_id="c", **values, **late)
+        TableWriter(tmp_path, None).append(EXPECTATION_RESULTS, [row])
+        found = {tuple(s.labels.values()): s.value for s in samples(tmp_path, at)}
+        assert found == {
+            ("*", "error"): 0,
+            ("*", "warning"): 0,
+            ("c", "error"): 0 if success else 1,
+            ("c", "warning"): 0,
+        }
+
+
+def test_clusters_carry_their_names(tmp_path: Path) -> None:
+    """Of the settings, else of table cluster_names, else their id; what is of no cluster has none."""
+    prepare_lake(tmp_path)
+    for row in (a_row(DERIVATIONS, cluster_id=c) for c in "abc"):
+        TableWriter(tmp_path, None).append(DERIVATIONS, [row])
+    names = [{"cluster_id": c, "name": f"{c} in the lake", "environment": None, "owner": None} for c in "ab"]
+    TableWriter(tmp_path, None).append(CLUSTER_NAMES, names)
+    (tmp_path.parent / "names.toml").write_text('[clusters."b in the settings"]\nid = "b"\n')
+    out = tmp_path.parent / "kraftlake.prom"
+    config = str(tmp_path.parent / "names.toml")
+    assert main(["metrics", "--lake", str(tmp_path), "--out", str(out), "--config", config]) == 0
+    failed = {labels for name, labels in parsed(out.read_text()) if name == "kraftlake_derivation_failed"}
+    assert {(dict(labels)["cluster_id"], dict(labels)["cluster"]) for labels in failed} == {
+        ("a", "a in the lake"),
+        ("b", "b in the settings"),
+        ("c", "c"),
+    }
+    (plain,) = named([Sample("kraftlake_failed_clusters", 0)], {})
+    assert plain.labels == {}
 
 
 def test_no_sample_where_nothing_is_proven() -> None:

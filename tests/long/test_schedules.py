@@ -5,6 +5,8 @@ systemd's is asked in tests/test_schedules.py, where there is one.
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,19 @@ print(json.dumps({
     "dags": list(bag.dags),
     "after": {name: sorted(t.downstream_task_ids) for name, t in tasks.items()},
     "rules": {name: t.trigger_rule.value for name, t in tasks.items()},
+    "called": sorted({type(c).__name__ for t in tasks.values() for c in t.on_failure_callback}),
 }))
+"""
+DAG_RUN = """
+import importlib.util, json, subprocess, sys
+
+subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, stdout=subprocess.DEVNULL)
+spec = importlib.util.spec_from_file_location("dag", sys.argv[1] + "/kraftlake_dag.py")
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+for task in module.dag.tasks:
+    task.on_failure_callback = []
+print(json.dumps(module.dag.test().state.value))
 """
 # What a task does with each exit code of its command.
 EXITS = """
@@ -83,7 +97,12 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     folder = tmp_path_factory.mktemp("airflow") / "venv"
-    return installed(folder, "apache-airflow==3.3.2", "apache-airflow-providers-standard==1.21.0")
+    return installed(
+        folder,
+        "apache-airflow==3.3.2",
+        "apache-airflow-providers-standard==1.21.0",
+        "apache-airflow-providers-smtp==3.2.0",
+    )
 
 
 def test_airflow_loads_the_dag(airflow: Ask) -> None:
@@ -91,9 +110,29 @@ def test_airflow_loads_the_dag(airflow: Ask) -> None:
         "errors": {},
         "warnings": {},
         "dags": ["kraftlake"],
-        "after": {"run": ["report"], "report": []},
-        "rules": {"run": "all_success", "report": "all_done"},
+        "after": {"run": ["metrics", "report"], "report": [], "metrics": []},
+        "rules": {
+            "run": "all_success",
+            "report": "all_done_setup_success",
+            "metrics": "all_done_setup_success",
+        },
+        "called": ["SmtpNotifier"],
     }
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, "success"), (1, "failed")])
+def test_the_run_of_the_dag_is_as_red_as_its_run_of_kraftlake(
+    airflow: Ask, tmp_path: Path, code: int, state: str
+) -> None:
+    """Page and metrics are written also after a run that fails."""
+    text = (SCHEDULES / "airflow/kraftlake_dag.py").read_text()
+    done = f'"{sys.executable} -c raise(SystemExit({code}))"'
+    text = re.sub(r'"run": f"[^"]*"', f'"run": {done}', text)
+    text = re.sub(r'"(report|metrics)": f"[^"]*"', rf'"\1": "touch {tmp_path}/\1"', text)
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "dags/kraftlake_dag.py").write_text(text)
+    assert airflow(DAG_RUN, tmp_path / "dags") == state
+    assert {path.name for path in tmp_path.iterdir()} == {"dags", "report", "metrics"}
 
 
 def test_airflow_tries_again_what_may_pass(airflow: Ask) -> None:
@@ -117,5 +156,5 @@ def test_the_cronjob_is_one_by_the_schema_of_kubernetes(tmp_path: Path) -> None:
 def test_the_job_is_one_by_the_classes_of_databricks(tmp_path: Path) -> None:
     ask = installed(tmp_path / "venv", "databricks-bundles==1.22.1", "pyyaml")
     read = ask(JOB, SCHEDULES / "databricks")
-    assert (read["tasks"], read["cron"]) == (["run"], "0 20 * * * ?")
+    assert (read["tasks"], read["cron"]) == (["run", "metrics"], "0 20 * * * ?")
     assert "shedule" in read["refused"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,15 +85,6 @@ def open_failures(lake: Path, **wanted: Iterable[str]) -> list[Row]:
         if row["success"] and failure is not None and _evaluated_at(row) > _evaluated_at(failure):
             del last[result_key(row)]
     return list(last.values())
-
-
-def new_failures(lake: Path, run_id: str, failed: Iterable[Row]) -> Iterator[Row]:
-    """The failures of expectations that did not fail when they were evaluated before this run."""
-    failed = list(failed)
-    keys = {column: {row[column] for row in failed} for column in RESULT_KEY}
-    rows = rows_with(lake, EXPECTATION_RESULTS, [*RESULT_KEY, "run_id", "loaded_at", "success"], **keys)
-    before = {result_key(row): row for row in sorted(rows, key=_evaluated_at) if row["run_id"] != run_id}
-    return (row for row in failed if result_key(row) not in before or before[result_key(row)]["success"])
 
 
 def result_key(row: Row) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,19 @@ from dashboards import summary
 from jobs.cli import main
 from jobs.runtime.fail_on import ErrorCheck, verdict
 from tests.jobs.lakes import opened
+from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake.arrow_rows import to_frame
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.storage import prepare_lake
-from transforms.lake.tables import ACKNOWLEDGEMENTS, CAPTURES, CLUSTER_NAMES, FINDINGS, RUNS
+from transforms.lake.tables import (
+    ACKNOWLEDGEMENTS,
+    CAPTURES,
+    CLUSTER_NAMES,
+    EXPECTATION_RESULTS,
+    FINDINGS,
+    RUNS,
+)
 
 SEEN = datetime(2026, 11, 21, 10, 28, 10, tzinfo=UTC)
 
@@ -192,6 +200,30 @@ def test_an_error_fails_a_job_once(lake: Path) -> None:
 def test_of_no_cluster_there_is_nothing(lake: Path) -> None:
     assert rows_with(lake, FINDINGS, cluster_id=[]) == []
     assert verdict(lake, [], "open") == ErrorCheck(False, ())
+
+
+def test_an_unmet_expectation_fails_every_job_that_looks_at_all_that_is_open(lake: Path) -> None:
+    """Until a later result meets it, or its severity is changed to warning; also that of the whole lake."""
+
+    def evaluated(run_id: str, cluster: str, success: bool, severity: str = "error") -> None:
+        values = {"cluster_id": cluster, "suite": "captures", "expectation": "newest_capture_is_fresh"}
+        values |= {"run_id": run_id, "loaded_at": SEEN + timedelta(hours=int(run_id))}
+        row = a_row(EXPECTATION_RESULTS, **values, success=success, severity=severity)
+        TableWriter(lake, None).append(EXPECTATION_RESULTS, [row])
+
+    assert main(["findings", "ack", "open", "--reason", "known", "--lake", str(lake)]) == 0
+    assert not verdict(lake, ["c"], "open").fails
+    evaluated("1", "c", success=False)
+    for _ in range(2):
+        assert verdict(lake, ["c"], "open").fails
+        assert not verdict(lake, ["another"], "open").fails
+        assert not verdict(lake, ["c"], "never").fails
+    evaluated("2", "c", success=True)
+    assert not verdict(lake, ["c"], "open").fails
+    evaluated("3", "*", success=False)
+    assert verdict(lake, ["c"], "open").fails
+    evaluated("4", "*", success=False, severity="warning")
+    assert not verdict(lake, ["c"], "open").fails
 
 
 def test_a_run_that_is_never_to_fail_reports_nothing(lake: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from transforms.quality.expectation_history import new_failures, open_failures, unvalidated
+from transforms.quality.expectation_history import open_failures, unvalidated
 
 Row = dict[str, Any]
 TEXT, TIME = pa.string(), pa.timestamp("us", "UTC")
@@ -147,18 +147,6 @@ def test_a_failure_is_open_until_a_later_result_succeeds(tmp_path: Path) -> None
         ("d", "3"),
     }
     assert open_failures(tmp_path / "elsewhere") == []
-
-
-def test_a_failure_is_new_once(tmp_path: Path) -> None:
-    results = [
-        result("1", "a", 1, success=False),
-        result("1", "b", 1),
-        result("2", "a", 2, success=False),
-        result("2", "b", 2, success=False),
-        result("2", "c", 2, success=False),
-    ]
-    lake = lake_of(tmp_path, expectation_results=results)
-    assert [r["cluster_id"] for r in new_failures(lake, "2", open_failures(lake))] == ["b", "c"]
 
 
 def test_an_expectation_that_is_no_longer_declared_has_no_open_failure(tmp_path: Path) -> None:
