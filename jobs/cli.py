@@ -8,12 +8,15 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from jobs.runtime import settings
 from jobs.runtime.command_parser import CommandParser, ShowVersion
+from jobs.runtime.interrupt import interrupt_once
 from jobs.runtime.outcome import MEANINGS, ExitCode, Failure
-from jobs.runtime.output import warn_line
+from jobs.runtime.output import json_line, print_line, warn_line
+from jobs.runtime.progress import Progress
 
 JVM_HAS_ENDED = (
     "Spark's JVM has ended: it was killed, or ran out of memory (spark.driver.memory); "
@@ -43,6 +46,9 @@ VERBS = {
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
     "version": ("jobs.version", "print the versions of kraftlake and of what it runs on"),
 }
+
+# Verbs whose output ends with a JSON line, whatever happens; Ctrl-C ends them once.
+JOBS = ("run", "ingest", "derive", "validate", "maintain", "forget")
 
 EPILOG = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
@@ -142,16 +148,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     verb = next((w for w in words if not w.startswith("-")), None)
+    args = argparse.Namespace()
     try:
+        if argv is None and verb in JOBS:
+            interrupt_once()
         known = settings.read_settings(_config_flag(words))
         args = build_parser(verb, known).parse_args(words)
+        if verb in JOBS:
+            args.progress = Progress(args.log)
         settings.with_cluster_ids(args, known)
         return _run(args)
     except Failure as failure:
         for line in failure.details:
             warn_line(line)
         warn_line(f"kraftlake {verb}: {failure}")
-        return failure.exit_code
+        return _failed(args, failure.exit_code, str(failure))
     except BrokenPipeError:
         _forget_output()
         return 128 + signal.SIGPIPE
@@ -159,9 +170,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv is None:
             # The process ends: a second Ctrl-C must not cut short how its threads and Spark end.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            _forget_output()
         warn_line(f"kraftlake {verb}: interrupted")
-        return ExitCode.INTERRUPTED
+        code = _failed(args, ExitCode.INTERRUPTED, "interrupted")
+        if argv is None:
+            _forget_output()
+        return code
+
+
+def _failed(args: argparse.Namespace, code: ExitCode, error: str) -> ExitCode:
+    """Print the JSON line of a job that could not end as one does. Returns the exit code."""
+    progress: Progress | None = getattr(args, "progress", None)
+    if progress is not None and not getattr(args, "dry_run", False):
+        report = {"run_id": progress.run_id, "job": args.verb, "exit_code": int(code), "error": error}
+        progress.done()
+        with suppress(OSError):
+            progress.log("ended", **report)
+        try:
+            print_line(json_line(report))
+            sys.stdout.flush()
+        except OSError:
+            _forget_output()
+    return code
 
 
 def _forget_output() -> None:

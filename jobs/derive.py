@@ -9,7 +9,6 @@ from jobs.job import opened_job
 from jobs.maintenance.publishing import add_catalog
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.lake_clusters import lake_clusters
-from jobs.runtime.progress import Progress
 
 EXAMPLES = """examples:
   kraftlake derive --lake /data/lake
@@ -26,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    with opened_job(args, Progress(args.log), make_lake=False) as job:
+    with opened_job(args, args.progress, make_lake=False) as job:
         chosen = lake_clusters(job.lake.path, args.cluster)
         job.derive(sorted({*chosen, *job.half_done()}))
         job.publish()

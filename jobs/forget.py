@@ -8,7 +8,6 @@ from collections.abc import Collection
 from jobs import arguments
 from jobs.job import Job, opened_job
 from jobs.runtime.outcome import Failure
-from jobs.runtime.progress import Progress
 
 EXAMPLES = """examples:
   kraftlake forget --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg
@@ -26,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
-    with opened_job(args, Progress(args.log), make_lake=False) as job:
+    with opened_job(args, args.progress, make_lake=False) as job:
         from jobs.captures.lives import settle_lives
         from jobs.maintenance.removal import is_forgotten
         from transforms.lake.lives import expanded

@@ -14,6 +14,7 @@ from dashboards.databases import Database
 from jobs.maintenance.publishing import check_database, database_of, publish
 from jobs.runtime.crash import failure_of, must_be_writable
 from jobs.runtime.fail_on import verdict
+from jobs.runtime.interrupt import starting_spark
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.runtime.progress import Progress, tasks_of
@@ -61,7 +62,7 @@ def opened_job(
 
     give_up = time.monotonic() + args.wait
     await_free(args.lake, give_up, progress.say)
-    with progress.stage("session"):
+    with progress.stage("session"), starting_spark():
         spark = open_session(args.master, say=progress.say, quick=quick, own=args.settings.spark)
     progress.watch(tasks_of(spark))
     lake = existing_lake(spark, args.lake)

@@ -8,7 +8,6 @@ from datetime import timedelta
 from jobs import arguments
 from jobs.job import Job, opened_job
 from jobs.maintenance.compaction import compact
-from jobs.runtime.progress import Progress
 
 EXAMPLES = """examples:
   kraftlake maintain --lake /data/lake
@@ -35,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     from jobs.captures.lives import settle_lives
 
-    with opened_job(args, Progress(args.log), make_lake=False) as job:
+    with opened_job(args, args.progress, make_lake=False) as job:
         expired, clusters = expire_old(job, args)
         settle_lives(job.lake, job.record)
         job.derive(sorted({*clusters, *job.half_done()}))

@@ -84,7 +84,7 @@ def read_captures(
     show: called before the run ends. A run with nothing new ends before it starts Spark, unless it validates:
     captures grow old. Returns the exit code.
     """
-    progress = Progress(args.log)
+    progress: Progress = args.progress
     with opened_inputs(args.captures, args.scratch) as inputs:
         planned = plan(arguments.selection_of(args, inputs), inputs.left_out)
         for line in planned.left_out:

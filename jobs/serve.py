@@ -14,6 +14,7 @@ from dashboards.databases import KRAFT
 from jobs import arguments
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
 from jobs.questions.login import DEFAULT_FILE, Login, login_of, private_text
+from jobs.runtime.interrupt import starting_spark
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     from jobs.runtime.session import jvm_has_ended, open_session
 
     progress = Progress(args.log)
-    with progress.stage("session"):
+    with progress.stage("session"), starting_spark():
         spark = open_session(args.master, say=progress.say, own=args.settings.spark)
         open_lake(spark, args.lake, None, database)
         # Clients share the session: what one sets, the others would get.

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
+from jobs.runtime.interrupt import starting_spark
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line, printable
@@ -141,7 +142,8 @@ def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> Any:
 
     # It logs a page of JSON for every wrong query, for which we print one line.
     logging.getLogger("SQLQueryContextLogger").disabled = True
-    spark = open_session(quick=True, own=args.settings.spark)
+    with starting_spark():
+        spark = open_session(quick=True, own=args.settings.spark)
     open_lake(spark, args.lake, None if statements is None else ";".join(statements), database)
     if not args.write:
         from jobs.questions.question_session import question_session

@@ -13,7 +13,6 @@ from jobs.run_expectations import evaluate_expectations, print_failing_rows
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.finding_text import recovery_headline
 from jobs.runtime.lake_clusters import lake_clusters
-from jobs.runtime.progress import Progress
 from kraft_core.wording import count
 from transforms.lake.delta_rs import rows_with, size_bytes
 from transforms.lake.tables import FINDINGS, RECOVERIES, TABLES
@@ -60,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     quick = sum(size_bytes(args.lake, table) for table in TABLES) < QUICK_BYTES
-    with opened_job(args, Progress(args.log), make_lake=False, quick=quick) as job:
+    with opened_job(args, args.progress, make_lake=False, quick=quick) as job:
         chosen = lake_clusters(job.lake.path, args.cluster)
         now, overrides = arguments.now_of(args), args.settings.expectations
         if args.failing:

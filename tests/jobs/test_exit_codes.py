@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
@@ -124,7 +125,8 @@ def test_every_job_says_so_before_spark_starts(tmp_path, verb):
         check=False,
     )
     assert done.returncode == 78, done.stderr
-    assert done.stdout == ""
+    report = json.loads(done.stdout) if done.stdout else {}
+    assert report.get("exit_code") == (None if verb[0] == "sql" else 78)
     said = [line for line in done.stderr.splitlines() if line.startswith("kraftlake")]
     assert said == [
         f"kraftlake {verb[0]}: JAVA_HOME is /nowhere, where there is no bin/java: Spark needs Java 17 or "
@@ -284,6 +286,63 @@ def test_a_file_that_may_not_grow(tmp_path):
     )
     assert done.returncode == 75, done.stderr
     assert "no space left to write" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+# --- the JSON line ---
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (["run", "--captures", "EMPTY"], 3, "no controller directory"),
+        (["ingest", "--captures", "NOWHERE"], 2, "does not exist"),
+        (["derive"], 2, "is no lake"),
+        (["validate"], 2, "is no lake"),
+        (["maintain"], 2, "is no lake"),
+        (["forget", "--cluster", "c"], 2, "is no lake"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else "",
+)
+def test_a_job_that_fails_says_how_on_its_last_line(tmp_path, words, code, error):
+    """On stdout, and in the log, as a job that ends well does."""
+    (tmp_path / "empty").mkdir()
+    named = {"EMPTY": tmp_path / "empty", "NOWHERE": tmp_path / "nowhere"}
+    log = tmp_path / "log.jsonl"
+    words = [*(named.get(word, word) for word in words), "--lake", tmp_path / "lake", "--log", log]
+    ended_with, out, err = ended(words)
+    assert ended_with == code
+    (line,) = out.splitlines()
+    report = json.loads(line)
+    assert (report["job"], report["exit_code"]) == (words[0], code)
+    assert error in report["error"]
+    assert report["error"] in err
+    logged = json.loads(log.read_text().splitlines()[-1])
+    assert (logged["event"], logged["exit_code"], logged["run_id"]) == ("ended", code, report["run_id"])
+
+
+def test_what_is_no_job_has_no_such_line(tmp_path):
+    for words in (
+        ["sql", "SELECT 1", "--lake", tmp_path],
+        ["metrics", "--lake", tmp_path],
+        ["run", "--captures", tmp_path / "nowhere", "--lake", tmp_path / "lake", "--dry-run"],
+    ):
+        code, out, _ = ended(words)
+        assert (code, out) == (2, ""), words
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_line_that_nobody_takes_does_not_change_the_code(tmp_path):
+    words = ["derive", "--lake", str(tmp_path)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "jobs.cli", *words],
+            cwd=CHECKOUT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
 
 

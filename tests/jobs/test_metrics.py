@@ -139,6 +139,7 @@ def test_unmet_expectations_are_zero_once_they_are_met(tmp_path: Path) -> None:
     """Of each cluster that was validated, and of the lake as a whole; before that nothing is known."""
     prepare_lake(tmp_path)
     assert list(samples(tmp_path, datetime.now(UTC))) == []
+    TableWriter(tmp_path, None).create(EXPECTATION_RESULTS)
     at = datetime(2026, 11, 21, 12, tzinfo=UTC)
     values = {"suite": "captures", "expectation": "key_is_unique", "severity": "error"}
     for hour, success in enumerate((False, True)):
@@ -157,10 +158,12 @@ def test_unmet_expectations_are_zero_once_they_are_met(tmp_path: Path) -> None:
 def test_clusters_carry_their_names(tmp_path: Path) -> None:
     """Of the settings, else of table cluster_names, else their id; what is of no cluster has none."""
     prepare_lake(tmp_path)
-    for row in (a_row(DERIVATIONS, cluster_id=c) for c in "abc"):
-        TableWriter(tmp_path, None).append(DERIVATIONS, [row])
+    writer = TableWriter(tmp_path, None)
+    writer.create(DERIVATIONS)
+    writer.append(DERIVATIONS, [a_row(DERIVATIONS, cluster_id=c) for c in "abc"])
+    writer.create(CLUSTER_NAMES)
     names = [{"cluster_id": c, "name": f"{c} in the lake", "environment": None, "owner": None} for c in "ab"]
-    TableWriter(tmp_path, None).append(CLUSTER_NAMES, names)
+    writer.append(CLUSTER_NAMES, names)
     (tmp_path.parent / "names.toml").write_text('[clusters."b in the settings"]\nid = "b"\n')
     out = tmp_path.parent / "kraftlake.prom"
     config = str(tmp_path.parent / "names.toml")

@@ -211,6 +211,7 @@ def test_an_unmet_expectation_fails_every_job_that_looks_at_all_that_is_open(lak
         row = a_row(EXPECTATION_RESULTS, **values, success=success, severity=severity)
         TableWriter(lake, None).append(EXPECTATION_RESULTS, [row])
 
+    TableWriter(lake, None).create(EXPECTATION_RESULTS)
     assert main(["findings", "ack", "open", "--reason", "known", "--lake", str(lake)]) == 0
     assert not verdict(lake, ["c"], "open").fails
     evaluated("1", "c", success=False)
