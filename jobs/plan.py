@@ -269,7 +269,7 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
         yield "not read:"
         yield from (f"  {words}" for words in unread)
     if made.risks:
-        yield "mind:"
+        yield "risks:"
         yield from (f"  {risk.name}: {risk.sentence}" for risk in made.risks)
     if made.steps:
         yield "steps:" if name != "safe_as_of" else "steps, once new captures say SAFE:"
@@ -305,17 +305,11 @@ def _watermark_words(marks: tuple[int | None, int | None]) -> str:
 def _side_words(side: Side) -> str:
     names = ", ".join(label(key) for key in side.voters)
     spare = f"{side.spare} more may stop" if side.spare >= 0 else f"{-side.spare} too few to commit"
-    hangs = (
-        f", commits hang on each of {', '.join(str(k.id) for k in side.hangs_on)}" if side.hangs_on else ""
-    )
+    hangs = f", commits need each of {', '.join(str(k.id) for k in side.hangs_on)}" if side.hangs_on else ""
     return (
         f"{count(len(side.voters), 'voter')} ({names}), majority {side.majority}, tolerates "
-        f"{failures(side.tolerated_failures)}; {side.keeping_up} {_keep(side.keeping_up)} up, {spare}{hangs}"
+        f"{failures(side.tolerated_failures)}; {side.keeping_up} in sync, {spare}{hangs}"
     )
-
-
-def _keep(replicas: int) -> str:
-    return "keeps" if replicas == 1 else "keep"
 
 
 def _member_words(member: Member, voters_known: bool) -> str:

@@ -20,7 +20,7 @@ from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter
 
 # The standings of replicas that a verdict counts.
-COUNTED = (Standing.LEADER, Standing.KEEPS_UP)
+COUNTED = (Standing.LEADER, Standing.IN_SYNC)
 
 
 @dataclass(frozen=True, slots=True)

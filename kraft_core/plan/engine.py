@@ -69,7 +69,7 @@ def worlds(quorum: CapturedQuorum) -> tuple[World, World] | None:
     voters = quorum.voters
     if quorum.leader is None or voters is None or quorum.kraft_version is None or quorum.epoch_start is None:
         return None
-    least = frozenset(member.key for member in quorum.members if member.standing is Standing.KEEPS_UP)
+    least = frozenset(member.key for member in quorum.members if member.standing is Standing.IN_SYNC)
     unknown = frozenset(
         member.key for member in quorum.members if member.is_voter and member.standing is Standing.NOT_KNOWN
     )
@@ -356,7 +356,7 @@ def joining(world: World, key: ReplicaKey, *, fetches: bool) -> World:
 
 
 def side_words(world: World) -> str:
-    """Which voters keep up, and how many are needed."""
+    """Which voters are in sync, and how many are needed."""
     voters = world.leader.voters
     up = sorted(
         voter.key.id
@@ -364,4 +364,4 @@ def side_words(world: World) -> str:
         if voter.matches(world.leader.key) or any(voter.matches(key) for key in world.fetching)
     )
     names = ", ".join(map(str, up))
-    return f"{len(up)} of {len(voters)} voters keep up ({names}), {voters.majority} are needed"
+    return f"{len(up)} of {len(voters)} voters are in sync ({names}), {voters.majority} are needed"

@@ -1,6 +1,6 @@
 """Where each captured replica stood, by its newest capture. The one place that decides what supports SAFE.
 
-A voter keeps up only where its capture shows all of this: a log read to its end, a quorum-state that is not
+A voter is in sync only where its capture shows all of this: a log read to its end, a quorum-state that is not
 older than that log and is in the leader's epoch, a leader-epoch-checkpoint that the log reaches, the time of
 copying, and that no other capture is newer. Anything less is NOT_KNOWN, in words, and counts for nothing.
 """
@@ -25,7 +25,7 @@ FETCH_TIMEOUT_MS = ReplicaConfig().fetch_timeout
 
 class Standing(Enum):
     LEADER = "leader"
-    KEEPS_UP = "keeps up"
+    IN_SYNC = "in sync"
     BEHIND = "behind"
     DIVERGED = "diverged"
     REPLACED = "replaced"
@@ -39,7 +39,7 @@ class Member:
 
     time_source: what captured_at is by, None if it was not captured; a file time only lists captures.
     gap: what its capture lacks to count for a verdict, None if it lacks nothing; log_gap: the same, of its
-    log alone. A follower with a gap is NOT_KNOWN, unless what it holds shows that it does not keep up.
+    log alone. A follower with a gap is NOT_KNOWN, unless what it holds shows that it is behind.
     LOST: the action takes it for gone.
     """
 
@@ -145,7 +145,7 @@ def _standing(
         return behind
     if gap is not None:
         return Standing.NOT_KNOWN, gap
-    return Standing.KEEPS_UP, "has the whole log" if not lag else f"lacks the last {_records(lag)}"
+    return Standing.IN_SYNC, "has the whole log" if not lag else f"lacks the last {_records(lag)}"
 
 
 def _not_keeping_up(log: LeaderLog, capture: Capture, lag: int, lag_ms: int) -> tuple[Standing, str] | None:
@@ -238,7 +238,7 @@ def _has_diverged(log: LeaderLog, capture: Capture) -> bool:
 
 
 def _of_one_id(member: Member, captured: Mapping[ReplicaKey, Capture]) -> Member:
-    """A directory whose node was captured later with another one is gone: it neither leads nor keeps up."""
+    """A directory whose node was captured later with another one is gone: it neither leads nor is in sync."""
     capture = captured.get(member.key)
     if capture is None:
         return member

@@ -231,7 +231,7 @@ def listener(end: Endpoint) -> str:
 
 
 def _boot(quorum: CapturedQuorum, *without: int) -> str:
-    """The voters that keep up, without those that the action changes."""
+    """The voters in sync, without those that the action changes."""
     up = [m.key.id for m in quorum.members if m.is_voter and m.standing in COUNTED]
     ends = [end for node_id in up if node_id not in without for end in quorum.endpoints_of(node_id)[:1]]
     servers = ",".join(f"{end.host}:{end.port}" for end in ends)

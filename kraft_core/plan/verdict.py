@@ -2,7 +2,7 @@
 
 refused: Kafka's answer is an error. unsafe: Kafka accepts it, but then nothing commits until more replicas
 come back. not_known: the captures do not decide it. safe: Kafka accepts it, it commits by the replicas that
-keep up, and so does what follows.
+are in sync, and so does what follows.
 """
 
 from __future__ import annotations

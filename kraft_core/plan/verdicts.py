@@ -226,7 +226,7 @@ def _joined(part: ActionPart, key: ReplicaKey, here: tuple[World, ...]) -> tuple
     """The worlds with the state of a replica that is to be added: at its least, and at its most.
 
     Kafka adds one that had the whole log once and fetched within the last hour, behind or not. An operator
-    who waits for it knows that, but nothing proves that it keeps up afterwards: at its least it does not.
+    who waits for it knows that, but nothing proves that it is in sync afterwards: at its least it is not.
     """
     quorum = here[0].quorum
     is_restarted = part.is_awaited and here[0].leader.voters.voter_for(key) is not None
@@ -256,13 +256,13 @@ def _undecided(quorum: CapturedQuorum, part: ActionPart, refused: QuorumAnswer) 
 
 
 def _committed(part: ActionPart, after: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
-    """Whether the append commits by the replicas that keep up, and what is written after it."""
+    """Whether the append commits by the replicas in sync, and what is written after it."""
     done = [engine.commits(world) for world in after]
     settled = tuple(engine.settled(world) for world in after)
     lasting = tuple(world for world in settled if world is not None)
     if not any(done):
         stuck = engine.side_words(after[0])
-        reason = f"Kafka accepts it, but it does not commit: {stuck}; until then, later changes are refused"
+        reason = f"Kafka accepts the change, but it will not commit: {stuck}; later changes are then refused"
         return Verdict("unsafe", reason), after
     if len(lasting) < len(after):
         reason = f"after {part.what} the others elect no leader, as far as was captured"
@@ -270,9 +270,9 @@ def _committed(part: ActionPart, after: tuple[World, ...]) -> tuple[Verdict, tup
     lives = [engine.commits(engine.write(world)) for world in lasting]
     if not all(done) or not all(lives):
         shown = engine.side_words(after[0])
-        reason = f"it commits only with voters not known to keep up: {shown}"
+        reason = f"the change commits only with voters not known to be in sync: {shown}"
         return Verdict("not_known", reason), lasting
-    return Verdict("safe", f"it commits: {engine.side_words(lasting[0])}"), lasting
+    return Verdict("safe", f"the change will commit: {engine.side_words(lasting[0])}"), lasting
 
 
 def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
@@ -290,13 +290,13 @@ def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tupl
         return Verdict("not_known", reason), lasting
     if all(alive):
         who = f"; {lasting[0].leader.key.id} can lead" if leads else ""
-        reason = f"what is committed stays, and {engine.side_words(lasting[0])}{who}"
+        reason = f"nothing committed is lost; {engine.side_words(lasting[0])}{who}"
         return Verdict("safe", (note if strangers else "") + reason), lasting
     if any(alive):
         shown = engine.side_words(replace(here[0], fetching=_left(here[0], part.lost)))
-        reason = f"without {names} it depends on voters not known to keep up: {shown}"
+        reason = f"without {names} it depends on voters not known to be in sync: {shown}"
         return Verdict("not_known", reason), lasting
-    reason = f"without {names} nothing commits: too few voters are left that keep up"
+    reason = f"without {names} nothing commits: too few of the voters left are in sync"
     return Verdict("unsafe", reason), lasting
 
 
@@ -321,5 +321,5 @@ def _left(world: World, lost: tuple[int, ...]) -> frozenset[ReplicaKey]:
 
 
 def lagging(quorum: CapturedQuorum) -> tuple[Member, ...]:
-    """The voters that do not keep up, or may not."""
+    """The voters that are not in sync, or may not be."""
     return tuple(m for m in quorum.members if m.is_voter and m.standing not in (*COUNTED, Standing.LOST))

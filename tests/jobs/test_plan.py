@@ -120,14 +120,14 @@ def test_what_does_not_count_has_a_time(tmp_path: Path, capsys: pytest.CaptureFi
 def test_one_failure_is_a_singular(capsys: pytest.CaptureFixture[str]) -> None:
     main(["plan", "replace", "2", *HEALTHY, "--now", SOON])
     out = capsys.readouterr().out
-    assert "majority 2, tolerates 1 failure; 3 keep up" in out
+    assert "majority 2, tolerates 1 failure; 3 in sync" in out
     assert "between the removal and the addition 2 voters tolerate no failure" in out
 
 
 def test_a_lost_node_does_not_keep_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "lose", "1", *HEALTHY, "--now", SOON]) == 0
     out = capsys.readouterr().out
-    assert "1@d5efUia_RsKg158_0afzxQ voter, lost: before: keeps up, has the whole log" in out
+    assert "1@d5efUia_RsKg158_0afzxQ voter, lost: before: in sync, has the whole log" in out
     assert main(["plan", "lose", "3", *HEALTHY, "--now", SOON]) == 0
     assert "leader 3, log end 54, high watermark 54\n" in capsys.readouterr().out
     assert main(["plan", "replace", "999", *HEALTHY]) == 1

@@ -31,7 +31,7 @@ def tools() -> Path:
 
 @pytest.fixture
 def live(tools: Path, tmp_path: Path) -> Iterator[LiveQuorum]:
-    """Three voters and an observer, 4, that keeps up."""
+    """Three voters and an observer, 4, in sync."""
     quorum = LiveQuorum(tools, tmp_path / "quorum", 29800)
     for node in (1, 2, 3, 4):
         quorum.address(node)

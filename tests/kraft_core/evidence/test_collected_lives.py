@@ -95,7 +95,7 @@ def wiped(folder: Path, captured_at: str | None, directory_id: str | None = None
 
 
 def lose(capsys: pytest.CaptureFixture[str], *captures: Path, flags: tuple[str, ...] = ()) -> tuple[int, str]:
-    """kraftlake plan lose 3: the others must keep up. The exit code, and what it prints."""
+    """kraftlake plan lose 3: the others must be in sync. The exit code, and what it prints."""
     code = main(["plan", "lose", "3", "--captures", *map(str, captures), "--now", LATER, *flags])
     return code, capsys.readouterr().out
 

@@ -188,7 +188,7 @@ def test_a_voter_that_never_fetched_does_not_keep_up() -> None:
     assert [member.standing for member in quorum.members] == [
         Standing.BEHIND,
         Standing.LEADER,
-        Standing.KEEPS_UP,
+        Standing.IN_SYNC,
     ]
     assert judge(quorum, Lose((1,))).verdict.name == "safe"
     assert judge(quorum, Lose((3,))).verdict.name == "unsafe"
@@ -324,7 +324,7 @@ def test_a_log_end_that_is_not_known_has_its_reason(fault: dict[str, Any], words
     assert quorum is not None
     judged = judge(quorum, Lose((1,)))
     assert judged.verdict.name == "not_known"
-    assert "voters not known to keep up" in judged.verdict.reason
+    assert "voters not known to be in sync" in judged.verdict.reason
     (missing,) = judged.missing
     assert missing.startswith("voter 2: ")
     assert words in missing

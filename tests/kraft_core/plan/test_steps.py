@@ -69,7 +69,7 @@ def test_names_from_captures_are_one_word_of_a_command(action: Action) -> None:
 def test_a_lost_voter_does_not_keep_up() -> None:
     made = plan(captured(FOLLOWED), Lose((1, 4)))
     standings = {member.key.id: member.standing for member in made.quorum.members}
-    assert standings == {1: Standing.LOST, 2: Standing.LEADER, 3: Standing.KEEPS_UP, 4: Standing.LOST}
+    assert standings == {1: Standing.LOST, 2: Standing.LEADER, 3: Standing.IN_SYNC, 4: Standing.LOST}
     assert "(2, 3)" in made.judged.verdict.reason
 
 

@@ -46,7 +46,7 @@ def test_no_voter_is_removed_while_a_change_is_uncommitted() -> None:
         1: (Standing.LEADER, 0),
         2: (Standing.BEHIND, 17),
         3: (Standing.BEHIND, 17),
-        4: (Standing.KEEPS_UP, 0),
+        4: (Standing.IN_SYNC, 0),
     }
     assert {"uncommitted_change", "voter_not_keeping_up", "auto_join"} <= {r.name for r in made.risks}
     assert "bring back 2, 3" in made.steps[0].what
