@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
+import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jobs.arguments import add_cluster_id, add_format, moment_ms
@@ -16,7 +18,9 @@ from jobs.restore_plan import PlanInputs, VoterAddress, as_plan, inputs_of, vote
 from jobs.restore_text import runbook, summary
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
-from kraft_core.evidence.collect import collect_lives
+from kraft_core.evidence.collect import CollectedCluster, collect_lives
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.findings.recovery import counting_sets
 from kraft_core.format.capture import missing_ids
 from kraft_core.format.controller_dir import fault_lines, find_controller_dirs
 from kraft_core.format.log_dirs import LOG_DIR_NAME
@@ -28,21 +32,25 @@ from kraft_core.restore.directories import (
     check_written,
     write_restoration,
 )
-from kraft_core.restore.restoration import Restoration, RestoreRequest, restoration_of
+from kraft_core.restore.restoration import NewVoter, Restoration, RestoreRequest, restoration_of
 
 EXAMPLES = """examples:
   kraftlake restore plan --captures /backup/controllers --voters 1@ctl-1:9093 --gone 2 3 --brokers-stopped
       --controllers-stopped --out plan.json
   kraftlake restore apply plan.json --to /backup/restored --accept-loss unseen-records
   kraftlake restore verify /backup/restored --against plan.json
+  kraftlake restore rehearse --captures /backup/controllers
 
 Nothing is written to captures, nor to a directory of a running node: docs/restore.md is the runbook.
-exit codes: 0 plan: safe, apply: written, verify: as planned; 1 it loses something, or is refused; 2 wrong
-usage, 3 nothing readable"""
+exit codes: 0 plan: safe, apply: written, verify: as planned, rehearse: it can be done; 1 plan: it loses
+something; any: refused; 2 wrong usage, 3 nothing readable"""
+
+# No node has it: node ids are 32-bit numbers from 0 on.
+REHEARSED_ID = (1 << 31) - 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="what", metavar="plan|apply|verify", required=True)
+    verbs = parser.add_subparsers(dest="what", metavar="plan|apply|verify|rehearse", required=True)
     _add_plan(verbs.add_parser("plan", help="decide what would be restored, and what may be lost by it"))
     apply = verbs.add_parser("apply", help="write the planned directories into a new folder")
     apply.add_argument("plan", type=Path, metavar="PLAN", help="the file that restore plan wrote")
@@ -56,6 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="every loss that the plan names",
     )
+    rehearse = verbs.add_parser("rehearse", help="plan, write to a scratch folder, verify: could it be done?")
+    _add_captures(rehearse)
+    add_format(rehearse, "text", "json")
     verify = verbs.add_parser(
         "verify", help="read what was written as a capture, and compare it with the plan"
     )
@@ -64,17 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--captures",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="PATH",
-        help="captured directories of controllers, and of brokers: they hold a copy of the metadata log, too",
-    )
-    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
-    add_cluster_id(parser)
-    parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")
+    _add_captures(parser)
     parser.add_argument(
         "--voters",
         type=voter_of,
@@ -83,7 +84,6 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         metavar="ID@HOST:PORT",
         help="the controllers of the restored quorum",
     )
-    parser.add_argument("--listener", metavar="NAME", help="the controllers' listener (default: as captured)")
     parser.add_argument(
         "--gone", type=int, nargs="+", default=[], metavar="ID", help="voters whose disks are gone for good"
     )
@@ -102,12 +102,28 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add_format(parser, "text", "json")
 
 
+def _add_captures(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--captures",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="PATH",
+        help="captured directories of controllers, and of brokers: they hold a copy of the metadata log, too",
+    )
+    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
+    add_cluster_id(parser)
+    parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")
+    parser.add_argument("--listener", metavar="NAME", help="the controllers' listener (default: as captured)")
+
+
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     if args.what == "plan":
         _check_voters(args.voters)
         return _plan(args)
-    return _apply(args) if args.what == "apply" else _verify(args)
+    verbs = {"apply": _apply, "verify": _verify, "rehearse": _rehearse}
+    return verbs[args.what](args)
 
 
 def _check_voters(voters: Sequence[VoterAddress]) -> None:
@@ -117,22 +133,17 @@ def _check_voters(voters: Sequence[VoterAddress]) -> None:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    inputs = PlanInputs(
-        captures=tuple(str(path.absolute()) for path in args.captures),
-        cluster=args.cluster,
-        cluster_ids=tuple(args.cluster_id),
-        captured_at=args.captured_at,
-        request=RestoreRequest(
-            voters=tuple(voter.with_directory(_random_uuid()) for voter in args.voters),
-            made_at=time.time_ns() // 1_000_000,
-            listener=args.listener,
-            gone=frozenset(args.gone),
-            lost_brokers=frozenset(args.lost_brokers),
-            are_stopped=args.controllers_stopped,
-            brokers_stopped=args.brokers_stopped,
-        ),
+    request = RestoreRequest(
+        voters=tuple(voter.with_directory(_random_uuid()) for voter in args.voters),
+        made_at=time.time_ns() // 1_000_000,
+        listener=args.listener,
+        gone=frozenset(args.gone),
+        lost_brokers=frozenset(args.lost_brokers),
+        are_stopped=args.controllers_stopped,
+        brokers_stopped=args.brokers_stopped,
     )
-    made = restoration(inputs, args)
+    inputs = _inputs(args, request)
+    made = restoration_of(*_captured(inputs, args))
     content = as_plan(inputs, made)
     if args.out is not None:
         try:
@@ -147,8 +158,20 @@ def _plan(args: argparse.Namespace) -> int:
     return ExitCode.FINE if made.verdict == "SAFE" else ExitCode.FOUND
 
 
-def restoration(inputs: PlanInputs, args: argparse.Namespace) -> Restoration:
-    """The plan that follows from the inputs, by the captures as they are now. Raises Failure."""
+def _inputs(args: argparse.Namespace, request: RestoreRequest) -> PlanInputs:
+    return PlanInputs(
+        captures=tuple(str(path.absolute()) for path in args.captures),
+        cluster=args.cluster,
+        cluster_ids=tuple(args.cluster_id),
+        captured_at=args.captured_at,
+        request=request,
+    )
+
+
+def _captured(
+    inputs: PlanInputs, args: argparse.Namespace
+) -> tuple[CollectedCluster, RestoreRequest, list[str]]:
+    """What a restoration is planned from, by the captures as they are now. Raises Failure."""
     roots = [Path(path) for path in inputs.captures]
     for path in roots:
         if not path.exists():
@@ -160,7 +183,7 @@ def restoration(inputs: PlanInputs, args: argparse.Namespace) -> Restoration:
     unread = [f"{each.path}: {each.reason}." for each in found.refused]
     unread += [f"{d.path}: {missing_ids(d)} in meta.properties." for d in found.directories if missing_ids(d)]
     unread += [f"{line}." for directory in chosen.directories for line in fault_lines(directory)]
-    return restoration_of(chosen, inputs.request, unread)
+    return chosen, inputs.request, unread
 
 
 def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restoration]:
@@ -170,7 +193,7 @@ def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restorat
         inputs = inputs_of(content)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Failure(f"{path} is no plan of kraftlake restore: {error}") from None
-    made = restoration(inputs, args)
+    made = restoration_of(*_captured(inputs, args))
     if json.loads(json.dumps(as_plan(inputs, made))) != content:
         raise Failure(f"the captures no longer lead to {path}: plan again", ExitCode.FOUND)
     return inputs, made
@@ -214,6 +237,34 @@ def _verify(args: argparse.Namespace) -> int:
             raise Failure(str(error), ExitCode.FOUND) from None
         print_line(f"as planned: {home}")
     return ExitCode.FINE
+
+
+def _rehearse(args: argparse.Namespace) -> int:
+    """As if every controller were lost now, but for the captures: written to scratch, verified, removed."""
+    voter = NewVoter(REHEARSED_ID, _random_uuid(), "rehearsal.invalid", 9093)
+    request = RestoreRequest(
+        voters=(voter,),
+        made_at=time.time_ns() // 1_000_000,
+        listener=args.listener,
+        brokers_stopped=True,
+    )
+    inputs = _inputs(args, request)
+    cluster, _, unread = _captured(inputs, args)
+    sets = counting_sets(conclude(cluster.facts))
+    gone = frozenset(voter.key.id for counted in sets for voter in counted.voters)
+    inputs = replace(inputs, request=replace(request, gone=gone))
+    plan = restoration_of(cluster, inputs.request, unread)
+    if plan.made is not None and plan.verdict != "REFUSED":
+        with tempfile.TemporaryDirectory(prefix="kraftlake-rehearsal-") as scratch:
+            target = Path(scratch) / "new"
+            (home,) = write_restoration(plan.made, plan.cluster_id, (voter,), b"", target)
+            check_identity(home, plan.cluster_id, voter)
+            check_written(plan.made, home / LOG_DIR_NAME)
+    if args.format == "json":
+        print_line(json_line(as_plan(inputs, plan)))
+    else:
+        print_lines(summary(plan))
+    return ExitCode.FOUND if plan.verdict == "REFUSED" else ExitCode.FINE
 
 
 def _random_uuid() -> str:

@@ -52,6 +52,8 @@ def as_plan(inputs: PlanInputs, plan: Restoration) -> dict[str, Any]:
         "format": FORMAT,
         "inputs": _inputs(inputs),
         "cluster_id": plan.cluster_id,
+        "as_of": plan.as_of,
+        "as_of_source": plan.as_of_source,
         "verdict": plan.verdict,
         "refusals": list(plan.refusals),
         "losses": [{"name": loss.name, "sentence": loss.sentence} for loss in plan.losses],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs.restore_plan import first_brokers
+from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import label
 from kraft_core.restore.restoration import Restoration, Restored, RestoreRequest
 from kraft_core.wording import count
@@ -13,7 +14,7 @@ from kraft_core.wording import count
 def summary(plan: Restoration) -> Iterator[str]:
     """The verdict and what it rests on."""
     made = plan.made
-    yield f"{plan.verdict}: cluster {plan.cluster_id}"
+    yield f"{plan.verdict}: cluster {plan.cluster_id}, as of {iso(plan.as_of)} ({plan.as_of_source})"
     for refusal in plan.refusals:
         yield f"  refused: {refusal}"
     for loss in plan.losses:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from kraft_core.evidence.collect import CollectedCluster
 from kraft_core.evidence.conclusions import Conclusions, conclude
-from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.facts import Capture, TimeSource
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
@@ -104,9 +104,14 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """The plan. made: None where it is refused."""
+    """The plan. made: None where it is refused.
+
+    as_of (ms): the captures that count were taken then or later, None if none does; by which source.
+    """
 
     cluster_id: str
+    as_of: int | None
+    as_of_source: TimeSource | None
     refusals: tuple[str, ...]
     losses: tuple[PossibleLoss, ...]
     made: Restored | None
@@ -144,7 +149,12 @@ def restoration_of(
             refusals.append(f"{error}.")
     losses = [*choice.losses, *(_of_content(made) if made else ())]
     return Restoration(
-        cluster.kafka_cluster_id, tuple(dict.fromkeys(refusals)), tuple(dict.fromkeys(losses)), made
+        cluster.kafka_cluster_id,
+        choice.advice.as_of,
+        choice.advice.as_of_source,
+        tuple(dict.fromkeys(refusals)),
+        tuple(dict.fromkeys(losses)),
+        made,
     )
 
 

@@ -98,6 +98,28 @@ def test_a_refused_plan_writes_nothing(captures: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_a_rehearsal_leaves_nothing(
+    captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    rehearse = ["restore", "rehearse", "--captures", str(captures)]
+    assert main(rehearse) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("LOSES: cluster iWP35uOsShu1pFlBJh_E7w, as of 2026-11-21T09:16")
+    assert "may be lost: after-captures" in out
+    assert "unseen-records" not in out
+    for node in (1, 2):
+        shutil.rmtree(captures / f"node-{node}")
+    assert main([*rehearse, "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert [loss["name"] for loss in made["losses"]] == ["unseen-records", "after-captures"]
+    segment = captures / "node-3/__cluster_metadata-0/00000000000000000000.log"
+    segment.write_bytes(b"x" + segment.read_bytes())
+    assert main(rehearse) == 1
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
 def test_captures_that_changed_are_planned_again(safe: Path, captures: Path, tmp_path: Path) -> None:
     segment = captures / "node-1/__cluster_metadata-0/00000000000000000408.log"
     content = segment.read_bytes()

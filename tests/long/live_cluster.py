@@ -37,6 +37,7 @@ class LiveCluster(LiveQuorum):
             "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             quorum,
             f"log.dirs={self.folder(node)}",
+            "initial.broker.registration.timeout.ms=240000",
             "offsets.topic.replication.factor=2",
             "offsets.topic.num.partitions=1",
             "log.cleaner.dedupe.buffer.size=2097152",
