@@ -217,7 +217,7 @@ def _apply(args: argparse.Namespace) -> int:
     try:
         check_apart(args.to, [Path(path) for path in inputs.captures])
         report = json.dumps(as_plan(inputs, plan), indent=2).encode()
-        homes = write_restoration(plan.made, plan.cluster_id, inputs.request.voters, report, args.to)
+        homes = write_restoration(plan.made, plan.cluster_id, report, args.to)
     except TargetError as error:
         raise Failure(str(error)) from None
     print_lines(f"written: {home}" for home in homes)
@@ -225,10 +225,10 @@ def _apply(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    inputs, plan = _planned(args.against, args)
+    _, plan = _planned(args.against, args)
     if plan.made is None:
         raise Failure(f"{args.against} is refused: it describes no directory", ExitCode.FOUND, plan.refusals)
-    for voter in inputs.request.voters:
+    for voter in plan.made.voters:
         home = args.folder / f"node-{voter.id}"
         try:
             check_identity(home, plan.cluster_id, voter)
@@ -257,7 +257,7 @@ def _rehearse(args: argparse.Namespace) -> int:
     if plan.made is not None and plan.verdict != "REFUSED":
         with tempfile.TemporaryDirectory(prefix="kraftlake-rehearsal-") as scratch:
             target = Path(scratch) / "new"
-            (home,) = write_restoration(plan.made, plan.cluster_id, (voter,), b"", target)
+            (home,) = write_restoration(plan.made, plan.cluster_id, b"", target)
             check_identity(home, plan.cluster_id, voter)
             check_written(plan.made, home / LOG_DIR_NAME)
     if args.format == "json":

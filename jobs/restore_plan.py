@@ -106,6 +106,8 @@ def inputs_of(content: Mapping[str, Any]) -> PlanInputs:
 def _restored(made: Restored) -> dict[str, Any]:
     horizon = made.horizon
     return {
+        "voters": {str(voter.id): voter.directory_id for voter in made.voters},
+        "brokers_too": sorted(made.brokers_too),
         "source": label(made.source.replica),
         "source_path": str(made.directory.path),
         "source_capture": made.source.capture_id,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from jobs.restore_plan import first_brokers
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import label
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.restore.restoration import Restoration, Restored, RestoreRequest
 from kraft_core.wording import count
 
@@ -62,6 +63,12 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored) -> Iterat
     yield f"kraftlake restore apply PLAN --to NEWDIR{accepted}"
     yield "kraftlake restore verify NEWDIR --against PLAN"
     for voter in voters:
+        if voter.id in made.brokers_too:
+            yield (
+                f"in the metadata.log.dir of node {voter.id}, which holds partitions, too, put "
+                f"NEWDIR/node-{voter.id}/{LOG_DIR_NAME} in the place of {LOG_DIR_NAME}; leave all else"
+            )
+            continue
         yield (
             f"copy NEWDIR/node-{voter.id} to the empty metadata.log.dir of node {voter.id} on {voter.host}, "
             "owned by Kafka's user"

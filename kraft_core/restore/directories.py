@@ -45,9 +45,7 @@ def check_apart(target: Path, sources: list[Path]) -> None:
             raise TargetError(f"{target} is inside {source}: captures are never written to")
 
 
-def write_restoration(
-    made: Restored, cluster_id: str, voters: tuple[NewVoter, ...], report: bytes, target: Path
-) -> list[Path]:
+def write_restoration(made: Restored, cluster_id: str, report: bytes, target: Path) -> list[Path]:
     """Write target/node-N for each voter, and the report. Returns their log directories' parents.
 
     Raises TargetError, OSError.
@@ -55,20 +53,20 @@ def write_restoration(
     check_target(target)
     partial = target.absolute().parent / f".{target.name}.unfinished-{secrets.token_hex(4)}"
     _make_dir(partial)
-    for voter in voters:
+    for voter in made.voters:
         _write_voter(made, cluster_id, voter, partial / f"node-{voter.id}")
     _write_file(partial / REPORT_NAME, report)
     _sync_dir(partial)
-    for voter in voters:
+    for voter in made.voters:
         check_written(made, partial / f"node-{voter.id}" / _UNFINISHED_LOG_DIR)
-    for voter in voters:
+    for voter in made.voters:
         home = partial / f"node-{voter.id}"
         (home / _UNFINISHED_LOG_DIR).rename(home / LOG_DIR_NAME)
         _sync_dir(home)
     check_target(target)
     partial.rename(target)
     _sync_dir(target.absolute().parent)
-    return [target / f"node-{voter.id}" for voter in voters]
+    return [target / f"node-{voter.id}" for voter in made.voters]
 
 
 def check_written(made: Restored, log_dir: Path) -> None:

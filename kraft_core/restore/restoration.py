@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kraft_core.evidence.collect import CollectedCluster
@@ -17,6 +17,7 @@ from kraft_core.evidence.facts import Capture, TimeSource
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.image.brokers import Broker
 from kraft_core.image.controllers import Controller
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, CONTROLLERS, KINDS, ZK_MIGRATION
@@ -39,7 +40,10 @@ RestoreVerdict = Literal["SAFE", "LOSES", "REFUSED"]
 
 @dataclass(frozen=True, slots=True)
 class NewVoter:
-    """A controller of the restored quorum; directory_id: of the directory that is made for it."""
+    """A controller of the restored quorum; directory_id: of the directory that is made for it.
+
+    A node that is a broker, too, keeps the directory id that its partitions name, whatever is asked for.
+    """
 
     id: int
     directory_id: str
@@ -68,14 +72,18 @@ class RestoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What is written. source_end, source_epoch: end offset (exclusive) and epoch of the source's log.
+    """What is written.
 
+    voters: with the directory ids that they get. brokers_too: those that are registered as brokers, whose
+    directories hold partitions. source_end, source_epoch: end offset (exclusive) and epoch of the source.
     unproven: what of the source is kept although no capture proves it committed, in words; "" for nothing.
     left_out: an open metadata transaction, in words; "" for none. counts: things by kind. deviations: where
     a captured checkpoint is not what the log below it leads to, by a known fault of Kafka. checkpoint: the
     bytes of the image; both hold secrets.
     """
 
+    voters: tuple[NewVoter, ...]
+    brokers_too: frozenset[int]
     source: Capture
     directory: ControllerDir
     source_end: int
@@ -190,8 +198,10 @@ def _made(
     horizon = horizon_of(known.facts.captures, known.facts.snapshots, [each.image for each in logs.values()])
     image, sure = offline(without_transaction(log).image, horizon, request.lost_brokers)
     listener = request.listener or _listener(log)
-    voters = _voter_set(request, listener) if log.kraft_version else None
+    voters = tuple(_placed(voter, request, log, known.facts.captures) for voter in request.voters)
     return Restored(
+        voters=voters,
+        brokers_too=frozenset(v.id for v in voters if _broker(log, v.id) is not None),
         source=source,
         directory=next(d for c, d in _held(cluster) if c.capture_id == source.capture_id),
         source_end=log.end_offset,
@@ -208,16 +218,18 @@ def _made(
         counts={kind: image.tables.count(kind) for kind in KINDS},
         deviations=tuple(dict.fromkeys(each for held in logs.values() for each in held.deviations)),
         image=image,
-        checkpoint=checkpoint_bytes(image, horizon.new_epoch, request.made_at, voters),
+        checkpoint=checkpoint_bytes(
+            image,
+            horizon.new_epoch,
+            request.made_at,
+            _voter_set(voters, listener) if log.kraft_version else None,
+        ),
     )
 
 
 def _check_request(log: ReplayedLog, request: RestoreRequest) -> None:
     """Raises UnwritableError for what was asked for and cannot be, or was never tried."""
     brokers = {key[0] for key, _ in log.image.tables.items(BROKERS)}
-    both = sorted(brokers & {voter.id for voter in request.voters})
-    if both:
-        raise UnwritableError(f"node {both[0]} is registered as a broker: give the controller another id")
     unknown = sorted(request.lost_brokers - brokers)
     if unknown:
         raise UnwritableError(f"no broker {unknown[0]} is registered")
@@ -239,7 +251,34 @@ def _listener(log: ReplayedLog) -> str:
     return names.pop()
 
 
-def _voter_set(request: RestoreRequest, listener: str) -> VoterSet:
+def _broker(log: ReplayedLog, node: int) -> Broker | None:
+    return log.image.tables.get(BROKERS, (node,))
+
+
+def _placed(
+    voter: NewVoter, request: RestoreRequest, log: ReplayedLog, captures: Iterable[Capture]
+) -> NewVoter:
+    """The voter with its directory id: of a node that is a broker, too, that of its metadata.log.dir.
+
+    With another id its partitions would stay without a leader, as they name the old directory. On a new disk
+    that bears the old id, a broker would lead without its messages. So its directory must be captured. Raises
+    UnwritableError.
+    """
+    broker = _broker(log, voter.id)
+    if broker is None:
+        return voter
+    if voter.id in request.gone | request.lost_brokers:
+        raise UnwritableError(f"the disk of node {voter.id} is gone: give the controller another id")
+    held = {c.directory_id for c in captures if c.node_id == voter.id} & set(broker.log_dirs)
+    if len(held) != 1:
+        raise UnwritableError(
+            f"node {voter.id} is registered as a broker, and which of its directories holds the metadata log "
+            "is not known: capture it, or give the controller another id"
+        )
+    return replace(voter, directory_id=held.pop())
+
+
+def _voter_set(voters: Iterable[NewVoter], listener: str) -> VoterSet:
     return VoterSet.of(
         Voter(
             ReplicaKey(voter.id, voter.directory_id),
@@ -247,7 +286,7 @@ def _voter_set(request: RestoreRequest, listener: str) -> VoterSet:
             min_supported_version=0,
             max_supported_version=1,
         )
-        for voter in request.voters
+        for voter in voters
     )
 
 

@@ -48,16 +48,26 @@ class LiveCluster(LiveQuorum):
         file.write_text("\n".join(lines))
         return str(file)
 
+    def broker_address(self, node: int) -> str:
+        return self.address(node)
+
     def tool(self, name: str, *words: str, by: int) -> str:
         """What a tool prints; it must succeed."""
-        done = self.k(name, "--bootstrap-server", self.address(by), *words)
+        done = self.k(name, "--bootstrap-server", self.broker_address(by), *words)
         assert done.code == 0, done.printed
         return done.printed
 
     def produce(self, topic: str, messages: list[str], by: int) -> None:
         """Messages, each of which all replicas in sync have acknowledged."""
         name = "org.apache.kafka.tools.ConsoleProducer"
-        words = ("--bootstrap-server", self.address(by), "--topic", topic, "--command-property", "acks=all")
+        words = (
+            "--bootstrap-server",
+            self.broker_address(by),
+            "--topic",
+            topic,
+            "--command-property",
+            "acks=all",
+        )
         command = [str(self.tools / "k"), RELEASE, name, *words]
         text = "".join(f"{message}\n" for message in messages)
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
@@ -69,17 +79,44 @@ class LiveCluster(LiveQuorum):
         name = "org.apache.kafka.tools.consumer.ConsoleConsumer"
         words = ("--topic", topic, "--from-beginning", "--max-messages", str(at_most))
         done = self.k(
-            name, "--bootstrap-server", self.address(by), *words, "--timeout-ms", "20000", timeout=60
+            name, "--bootstrap-server", self.broker_address(by), *words, "--timeout-ms", "20000", timeout=60
         )
         return sorted(line for line in done.printed.splitlines() if line.startswith("message-"))
 
     def wait_for_brokers(self, by: int) -> None:
         """Until every broker is registered and unfenced."""
+        versions = "org.apache.kafka.tools.BrokerApiVersionsCommand"
         for _ in range(60):
-            done = self.k(
-                "org.apache.kafka.tools.BrokerApiVersionsCommand", "--bootstrap-server", self.address(by)
-            )
-            if all(f"127.0.0.1:{self.ports[node]} (id: {node}" in done.printed for node in self.brokers):
+            done = self.k(versions, "--bootstrap-server", self.broker_address(by))
+            if all(f"{self.broker_address(node)} (id: {node}" in done.printed for node in self.brokers):
                 return
             time.sleep(1)
         raise AssertionError(f"not all brokers of {sorted(self.brokers)} are back")
+
+
+@dataclass(slots=True)
+class CombinedCluster(LiveCluster):
+    """Every node is controller and broker: its controller listens on its port, its broker 10 above."""
+
+    def broker_address(self, node: int) -> str:
+        return f"127.0.0.1:{self.ports[node] + 10}"
+
+    def configure(self, node: int) -> str:
+        own = self.address(node)
+        servers = ",".join(self.address(each) for each in sorted(self.ports))
+        lines = [
+            "process.roles=broker,controller",
+            f"node.id={node}",
+            f"listeners=CONTROLLER://{own},PLAINTEXT://{self.broker_address(node)}",
+            "controller.listener.names=CONTROLLER",
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            f"controller.quorum.bootstrap.servers={servers}",
+            f"log.dirs={self.folder(node)}",
+            "initial.broker.registration.timeout.ms=240000",
+            "log.cleaner.dedupe.buffer.size=2097152",
+            "num.network.threads=1",
+            "num.io.threads=2",
+        ]
+        file = self.path / f"node-{node}.properties"
+        file.write_text("\n".join(lines))
+        return str(file)

@@ -21,7 +21,7 @@ from kraft_core.image.differences import differences
 from kraft_core.image.tables import CONTROLLERS
 from kraft_core.restore.replay import replayed
 from tests.kafka import RELEASE
-from tests.long.live_cluster import LiveCluster
+from tests.long.live_cluster import CombinedCluster, LiveCluster
 from tests.long.live_quorum import kafka_tools
 
 MESSAGES = [f"message-{nth:04}" for nth in range(200)]
@@ -124,12 +124,14 @@ def test_one_disk_is_left(cluster: LiveCluster, tmp_path: Path, is_controller_le
     left = _destroy(live) if is_controller_left else _destroy_all(live)
     gone = [str(node) for node in sorted({1, 2, 3} - {left})]
     captures = live.capture("left", left)
-    address = f"127.0.0.1:{live.port + 21}"
+    # Old controllers ask at the addresses of their own voter set only.
+    port = live.ports[int(gone[0])]
+    address = f"127.0.0.1:{port}"
     words = ("--voters", f"21@{address}", "--gone", *gone, "--controllers-stopped", "--brokers-stopped")
     made = restored(captures, tmp_path, *words)
     assert (made["verdict"], [loss["name"] for loss in made["losses"]]) == ("LOSES", ["unseen-records"])
 
-    live.ports = {21: live.port + 21, **{broker: live.ports[broker] for broker in live.brokers}}
+    live.ports = {21: port, **{broker: live.ports[broker] for broker in live.brokers}}
     shutil.copytree(tmp_path / "new/node-21", live.folder(21))
     live.start(21)
     assert live.leader(21) == 21
@@ -154,7 +156,7 @@ def _old_controller_returns(live: LiveCluster, old: int) -> None:
     before = live.status(21)
     live.ports[old] = live.port + old
     live.start(old)
-    for _ in range(60):
+    for _ in range(20):
         if f'"id": {old}' in live.status(21).get("CurrentObservers", ""):
             break
         time.sleep(1)
@@ -247,3 +249,39 @@ def test_kafka_reads_the_checkpoint_as_we_do(golden: Path, tmp_path: Path, momen
     printed = [subprocess.run(each, capture_output=True, check=True).stdout for each in (kafka, ours)]
     assert printed[0] == printed[1]
     assert printed[0].count(b"payload: {") >= sum(made["restored"]["counts"].values())
+
+
+@pytest.mark.long
+def test_a_combined_node_is_left(tmp_path: Path) -> None:
+    """Of three nodes that are controllers and brokers one is left: it keeps directory and messages."""
+    live = CombinedCluster(kafka_tools(), tmp_path / "live", 29800, brokers={1, 2, 3})
+    directories = {node: live.random_uuid() for node in (1, 2, 3)}
+    voters = ",".join(f"{node}@{live.address(node)}:{id_}" for node, id_ in directories.items())
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda node: live.format(node, "--initial-controllers", voters), directories))
+    try:
+        for node in directories:
+            live.start(node)
+        live.leader(*directories)
+        live.wait_for_brokers(by=1)
+        live.tool("topics", "--create", "--topic", "orders", "--replication-factor", "3", by=1)
+        live.produce("orders", MESSAGES, by=1)
+        for node in directories:
+            live.kill(node)
+        captures = live.capture("left", 1)
+        words = ("--voters", f"1@{live.address(1)}", "--gone", "2", "3", "--lost-brokers", "2", "3")
+        made = restored(captures, tmp_path, *words, "--controllers-stopped", "--brokers-stopped")
+        assert made["restored"]["brokers_too"] == [1]
+        assert made["restored"]["first_brokers"] == {"1": 1}
+        log_dir = live.folder(1) / LOG_DIR_NAME
+        shutil.rmtree(log_dir)
+        shutil.copytree(tmp_path / "new/node-1" / LOG_DIR_NAME, log_dir)
+        live.ports, live.brokers = {1: live.ports[1]}, {1}
+        live.start(1)
+        assert live.leader(1) == 1
+        live.wait_for_brokers(by=1)
+        assert live.consumed("orders", len(MESSAGES) + 1, by=1) == MESSAGES
+        live.produce("orders", MORE, by=1)
+        assert live.consumed("orders", len(MESSAGES + MORE) + 1, by=1) == MESSAGES + MORE
+    finally:
+        live.close()

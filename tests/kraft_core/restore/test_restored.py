@@ -26,7 +26,7 @@ from kraft_core.restore.horizon import ExhaustedError, Horizon
 from kraft_core.restore.offline import offline
 from kraft_core.restore.replay import replayed
 from kraft_core.restore.restoration import FORGOTTEN, NO_SURE_REPLICA, Restored
-from tests.kraft_core.restore.planned import OTHER, VOTER, copied, golden, losses, planned, request
+from tests.kraft_core.restore.planned import OTHER, STOPPED, VOTER, copied, golden, losses, planned, request
 
 WHOLE = "uncommitted-truncation/after"
 TOPIC = "dXmw1Ru2SU-5jEzTbqgRFA"
@@ -188,11 +188,11 @@ def test_what_a_version_lacks_is_never_dropped_silently() -> None:
 
 
 def test_directories_are_whole_private_and_read_as_captures(tmp_path: Path) -> None:
-    plan = golden(WHOLE)
+    plan = golden(WHOLE, replace(STOPPED, voters=(VOTER, OTHER)))
     made = plan.made
     assert made is not None
     target = tmp_path / "restored"
-    homes = write_restoration(made, plan.cluster_id, (VOTER, OTHER), b"{}", target)
+    homes = write_restoration(made, plan.cluster_id, b"{}", target)
     assert homes == [target / "node-90", target / "node-91"]
     assert [path.name for path in tmp_path.iterdir()] == ["restored"]
     for path in (target, *target.rglob("*")):
@@ -207,7 +207,27 @@ def test_directories_are_whole_private_and_read_as_captures(tmp_path: Path) -> N
         assert not list(differences(log.image, made.image))
         assert (log.end_offset, log.leader_epoch) == (10_000_507, 1_000_003)
     with pytest.raises(TargetError, match="exists"):
-        write_restoration(made, plan.cluster_id, (VOTER,), b"{}", target)
+        write_restoration(made, plan.cluster_id, b"{}", target)
+
+
+def test_a_node_that_is_a_broker_too_keeps_its_captured_directory(tmp_path: Path) -> None:
+    """On any other disk it would lead without its messages: its directory must be captured, and not gone."""
+    image = replayed(_made(WHOLE).directory).image
+    ((broker,),) = [[b for _, b in image.tables.items(BROKERS)]]
+    captures = copied(WHOLE, tmp_path)
+    asked = replace(STOPPED, voters=(replace(VOTER, id=broker.broker_id),))
+    assert "capture it, or give the controller another id" in planned(captures, asked).refusals[0]
+    copied(WHOLE, tmp_path / "more", 4)
+    meta = tmp_path / "more/node-4/meta.properties"
+    lines = {li.partition("=")[0]: li for li in meta.read_text().splitlines()}
+    lines |= {"node.id": f"node.id={broker.broker_id}", "directory.id": f"directory.id={broker.log_dirs[0]}"}
+    meta.write_text("\n".join(lines.values()))
+    made = planned(captures, asked).made
+    assert made is not None
+    assert [v.directory_id for v in made.voters] == [broker.log_dirs[0]]
+    assert made.brokers_too == {broker.broker_id}
+    for gone in ({"gone": frozenset({broker.broker_id})}, {"lost_brokers": frozenset({broker.broker_id})}):
+        assert "is gone: give" in planned(captures, replace(asked, **gone)).refusals[0]  # type: ignore[arg-type]
 
 
 def test_a_target_is_never_inside_a_capture_or_a_log_directory(tmp_path: Path) -> None:
@@ -229,10 +249,10 @@ def test_a_directory_written_wrongly_is_not_published(tmp_path: Path) -> None:
     assert plan.made is not None
     wrong = replace(plan.made, checkpoint=plan.made.checkpoint[:-1])
     with pytest.raises(TargetError, match="not written as planned"):
-        write_restoration(wrong, plan.cluster_id, (VOTER,), b"{}", tmp_path / "restored")
+        write_restoration(wrong, plan.cluster_id, b"{}", tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
     assert find_controller_dirs([tmp_path]).directories == ()
-    write_restoration(plan.made, plan.cluster_id, (VOTER,), b"{}", tmp_path / "restored")
+    write_restoration(plan.made, plan.cluster_id, b"{}", tmp_path / "restored")
 
 
 def test_an_observer_alone_is_a_source(tmp_path: Path) -> None:
