@@ -56,16 +56,18 @@ def _aligned(size: Sized) -> Sized:
 
 @dataclass(slots=True)
 class Sizes:
-    """The lengths of the last chunk by node index; the next chunk starts with 25 percent more."""
+    """The lengths of a chunk of `rows` rows by node index; one like it starts with 25 percent more."""
 
     lengths: NDArray[np.int64]
+    rows: int
 
     @classmethod
     def unknown(cls, layout: Layout) -> Sizes:
-        return cls(np.zeros(len(layout.nodes), dtype=np.int64))
+        return cls(np.zeros(len(layout.nodes), dtype=np.int64), 1)
 
     def capacities(self, rows: int) -> NDArray[np.int64]:
-        capacities = np.maximum(self.lengths + self.lengths // 4, _LEAST_CAPACITY)
+        lengths = self.lengths * min(rows, self.rows) // self.rows
+        capacities = np.maximum(lengths + lengths // 4, _LEAST_CAPACITY)
         capacities[0] = rows
         return capacities
 
@@ -112,6 +114,7 @@ class Chunk:
         metadata, control = self.program.metadata, self.program.control
         given = {
             words.PROGRAM: self.program.words.ctypes.data,
+            words.CODE: self.program.code,
             words.NODES: self._nodes_address,
             words.NODE_COUNT: len(self._nodes),
             words.STACK: self._stack.ctypes.data,
@@ -151,8 +154,8 @@ class Chunk:
         return self._nodes[:, FILLED // 8] == 0
 
     def sizes(self) -> Sizes:
-        """The lengths of this chunk."""
-        return Sizes(self._nodes[:, LENGTH // 8].copy())
+        """The lengths of this chunk, which has rows."""
+        return Sizes(self._nodes[:, LENGTH // 8].copy(), self[words.ROWS])
 
     def holds(self, column: Node) -> bool:
         """Whether there are records of that type."""
@@ -185,7 +188,10 @@ class Chunk:
         sizes = places.sizes(capacities)
         for number in np.flatnonzero(places.counts == index).tolist():
             held = np.frombuffer(self.buffers[number], dtype=np.uint8)
-            memory = np.zeros(sizes[number], dtype=np.uint8)
-            memory[: len(held)] = held
-            self.buffers[number] = pa.py_buffer(memory)
-            self._nodes.reshape(-1)[places.address_at[number]] = memory.ctypes.data
+            size = int(sizes[number])
+            piece = self.layout.pool.take(size)
+            piece.memory[: len(held)] = held
+            if places.is_bitmap[number]:
+                piece.memory[len(held) : size] = 0
+            self.buffers[number] = piece.buffer(0, size)
+            self._nodes.reshape(-1)[places.address_at[number]] = piece.address

@@ -10,6 +10,7 @@ from kraft_core.columnar.compiled import compiled, inlined
 from kraft_core.columnar.layout import CAPACITY, FILLED, LENGTH, OFFSETS, VALIDITY, VALUES
 from kraft_core.columnar.memory import fill_32, get, load_u8, put, store_8, store_32, word
 from kraft_core.columnar.text import UUID_TEXT_BYTES, copy, write_uuid
+from kraft_core.columnar.vectors import AHEAD, copy_short, store_ahead
 
 
 @inlined
@@ -50,8 +51,10 @@ def _extend(node: int, row: int, size: int) -> int:
     put(node + LENGTH, start + size)
     filled = get(node + FILLED)
     offsets = get(node + OFFSETS)
-    if filled <= row:
-        fill(offsets, filled, row + 1, start)
+    store_ahead(offsets + 4 * filled, start)
+    while filled + AHEAD <= row:
+        filled += AHEAD
+        store_ahead(offsets + 4 * filled, start)
     store_32(offsets + 4 * (row + 1), start + size)
     put(node + FILLED, row + 2)
     mark_present(node, row)
@@ -83,6 +86,13 @@ def append_text(node: int, row: int, source: int, size: int) -> None:
     """There must be room."""
     start = _extend(node, row, size)
     copy(get(node + VALUES) + start, source, size)
+
+
+@inlined
+def append_short(node: int, row: int, source: int, size: int) -> None:
+    """A text of at most REACH bytes, where so many can be read. There must be room."""
+    start = _extend(node, row, size)
+    copy_short(get(node + VALUES) + start, source, size)
 
 
 @inlined

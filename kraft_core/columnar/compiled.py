@@ -1,9 +1,10 @@
 """Numba behind three decorators, with an optional cache of machine code that processes share.
 
 Numba's own cache supports neither wheels nor changes in another module, and fails where it cannot write. Here
-the key is a digest of this package's sources, and the cache is the first directory that can be written:
-$NUMBA_CACHE_DIR, the package's __pycache__, the user's cache directory, a private temporary directory.
-Without one, or if it fails, each process compiles the functions again (about ten seconds).
+the key is a digest of the sources of this package and of those that it imports, and the cache is the first
+directory that can be written: $NUMBA_CACHE_DIR, the package's __pycache__, the user's cache directory, a
+private temporary directory.
+Without one, or if it fails, each process compiles the functions again (about twelve seconds).
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
 from numba.core import caching
 
 _njit = cast(Any, numba).njit
+_types = cast(Any, types)
 _caching = cast(Any, caching)
+
+# The packages that machine code is made from: messages are declared outside this one.
+_SOURCES = ("kraft_core.messages", "kraft_core.format", "kraft_core.columnar")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,6 +51,14 @@ def entry(function: Function) -> Function:
     if cache_folder() is not None:
         dispatcher._cache = _Cache(function)
     return dispatcher
+
+
+def address_of(function: Any, arguments: int) -> int:
+    """The address of an entry of so many integers, for compiled code that calls it (memory.call_straight)."""
+    signature = (_types.int64,) * arguments
+    function.compile(signature)
+    result = function.overloads[signature]
+    return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
 
 
 @cache
@@ -84,9 +98,10 @@ def _private_temporary() -> Path:
 @cache
 def _sources_digest() -> str:
     digest = hashlib.sha256()
-    for source in sorted(resources.files(__package__ or "").iterdir(), key=lambda found: found.name):
-        if source.name.endswith(".py"):
-            digest.update(source.read_bytes())
+    for package in _SOURCES:
+        for source in sorted(resources.files(package).iterdir(), key=lambda found: found.name):
+            if source.name.endswith(".py"):
+                digest.update(source.read_bytes())
     return digest.hexdigest()
 
 

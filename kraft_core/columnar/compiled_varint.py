@@ -23,7 +23,13 @@ def read_unsigned_varint(at: int, end: int) -> tuple[int, int]:
 
 @inlined
 def read_varint(at: int, end: int) -> tuple[int, int]:
-    """A signed integer of at most 32 bits."""
+    """A signed integer of at most 32 bits; the sizes and deltas of records mostly have one or two bytes."""
+    if at + 1 < end:
+        first, second = load_u8(at), load_u8(at + 1)
+        if first < 0x80:
+            return (first >> 1) ^ -(first & 1), at + 1
+        if second < 0x80:
+            return ((first & 0x7F) >> 1 | second << 6) ^ -(first & 1), at + 2
     value, at = read_unsigned_varint(at, end)
     return (value >> 1) ^ -(value & 1), at
 

@@ -23,6 +23,7 @@ from kraft_core.columnar.layout import Layout, build_layout
 from kraft_core.columnar.program import Program, compile_program
 from kraft_core.columnar.reference import WHOLE_FILE, to_columns
 from kraft_core.columnar.schema import message_columns
+from kraft_core.columnar.straight import with_machine_code
 from kraft_core.columnar.window import Window, opened
 from kraft_core.format.batch import read_header
 from kraft_core.format.record import Record, read_batch
@@ -35,6 +36,9 @@ pa = cast(Any, pyarrow)
 # Short files get less memory than long ones. Smaller records only cause more chunks.
 _USUAL_RECORD_BYTES = 32
 _LEAST_ROWS = 256
+# By `redact`, the sizes of the last full chunk. A file's first chunk starts with them: otherwise its columns
+# would grow several times.
+_last_sizes: dict[bool, Sizes] = {}
 # Of batches that the kernel leaves out: a record batch ends after this many records or bytes of values.
 _LEFT_ROWS = 8192
 _LEFT_BYTES = 16 * 1024 * 1024
@@ -66,7 +70,7 @@ def decode(
 @cache
 def _compiled(redact: bool) -> tuple[Layout, Program]:
     layout = build_layout(message_columns(), redact)
-    return layout, compile_program(layout, by_api_key, CONTROL_RECORDS)
+    return layout, with_machine_code(compile_program(layout, by_api_key, CONTROL_RECORDS))
 
 
 class _Decoder:
@@ -77,7 +81,7 @@ class _Decoder:
         self._redact = redact
         self._allowed = allowed
         self._layout, self._program = _compiled(redact)
-        self._sizes = Sizes.unknown(self._layout)
+        self._sizes = _last_sizes.get(redact) or Sizes.unknown(self._layout)
 
     def batches(self, ranges: Sequence[tuple[int, int | None]]) -> Iterator[Any]:
         size = sum(self._window.stop(end) - start for start, end in ranges)
@@ -100,7 +104,8 @@ class _Decoder:
 
     def _successor(self, full: Chunk) -> Chunk:
         """The chunk that continues where a full one stopped, with room for the batch there."""
-        self._sizes = full.sizes()
+        if full[words.ROWS]:
+            self._sizes = _last_sizes[self._redact] = full.sizes()
         position = full[words.AT] - self._window.address
         larger = {} if full[words.BYTES] else {"rows": read_header(self._window.buf, position).record_count}
         chunk = self._chunk(**larger)

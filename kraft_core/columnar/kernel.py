@@ -56,7 +56,7 @@ from kraft_core.columnar.kernel_abi import (
     WAS_REDACTED,
 )
 from kraft_core.columnar.layout import LENGTH, NODE_BYTES, OFFSETS, ROW, SPACE, VALIDITY
-from kraft_core.columnar.machine import run
+from kraft_core.columnar.machine import read_record
 from kraft_core.columnar.memory import (
     fill_8,
     fill_32,
@@ -315,7 +315,7 @@ def _decode_value(task: int, attributes: int, key: int, key_size: int, value: in
         return MALFORMED
     put(task + REDACTED, 0)
     put(task + UNKNOWN_TAGS, 0)
-    after = run(task, piece, value, end)
+    after = read_record(task, piece, value, end)
     if after < 0:
         return after
     row = get(get(task + NODES) + ROW)

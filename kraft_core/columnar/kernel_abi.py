@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-TASK_WORDS = 42
+TASK_WORDS = 43
 
 (
-    # The program, the table of nodes and how many there are, and frames for what is nested.
+    # The program and its machine code, the table of nodes and their number, and frames for what is nested.
     PROGRAM,
+    CODE,
     NODES,
     NODE_COUNT,
     STACK,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kraft_core.columnar.buffer_pool import BufferPool
 from kraft_core.columnar.schema import arrow_type, message_fields, table_fields
+from kraft_core.columnar.vectors import SLACK
 from kraft_core.format.secrets import named_secret
 from kraft_core.messages.schema import Field, Message, Versions
 
@@ -90,6 +91,8 @@ class Places:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self.node, self._word, self.counts, self._bits, self._extra = np.array(places, dtype=np.int64).T
+        # Bitmaps must be zeroed before use.
+        self.is_bitmap: NDArray[np.bool_] = self._word == VALIDITY
         # Index of the address in the kernel's table, flattened to words.
         self.address_at: NDArray[np.int64] = self.node * (NODE_BYTES // 8) + self._word // 8
 
@@ -140,11 +143,11 @@ def _places(node: Node) -> Iterator[Place]:
     if node.nullable:
         yield Place(node.index, VALIDITY, node.space, 1)
     if node.kind in ("text", "list"):
-        yield Place(node.index, OFFSETS, node.space, 32, 4)
+        yield Place(node.index, OFFSETS, node.space, 32, 4 + SLACK)
     if node.kind == "text":
-        yield Place(node.index, VALUES, node.index, 8)
+        yield Place(node.index, VALUES, node.index, 8, SLACK)
     elif node.kind in _BITS or node.kind == "number":
-        yield Place(node.index, VALUES, node.space, _BITS.get(node.kind, 8 * node.width))
+        yield Place(node.index, VALUES, node.space, _BITS.get(node.kind, 8 * node.width), SLACK)
 
 
 class _Builder:

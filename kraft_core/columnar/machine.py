@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from kraft_core.columnar.columns import append_list, append_text, has_room, mark_present
 from kraft_core.columnar.compiled import compiled, inlined
-from kraft_core.columnar.compiled_varint import read_unsigned_varint
-from kraft_core.columnar.kernel_abi import MALFORMED, NODES, PROGRAM, STACK, TYPE, UNKNOWN_TAGS
+from kraft_core.columnar.kernel_abi import CODE, MALFORMED, NODES, PROGRAM, STACK, TYPE
 from kraft_core.columnar.layout import ROW, VALIDITY
-from kraft_core.columnar.memory import get, load_u8, put, word
+from kraft_core.columnar.memory import call_straight, get, load_u8, put, word
 from kraft_core.columnar.program import (
     DEFAULT_LIST,
     DEFAULT_NUMBER,
@@ -20,16 +19,17 @@ from kraft_core.columnar.program import (
     LIST,
     NEXT,
     NEXT_TAG,
+    NO_CODE,
     NO_ENTRY,
     NULLABLE_STRUCT,
     PRESENT,
-    RECORD,
     RETURN,
     STRUCTS,
     TAGS,
     WORDS,
 )
-from kraft_core.columnar.values import begin_list, no_room, read_list, read_value, write_number
+from kraft_core.columnar.tags import begin_tags, count_unknown_tag, read_tag, write_default_number
+from kraft_core.columnar.values import begin_list, no_room, read_list, read_value
 
 # A stack frame: elements or tagged fields remaining; of tagged fields also the last tag, the known tags met,
 # and the end of the current one.
@@ -37,9 +37,29 @@ FRAME_BYTES = 32
 _REMAINING, _LAST_TAG, _MET, _TAG_END = range(0, FRAME_BYTES, 8)
 
 
+@inlined
+def read_record(task: int, routine: int, at: int, end: int) -> int:
+    """Reads a record's value from address `at` by the routine at a position in the program.
+
+    Returns the address after the value, MALFORMED or NO_ROOM.
+    """
+    instruction = get(task + PROGRAM) + 4 * routine
+    nodes = get(task + NODES)
+    node = nodes + word(instruction + 4)
+    if get(node + VALIDITY) == 0:
+        return no_room(task, node, 0)
+    row = get(nodes + ROW)
+    mark_present(node, row)
+    put(task + TYPE, word(instruction + 12))
+    number = word(instruction + 16)
+    if number != NO_CODE:
+        return call_straight(get(task + CODE), number, task, node, row, at, end)
+    return run(task, routine + WORDS, at, end)
+
+
 @compiled
 def run(task: int, pc: int, at: int, end: int) -> int:
-    """Runs the routine at pc from address `at`; returns the address after the value, MALFORMED or NO_ROOM."""
+    """Runs the program from pc on to RETURN; returns as read_record."""
     program = get(task + PROGRAM)
     nodes = get(task + NODES)
     frame = get(task + STACK)
@@ -75,23 +95,21 @@ def run(task: int, pc: int, at: int, end: int) -> int:
                 put(node + ROW, get(node + ROW) + 1)
                 pc = operand
         elif opcode == TAGS:
-            count, at = read_unsigned_varint(at, end)
-            if at > end:
-                return MALFORMED
+            count, at = begin_tags(at, end)
+            if at < 0:
+                return at
             if count == 0:
                 met = 0
                 pc = word(instruction + 20)
             else:
                 frame += FRAME_BYTES
-                _begin_tags(frame, count, at)
+                _push_tags(frame, count, at)
         elif opcode == NEXT_TAG:
             pc, at, met = _read_tags(task, frame, instruction, pc - WORDS, row, at, end)
             if pc == word(instruction + 20):
                 frame -= FRAME_BYTES
         elif opcode == JUMP:
             pc = operand
-        elif opcode == RECORD:
-            at = _begin_record(task, node, row, operand, at)
         elif opcode == PRESENT:
             mark_present(node, row)
         elif opcode == NULLABLE_STRUCT:
@@ -108,16 +126,7 @@ def run(task: int, pc: int, at: int, end: int) -> int:
 
 
 @inlined
-def _begin_record(task: int, node: int, row: int, type_number: int, at: int) -> int:
-    if get(node + VALIDITY) == 0:
-        return no_room(task, node, 0)
-    mark_present(node, row)
-    put(task + TYPE, type_number)
-    return at
-
-
-@inlined
-def _begin_tags(frame: int, count: int, at: int) -> None:
+def _push_tags(frame: int, count: int, at: int) -> None:
     put(frame + _REMAINING, count)
     put(frame + _LAST_TAG, -1)
     put(frame + _MET, 0)
@@ -141,18 +150,16 @@ def _read_tags(
     if at != get(frame + _TAG_END):
         return pc, MALFORMED, met
     while remaining != 0:
-        tag, at = read_unsigned_varint(at, end)
-        size, at = read_unsigned_varint(at, end)
-        if at > end or size > end - at or tag <= last_tag:
-            return pc, MALFORMED, met
+        tag, at, tag_end = read_tag(last_tag, at, end)
+        if at < 0:
+            return pc, at, met
         remaining -= 1
         last_tag = tag
-        tag_end = at + size
         field = NO_ENTRY
         if tag < word(instruction + 12):
             field = word(program + 4 * (word(instruction + 16) + tag))
         if field == NO_ENTRY:
-            put(task + UNKNOWN_TAGS, get(task + UNKNOWN_TAGS) + 1)
+            count_unknown_tag(task)
             at = tag_end
             continue
         met |= 1 << tag
@@ -192,6 +199,7 @@ def _write_default(opcode: int, task: int, node: int, row: int, instruction: int
         append_list(node, row, 0)
         return at
     if opcode == DEFAULT_NUMBER:
-        write_number(word(instruction + 16), node, row, word(instruction + 20))
-    mark_present(node, row)
+        write_default_number(word(instruction + 16), node, row, word(instruction + 20))
+    else:
+        mark_present(node, row)
     return at

@@ -107,6 +107,26 @@ fill_32 = _filler(32)
 fill_64 = _filler(64)
 
 
+# Those of straight.run_straight.
+STRAIGHT_ARGUMENTS = 6
+
+
+@intrinsic
+def call_straight(
+    _typing: Any, _code: Any, _number: Any, _task: Any, _node: Any, _row: Any, _at: Any, _end: Any
+) -> Any:
+    """Calls straight.run_straight, which is at the address `code`."""
+    integers = (types.int64,) * STRAIGHT_ARGUMENTS
+
+    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        code, *rest = arguments
+        type_ = context.call_conv.get_function_type(types.int64, integers)
+        function = builder.inttoptr(code, type_.as_pointer())
+        return context.call_conv.call_function(builder, function, types.int64, integers, rest)[1]
+
+    return types.int64(types.int64, *integers), codegen
+
+
 def _crc_step(name: str, value_bits: int, crc_bits: int) -> Callable[[int, int], int]:
     """The processor's CRC-32C instruction: (checksum, next bytes) -> checksum."""
 

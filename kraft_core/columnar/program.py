@@ -35,7 +35,8 @@ STRUCTS = 14
 NEXT = 15  # operand: the position of the element's program
 NULLABLE_STRUCT = 16  # operand: the position after a null
 PRESENT = 17  # marks a struct as not null
-RECORD = 18  # operand: the number of the record's type
+# Operands: the number of the record's type, and of the machine code for the routine (straight.py) or NO_CODE.
+RECORD = 18
 # The tagged fields of a struct. Operands: size and position of a table of each field's program by tag, and
 # the position after the tagged fields. NEXT_TAG follows. A field that is neither a value nor an array of
 # values is a negative position in the table; its program jumps to NEXT_TAG.
@@ -50,6 +51,7 @@ DEFAULT_STRUCT = 25
 RETURN = 26
 
 NO_ENTRY = 0
+NO_CODE = 0
 
 _VALUES: dict[FieldType, int] = {
     "int32": INT32,
@@ -71,13 +73,15 @@ _MOST_TAGS = 63
 @dataclass(frozen=True, slots=True)
 class Program:
     """words: the instructions. metadata[api key, version], control[type, version]: where a routine begins,
-    NO_ENTRY where there is none. types: the name of each record type, by the number in RECORD.
+    NO_ENTRY where there is none. types: the name of each record type, by the number in RECORD. code: the
+    address of machine code for straight routines (straight.py).
     """
 
     words: NDArray[np.int32]
     metadata: NDArray[np.int32]
     control: NDArray[np.int32]
     types: tuple[str, ...]
+    code: int = 0
 
 
 def compile_program(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kraft_core.columnar.columns import (
     append_list,
+    append_short,
     append_text,
     append_uuid,
     has_room,
@@ -16,7 +17,7 @@ from kraft_core.columnar.columns import (
 )
 from kraft_core.columnar.compiled import compiled, inlined
 from kraft_core.columnar.compiled_varint import read_unsigned_varint
-from kraft_core.columnar.kernel_abi import MALFORMED, NEEDED, NO_ROOM, NODE, REDACTED
+from kraft_core.columnar.kernel_abi import MALFORMED, NEEDED, NO_ROOM, NODE, REDACTED, STOP
 from kraft_core.columnar.layout import LENGTH, VALUES
 from kraft_core.columnar.memory import (
     get,
@@ -47,6 +48,7 @@ from kraft_core.columnar.program import (
     UUID,
 )
 from kraft_core.columnar.text import UUID_BYTES, UUID_TEXT_BYTES, is_utf8
+from kraft_core.columnar.vectors import REACH, high_bits, swap_short
 
 # Kafka's limit for a string, in bytes.
 _MAX_STRING_BYTES = 0x7FFF
@@ -62,34 +64,34 @@ def no_room(task: int, node: int, size: int) -> int:
 @inlined
 def read_value(opcode: int, nullable: int, task: int, node: int, row: int, at: int, end: int) -> int:
     if opcode == INT32:
-        at = _read_int32(node, row, at, end)
-    elif opcode == UUID:
+        return _read_number(INT32, node, row, at, end)  # inlined, as most numbers are int32
+    if opcode == UUID:
         return _read_uuid(task, node, row, at, end)
-    elif opcode >= STRING:
-        return _read_text(opcode, nullable, task, node, row, at, end)
-    else:
-        at = _read_number(opcode, node, row, at, end)
-    if at >= 0:
-        mark_present(node, row)
-    return at
-
-
-@inlined
-def _read_int32(node: int, row: int, at: int, end: int) -> int:
-    """Inlined, as most numbers are int32."""
-    if at + 4 > end:
-        return MALFORMED
-    store_32(get(node + VALUES) + 4 * row, load_i32(at))
-    return at + 4
+    if opcode >= STRING:
+        return read_text(opcode, nullable, task, node, row, at, end)
+    return _read_any_number(opcode, node, row, at, end)
 
 
 @compiled
+def _read_any_number(opcode: int, node: int, row: int, at: int, end: int) -> int:
+    return _read_number(opcode, node, row, at, end)
+
+
+@inlined
 def _read_number(opcode: int, node: int, row: int, at: int, end: int) -> int:
-    size = _number_bytes(opcode)
-    if at + size > end:
+    after = at + _number_bytes(opcode)
+    if after > end:
         return MALFORMED
+    store_number(opcode, node, row, at)
+    return after
+
+
+@inlined
+def store_number(opcode: int, node: int, row: int, at: int) -> None:
+    """The bytes must be there."""
+    size = _number_bytes(opcode)
     if size == 4:
-        value = load_u32(at)
+        value = load_i32(at) if opcode == INT32 else load_u32(at)
     elif size == 8:
         value = load_i64(at)
     elif size == 2:
@@ -97,7 +99,7 @@ def _read_number(opcode: int, node: int, row: int, at: int, end: int) -> int:
     else:
         value = load_u8(at)
     write_number(opcode, node, row, value)
-    return at + size
+    mark_present(node, row)
 
 
 @inlined
@@ -130,24 +132,34 @@ def write_number(opcode: int, node: int, row: int, value: int) -> None:
 
 @inlined
 def _read_uuid(task: int, node: int, row: int, at: int, end: int) -> int:
-    if at + UUID_BYTES > end:
+    after = at + UUID_BYTES
+    if after > end:
         return MALFORMED
+    outcome = store_uuid(task, node, row, at)
+    return after if outcome >= 0 else outcome
+
+
+@inlined
+def store_uuid(task: int, node: int, row: int, at: int) -> int:
+    """The bytes must be there. Returns `at`, or NO_ROOM."""
     if not has_room(node, UUID_TEXT_BYTES):
         return no_room(task, node, UUID_TEXT_BYTES)
     append_uuid(node, row, at)
-    return at + UUID_BYTES
+    return at
 
 
 @compiled
-def _read_text(opcode: int, nullable: int, task: int, node: int, row: int, at: int, end: int) -> int:
+def read_text(opcode: int, nullable: int, task: int, node: int, row: int, at: int, end: int) -> int:
     encoded, at = read_unsigned_varint(at, end)
     size = encoded - 1
     if at > end or size > end - at:
         return MALFORMED
     if size < 0:
         return at if nullable else MALFORMED
+    is_short = size <= REACH and at + REACH <= get(task + STOP)
+    is_ascii = is_short and high_bits(at) & ((1 << size) - 1) == 0
     is_string = opcode not in (BYTES, SECRET_BYTES)
-    if is_string and (size > _MAX_STRING_BYTES or not is_utf8(at, size)):
+    if is_string and not is_ascii and (size > _MAX_STRING_BYTES or not is_utf8(at, size)):
         return MALFORMED
     if opcode in (SECRET_STRING, SECRET_BYTES):
         put(task + REDACTED, 1)
@@ -158,22 +170,26 @@ def _read_text(opcode: int, nullable: int, task: int, node: int, row: int, at: i
         mark_present(node, row)
     elif not has_room(node, size):
         return no_room(task, node, size)
+    elif is_short:
+        append_short(node, row, at, size)
     else:
         append_text(node, row, at, size)
     return at + size
 
 
 @inlined
-def _copy_int32(target: int, source: int, count: int) -> None:
-    """Two at a time, as most lists have one to three replicas."""
-    end = source + 4 * count
-    while source + 8 <= end:
-        both = load_i64(source)
-        put(target, both << 32 | both >> 32 & 0xFFFF_FFFF)
-        source += 8
-        target += 8
-    if source < end:
-        store_32(target, load_i32(source))
+def _copy_int32(task: int, target: int, source: int, count: int) -> None:
+    """At once, as most lists have one to three replicas."""
+    if 4 * count <= REACH and source + REACH <= get(task + STOP):
+        swap_short(target, source, count)
+    else:
+        _copy_long(target, source, count)
+
+
+@compiled
+def _copy_long(target: int, source: int, count: int) -> None:
+    for index in range(count):
+        store_32(target + 4 * index, load_i32(source + 4 * index))
 
 
 @inlined
@@ -185,7 +201,8 @@ def begin_list(nullable: int, task: int, node: int, row: int, at: int, end: int)
     if at > end or count > end - at:
         return 0, 0, MALFORMED
     if count < 0:
-        return 0, 0, at if nullable else MALFORMED
+        # The row after the last element: _copy_int32 writes there even if there are none.
+        return 0, get(node + LENGTH), at if nullable else MALFORMED
     if not has_room(node, count):
         return 0, 0, no_room(task, node, count)
     return count, append_list(node, row, count), at
@@ -196,14 +213,43 @@ def read_list(
     opcode: int, nullable: int, task: int, node: int, element: int, row: int, at: int, end: int
 ) -> int:
     """An array of single values; element: the node of the elements."""
+    if opcode == INT32:
+        return read_int32_list(nullable, task, node, element, row, at, end)
+    if opcode == UUID:
+        return read_uuid_list(nullable, task, node, element, row, at, end)
     count, first, at = begin_list(nullable, task, node, row, at, end)
-    if opcode == INT32 and at >= 0:
-        if 4 * count > end - at:
-            return MALFORMED
-        _copy_int32(get(element + VALUES) + 4 * first, at, count)
-        return at + 4 * count
     for index in range(count):
         at = read_value(opcode, 0, task, element, first + index, at, end)
         if at < 0:
             return at
     return at
+
+
+@inlined
+def read_int32_list(nullable: int, task: int, node: int, element: int, row: int, at: int, end: int) -> int:
+    count, first, at = begin_list(nullable, task, node, row, at, end)
+    if at < 0:
+        return at
+    if 4 * count > end - at:
+        return MALFORMED
+    _copy_int32(task, get(element + VALUES) + 4 * first, at, count)
+    return at + 4 * count
+
+
+@compiled
+def read_uuid_list(nullable: int, task: int, node: int, element: int, row: int, at: int, end: int) -> int:
+    count, first, at = begin_list(nullable, task, node, row, at, end)
+    if at < 0:
+        return at
+    if UUID_BYTES * count > end - at:
+        return MALFORMED
+    if not has_room(element, UUID_TEXT_BYTES * count):
+        return no_room(task, element, UUID_TEXT_BYTES * count)
+    for index in range(count):
+        append_uuid(element, first + index, at + UUID_BYTES * index)
+    return at + UUID_BYTES * count
+
+
+@inlined
+def write_empty_list(node: int, row: int) -> None:
+    append_list(node, row, 0)

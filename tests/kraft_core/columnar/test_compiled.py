@@ -99,8 +99,9 @@ def test_a_folder_that_others_can_write_does_not_serve(wheel, tmp_path):
 
 COMPILE_ALL = """
 from numba.core.registry import CPUDispatcher
-from kraft_core.columnar import __main__, kernel, text
-functions = [f for module in (kernel, text) for f in vars(module).values() if isinstance(f, CPUDispatcher)]
+from kraft_core.columnar import __main__, kernel, straight, text
+held = [f for module in (kernel, straight, text) for f in vars(module).values()]
+functions = [f for f in held if isinstance(f, CPUDispatcher)]
 entries = [f for f in functions if f.stats.cache_path]
 print(sorted(f.__name__ for f in entries))
 __main__.main()

@@ -61,6 +61,15 @@ def held(data: bytes) -> tuple[np.ndarray, int]:
     return array, array.ctypes.data
 
 
+@pytest.mark.parametrize("size", [767, 768, 769, 1535, 1536, 5000])
+def test_checksums_of_long_inputs(size):
+    data = bytes(n * n % 251 for n in range(size))
+    _array, address = held(data)
+    assert by_tables(address, size) == google_crc32c.value(data)
+    if has_crc_instruction():
+        assert by_instruction(address, size) == google_crc32c.value(data)
+
+
 @given(st.binary(max_size=300))
 @relaxed
 def test_checksums(data):

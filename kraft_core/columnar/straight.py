@@ -1,0 +1,287 @@
+"""Machine code for straight routines (routines.py): what the machine does for each instruction, in a row.
+
+Nothing is left to be looked up while a record is read: instructions, nodes, tags and defaults are constants,
+and the parts of values.py are compiled for them. One LLVM function for each routine of the declared messages;
+they are built without Numba's compiler, which would take a second for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, cast
+
+import numba.extending
+import numpy as np
+from llvmlite import ir as llvm_ir
+from numba import types as numba_types
+from numba.core import cgutils as numba_cgutils
+
+from kraft_core.columnar.compiled import address_of, entry
+from kraft_core.columnar.kernel_abi import MALFORMED
+from kraft_core.columnar.layout import build_layout
+from kraft_core.columnar.memory import STRAIGHT_ARGUMENTS
+from kraft_core.columnar.program import (
+    BOOL,
+    DEFAULT_LIST,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    LIST,
+    NO_CODE,
+    NO_ENTRY,
+    TAGS,
+    UINT16,
+    UINT32,
+    UUID,
+    Program,
+    compile_program,
+)
+from kraft_core.columnar.routines import Instruction, Routine, straight_routine
+from kraft_core.columnar.schema import message_columns
+from kraft_core.columnar.tags import begin_tags, count_unknown_tag, read_tag, write_default_number
+from kraft_core.columnar.values import (
+    read_int32_list,
+    read_list,
+    read_text,
+    read_uuid_list,
+    store_number,
+    store_uuid,
+    write_empty_list,
+)
+from kraft_core.messages.control import CONTROL_RECORDS
+from kraft_core.messages.metadata import by_api_key
+
+ir = cast(Any, llvm_ir)
+types = cast(Any, numba_types)
+cgutils = cast(Any, numba_cgutils)
+intrinsic = cast(Any, numba.extending).intrinsic
+
+_INT64 = ir.IntType(64)
+# By instruction, the size on the wire.
+_FIXED_BYTES = {BOOL: 1, INT8: 1, INT16: 2, UINT16: 2, INT32: 4, UINT32: 4, INT64: 8, UUID: 16}
+
+
+def _routines() -> dict[Routine, int]:
+    """Every straight routine of the declared messages, with and without secrets; its number, from 1."""
+    numbers: dict[Routine, int] = {}
+    for redact in (True, False):
+        program = compile_program(build_layout(message_columns(), redact), by_api_key, CONTROL_RECORDS)
+        for routine in _straight(program).values():
+            numbers.setdefault(routine, len(numbers) + NO_CODE + 1)
+    return numbers
+
+
+def _straight(program: Program) -> dict[int, Routine]:
+    """The straight routines of a program by their position."""
+    words = program.words.tolist()
+    begins = np.unique(np.concatenate([program.metadata.ravel(), program.control.ravel()])).tolist()
+    found = {begin: straight_routine(words, begin) for begin in begins if begin != NO_ENTRY}
+    return {begin: routine for begin, routine in found.items() if routine is not None}
+
+
+_NUMBERS = _routines()
+
+
+def with_machine_code(program: Program) -> Program:
+    """The program with the machine code, each routine that it has code for with the number of that."""
+    words = program.words.copy()
+    for begin, routine in _straight(program).items():
+        words[begin + 4] = _NUMBERS.get(routine, NO_CODE)
+    return replace(program, words=words, code=address_of(run_straight, STRAIGHT_ARGUMENTS))
+
+
+@entry
+def run_straight(number: int, task: int, node: int, row: int, at: int, end: int) -> int:
+    """Runs a routine for a record's value; node: the record's. The address after it, MALFORMED or NO_ROOM.
+
+    The kernel calls it by its address: within the kernel it would be optimised once for each caller's caller.
+    """
+    return _run(number, task, node, row, at, end)
+
+
+@intrinsic
+def _run(
+    _typing: Any, _number: Any, _task: Any, _node: Any, _row: Any, _at: Any, _end: Any
+) -> tuple[Any, Callable[..., Any]]:
+    return types.int64(*[types.int64] * STRAIGHT_ARGUMENTS), _run_straight
+
+
+def _run_straight(context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
+    number, *rest = arguments
+    result = cgutils.alloca_once(builder, _INT64)
+    after = builder.append_basic_block("after")
+    unknown = builder.append_basic_block("unknown")
+    choice = builder.switch(number, unknown)
+    for routine, known in _NUMBERS.items():
+        block = builder.append_basic_block(f"routine{known}")
+        choice.add_case(_INT64(known), block)
+        builder.position_at_end(block)
+        builder.store(builder.call(_function(context, builder.module, known, routine), rest), result)
+        builder.branch(after)
+    builder.position_at_end(unknown)
+    builder.unreachable()
+    builder.position_at_end(after)
+    return builder.load(result)
+
+
+def _function(context: Any, module: Any, number: int, routine: Routine) -> Any:
+    """The LLVM function of a routine: (task, node, row, at, end) -> as run_straight."""
+    function = ir.Function(module, ir.FunctionType(_INT64, [_INT64] * 5), f"kraftlake_routine_{number}")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    _Writer(context, ir.IRBuilder(function.append_basic_block()), *function.args).write(routine)
+    return function
+
+
+class _Writer:
+    """Writes the code of one routine. _at: the address after what is read so far."""
+
+    def __init__(self, context: Any, builder: Any, task: Any, node: Any, row: Any, at: Any, end: Any) -> None:
+        self._context = context
+        self._builder = builder
+        self._task, self._node, self._row, self._at, self._end = task, node, row, at, end
+        self._met: Any = _INT64(0)
+
+    def write(self, routine: Routine) -> None:
+        for is_fixed, group in groupby(routine, lambda instruction: instruction.opcode in _FIXED_BYTES):
+            if is_fixed:
+                self._fixed(list(group))
+                continue
+            for instruction in group:
+                if instruction.opcode == TAGS:
+                    self._tags(instruction)
+                elif instruction.opcode <= LIST:
+                    self._variable(instruction)
+                else:
+                    self._default(instruction)
+        self._builder.ret(self._at)
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        """A call of a compiled function of integers; it does not raise."""
+        given = [_INT64(held) if isinstance(held, int) else held for held in arguments]
+        signature = (types.int64,) * len(given)
+        function.compile(signature)
+        result = function.overloads[signature]
+        self._context.add_linking_libs([result.library])
+        callee = self._context.declare_function(self._builder.module, result.fndesc)
+        convention = self._context.call_conv
+        return convention.call_function(
+            self._builder, callee, result.signature.return_type, signature, given
+        )[1]
+
+    def _of(self, node: int) -> Any:
+        return self._builder.add(self._node, _INT64(node))
+
+    def _return_if(self, condition: Any, result: Any) -> None:
+        with self._builder.if_then(condition, likely=False):
+            self._builder.ret(result)
+
+    def _proceed(self, at: Any) -> None:
+        """Continues at the address, or returns it if it is an outcome."""
+        self._return_if(self._builder.icmp_signed("<", at, _INT64(0)), at)
+        self._at = at
+
+    def _fixed(self, group: Sequence[Instruction]) -> None:
+        """Values of fixed size, one after the other: their bounds are checked once."""
+        builder = self._builder
+        begin = self._at
+        size = sum(_FIXED_BYTES[instruction.opcode] for instruction in group)
+        after = builder.add(begin, _INT64(size))
+        self._return_if(builder.icmp_signed(">", after, self._end), _INT64(MALFORMED))
+        offset = 0
+        for instruction in group:
+            at = builder.add(begin, _INT64(offset))
+            node = self._of(instruction.node)
+            if instruction.opcode == UUID:
+                self._proceed(self._call(store_uuid, self._task, node, self._row, at))
+            else:
+                self._call(store_number, instruction.opcode, node, self._row, at)
+            offset += _FIXED_BYTES[instruction.opcode]
+        self._at = after
+
+    def _variable(self, instruction: Instruction) -> None:
+        node = self._of(instruction.node)
+        where = (self._row, self._at, self._end)
+        if instruction.opcode != LIST:
+            (nullable,) = instruction.operands
+            self._proceed(self._call(read_text, instruction.opcode, nullable, self._task, node, *where))
+            return
+        nullable, element, opcode = instruction.operands
+        given = (nullable, self._task, node, self._of(element), *where)
+        if opcode == INT32:
+            self._proceed(self._call(read_int32_list, *given))
+        elif opcode == UUID:
+            self._proceed(self._call(read_uuid_list, *given))
+        else:
+            self._proceed(self._call(read_list, opcode, *given))
+
+    def _tags(self, instruction: Instruction) -> None:
+        """Tagged fields in the order in which they come."""
+        builder = self._builder
+        count, at = _pair(builder, self._call(begin_tags, self._at, self._end))
+        self._proceed(at)
+        at, remaining, last, met = (
+            cgutils.alloca_once_value(builder, held) for held in (at, count, _INT64(-1), self._met)
+        )
+        head, body, unknown, after = (
+            builder.append_basic_block(name) for name in ("tags", "tag", "unknown", "after_tags")
+        )
+        builder.branch(head)
+        builder.position_at_end(head)
+        left = builder.load(remaining)
+        builder.cbranch(builder.icmp_signed("==", left, _INT64(0)), after, body)
+
+        builder.position_at_end(body)
+        builder.store(builder.sub(left, _INT64(1)), remaining)
+        place = self._call(read_tag, builder.load(last), builder.load(at), self._end)
+        tag, begin, tag_end = (builder.extract_value(place, index) for index in range(3))
+        self._proceed(begin)
+        builder.store(tag, last)
+        choice = builder.switch(tag, unknown)
+        for number, field in enumerate(instruction.fields):
+            if field is not None:
+                block = builder.append_basic_block(f"tag{number}")
+                choice.add_case(_INT64(number), block)
+                builder.position_at_end(block)
+                self._at = begin
+                self._tagged(field, tag_end)
+                builder.store(builder.or_(builder.load(met), _INT64(1 << number)), met)
+                builder.store(self._at, at)
+                builder.branch(head)
+
+        builder.position_at_end(unknown)
+        self._call(count_unknown_tag, self._task)
+        builder.store(tag_end, at)
+        builder.branch(head)
+
+        builder.position_at_end(after)
+        self._at, self._met = builder.load(at), builder.load(met)
+
+    def _tagged(self, field: Instruction, tag_end: Any) -> None:
+        """A tagged field, which must take the size that it declares."""
+        if field.opcode in _FIXED_BYTES:
+            self._fixed([field])
+        else:
+            self._variable(field)
+        differs = self._builder.icmp_signed("!=", self._at, tag_end)
+        self._return_if(differs, _INT64(MALFORMED))
+
+    def _default(self, instruction: Instruction) -> None:
+        """The default of a tagged field that was not met."""
+        tag, *rest = instruction.operands
+        builder = self._builder
+        node = self._of(instruction.node)
+        absent = builder.icmp_signed("==", builder.and_(self._met, _INT64(1 << tag)), _INT64(0))
+        with builder.if_then(absent):
+            if instruction.opcode == DEFAULT_LIST:
+                self._call(write_empty_list, node, self._row)
+            else:
+                opcode, value = rest
+                self._call(write_default_number, opcode, node, self._row, value)
+
+
+def _pair(builder: Any, pair: Any) -> tuple[Any, Any]:
+    return builder.extract_value(pair, 0), builder.extract_value(pair, 1)

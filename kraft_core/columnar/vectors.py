@@ -1,0 +1,99 @@
+"""Vectors of the processor for what is mostly short: texts, lists of replicas, gaps between rows.
+
+A fixed number of bytes or numbers at once costs less than a loop over the few that count: the processor
+foresees no loop's end. What is read and written must be there, whatever the count; what does not count is
+written as zeros, never copied: it may be a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numba.extending
+from llvmlite import ir as llvm_ir
+from numba import types as numba_types
+from numba.core import cgutils as numba_cgutils
+
+ir = cast(Any, llvm_ir)
+types = cast(Any, numba_types)
+cgutils = cast(Any, numba_cgutils)
+intrinsic = cast(Any, numba.extending).intrinsic
+
+REACH = 32  # bytes that are read and written at once
+AHEAD = 16  # numbers that store_ahead writes
+# The bytes that memory for columns must have after the last item.
+SLACK = 4 * AHEAD
+
+_INT64 = ir.IntType(64)
+
+
+def _at(builder: Any, address: Any, type_: Any) -> Any:
+    return builder.inttoptr(address, type_.as_pointer())
+
+
+def _splat(builder: Any, value: Any, type_: Any) -> Any:
+    """A vector of the same number."""
+    first = builder.insert_element(ir.Constant(type_, None), value, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), type_.count), None)
+    return builder.shuffle_vector(first, first, zeros)
+
+
+def _keep(builder: Any, held: Any, count: Any, type_: Any) -> Any:
+    """The first `count` numbers of a vector, then zeros."""
+    indexes = ir.Constant(type_, list(range(type_.count)))
+    limit = _splat(builder, builder.trunc(count, type_.element), type_)
+    zeros = ir.Constant(type_, None)
+    return builder.select(builder.icmp_unsigned("<", indexes, limit), held, zeros)
+
+
+def _copier(bits: int, swap: bool) -> Callable[[int, int, int], None]:
+    """(target, source, count): copies `count` numbers, at most those in REACH; swap: their bytes reversed."""
+    type_ = ir.VectorType(ir.IntType(bits), 8 * REACH // bits)
+
+    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        target, source, count = arguments
+        held = builder.load(_at(builder, source, type_), align=1)
+        if swap:
+            name = f"llvm.bswap.v{type_.count}i{bits}"
+            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(type_, [type_]), name)
+            held = builder.call(function, [held])
+        builder.store(_keep(builder, held, count, type_), _at(builder, target, type_), align=1)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def copy(_typing: Any, _target: Any, _source: Any, _count: Any) -> Any:
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return copy
+
+
+copy_short = _copier(8, swap=False)
+swap_short = _copier(32, swap=True)
+
+
+@intrinsic
+def high_bits(_typing: Any, _address: Any) -> Any:
+    """The highest bit of each byte in REACH: not set in ASCII."""
+    type_ = ir.VectorType(ir.IntType(8), REACH)
+
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        held = builder.load(_at(builder, arguments[0], type_), align=1)
+        is_high = builder.icmp_signed("<", held, ir.Constant(type_, None))
+        return builder.zext(builder.bitcast(is_high, ir.IntType(REACH)), _INT64)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def store_ahead(_typing: Any, _address: Any, _value: Any) -> Any:
+    """Stores an int32 AHEAD times in a row."""
+    type_ = ir.VectorType(ir.IntType(32), AHEAD)
+
+    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        address, value = arguments
+        held = _splat(builder, builder.trunc(value, ir.IntType(32)), type_)
+        builder.store(held, _at(builder, address, type_), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
