@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import log
 from pathlib import Path
 from statistics import median
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
 from tests.bench.frame import ROUNDS, Bench, Row, seconds
 from tests.bench.inputs import first_segment, made, mixed_log
 from tests.bench.lakes import ingest_seconds
 from transforms.lake.lake import Lake, existing_lake
-from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS
+from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 APPENDED = (RECORDS, BATCHES, SNAPSHOT_RECORDS, SNAPSHOTS)
+CORES = 2
+# Row groups that a core writes between two readings of the clock.
+AT_ONCE = 4
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -50,6 +58,13 @@ def compared(bench: Bench, records: int, times: list[float]) -> Iterator[Row]:
         at_most=1.3,
         detail=f"{speed}; copying {copy:.1f} s",
     )
+    written = median(parquet_seconds(lake, bench.folder / "parquet") for _ in times)
+    yield Row(
+        f"ingest / pyarrow writing the rows, {records:,} records",
+        took / written,
+        at_most=1.3,
+        detail=f"{speed}; writing {written:.1f} s, {CORES} threads",
+    )
     if bench.kafka is not None:
         log = first_segment(mixed_log(bench, records))
         dump = median(bench.kafka.dump_seconds(log) for _ in times)
@@ -66,6 +81,36 @@ def copy_rows(lake: Lake, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for table in APPENDED:
         lake.read(table).write.format("delta").save(str(folder / table.name))
+
+
+def parquet_seconds(lake: Lake, folder: Path) -> float:
+    """Wall seconds of writing the rows of the log's tables from memory, as our tasks do."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with ThreadPoolExecutor(CORES) as threads:
+        return sum(written_seconds(lake, table, folder, threads) for table in (RECORDS, BATCHES))
+
+
+def written_seconds(lake: Lake, table: Table, folder: Path, threads: ThreadPoolExecutor) -> float:
+    """Wall seconds of writing a table's rows to a file of each thread, in row groups of the same size."""
+    files = [pq.ParquetFile(path) for path in DeltaTable(lake.location(table)).file_uris()]
+    groups = [(file, number) for file in files for number in range(file.num_row_groups)]
+    options = {"compression": "snappy", "store_schema": False}
+    writers = [
+        pq.ParquetWriter(folder / f"{table.name}-{core}.parquet", files[0].schema_arrow, **options)
+        for core in range(CORES)
+    ]
+
+    def write(writer: pq.ParquetWriter, tables: list[pa.Table]) -> None:
+        for rows in tables:
+            writer.write_table(rows)
+
+    took = 0.0
+    for start in range(0, len(groups), CORES * AT_ONCE):
+        held = [file.read_row_group(number) for file, number in groups[start : start + CORES * AT_ONCE]]
+        shares = [held[core::CORES] for core in range(CORES)]
+        took += seconds(lambda shares=shares: list(threads.map(write, writers, shares)))
+    return took + seconds(lambda: [writer.close() for writer in writers])
 
 
 def replicas(bench: Bench, records: int) -> list[Path]:
