@@ -11,16 +11,26 @@ CAPTURES := tests/golden/dynamic-membership tests/golden/uncommitted-truncation
 .PHONY: setup
 setup: $(VENV)/.ready
 
-# Versions come from constraints.txt; the jars that Spark needs are resolved and the kernel compiled once, here.
+# Versions come from constraints.txt; the jars that Spark lacks are fetched and the kernel compiled once, here.
 $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
 	@test -n "$(PYTHON)" || { echo "make: needs one of $(PYTHONS); install one, or name it with PYTHON=..." >&2; exit 1; }
 	@command -v "$(PYTHON)" >/dev/null || { echo "make: $(PYTHON) not found; PYTHON= must name one of $(PYTHONS)" >&2; exit 1; }
 	@version=$$($(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); test "$${version:-0}" -ge 17 || \
 	  { echo "make: needs Java 17 or later for Spark, found $${version:-none}; install it, or set JAVA_HOME" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m kraft_core.columnar & $(BIN)/python -m jobs.runtime.session && wait $$!
-	touch $@
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python tools/install.py Kraftlake -e .
+	@echo "compiling the kernel" >&2
+	@$(BIN)/python -m kraft_core.columnar & $(BIN)/python -m jobs.runtime.jars && wait $$!
+	@touch $@
+
+# What tests and linters need, on top.
+$(VENV)/.test: $(VENV)/.ready
+	@$(BIN)/python tools/install.py "what tests need" -e '.[test]'
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.ready
+	@$(BIN)/python tools/install.py linters -e '.[lint]'
+	@touch $@
 
 .PHONY: run test test-long lint docs clean
 run: setup
@@ -29,20 +39,20 @@ run: setup
 # In random order; pytest prints the seed: repeat with PYTEST_FLAGS=--randomly-seed=N.
 PYTEST_FLAGS ?=
 # By two processes; what needs Spark shares one session in each.
-test: setup
+test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_FLAGS)
 
-test-long: setup kafka
+test-long: $(VENV)/.test kafka
 	$(BIN)/python -m pytest -m long $(PYTEST_FLAGS)
 
-lint: setup
+lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
 # Generated pages: docs/cli.md.
-docs: setup
+docs: $(VENV)/.test
 	$(BIN)/python -m tests.cli_reference
 
 clean:
@@ -59,13 +69,13 @@ $(KAFKA_LAB)/classes: $(wildcard tests/kafka/gen/*.java)
 # Compare every file of a folder laid out like tests/golden with kafka-dump-log's output.
 GOLDEN ?= tests/golden
 .PHONY: golden
-golden: setup
+golden: $(VENV)/.test
 	$(BIN)/python -m tests.golden_compare $(GOLDEN)
 
 # Compare kraft_core.raft with traces of Kafka's own raft classes; make traces records new ones.
 TRACES ?= tests/traces
 .PHONY: conformance traces
-conformance: setup
+conformance: $(VENV)/.test
 	$(BIN)/python -m tests.conformance $(TRACES)
 
 SEED ?= 1
@@ -76,7 +86,7 @@ traces:
 # Random operations on the log classes of a real release of Kafka, compared with the engine.
 RELEASE ?= 4.3.1
 .PHONY: drift
-drift: setup
+drift: $(VENV)/.test
 	$(BIN)/python -m tests.long.drift --release $(RELEASE)
 
 # Ratios of speed and size: make bench, or make bench BENCH="decode ingest", BENCH_FLAGS=--small for a quick look.
@@ -84,5 +94,5 @@ drift: setup
 BENCH ?=
 BENCH_FLAGS ?=
 .PHONY: bench
-bench: setup
+bench: $(VENV)/.test
 	$(BIN)/python -m tests.bench $(BENCH) $(BENCH_FLAGS)

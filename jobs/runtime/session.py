@@ -1,7 +1,4 @@
-"""The Spark session of every job: settings from spark-defaults.conf, jars resolved once, quiet logs.
-
-`python -m jobs.runtime.session` resolves the jars (part of `make setup`); later sessions use these files.
-"""
+"""The Spark session of every job: settings from spark-defaults.conf, jars fetched once, quiet logs."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from jobs.runtime.jars import jars, jars_of
 from jobs.runtime.java import check_java
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -32,14 +30,6 @@ def packaged(name: str) -> str:
     return inside.read_text() if inside.is_file() else (_PACKAGE.parent / name).read_text()
 
 
-def ivy_folder() -> Path | None:
-    """The folder that keeps the jars between sessions; None if this environment is not writable."""
-    prefix = Path(sys.prefix)
-    if not os.access(prefix, os.W_OK):
-        return None
-    return prefix / "share" / "kraftlake" / "ivy"
-
-
 def _read_defaults() -> dict[str, str]:
     """The settings of spark-defaults.conf by key."""
     settings: dict[str, str] = {}
@@ -50,19 +40,13 @@ def _read_defaults() -> dict[str, str]:
     return settings
 
 
-def _jar_settings(settings: dict[str, str], ivy: Path | None) -> dict[str, str]:
-    """spark.jars with the resolved files if they are complete, else the folder to resolve them into.
-
-    A marker file holds the coordinates of the resolved jars: another version is resolved again.
-    """
-    if ivy is None:
-        return {}
+def _jar_settings(settings: Mapping[str, str], say: Callable[[str], None] | None) -> dict[str, str]:
+    """spark.jars with Delta's files, or those of the packages that the user names, and the user's own."""
     packages = settings["spark.jars.packages"]
-    marker = ivy / "resolved"
-    if marker.is_file() and marker.read_text() == packages:
-        jars = sorted((ivy / "jars").glob("*.jar"))
-        return {"spark.jars": ",".join(map(str, jars)), "spark.jars.packages": ""}
-    return {"spark.jars.ivy": str(ivy)}
+    is_ours = packages == _read_defaults()["spark.jars.packages"]
+    files = jars(say, settings) if is_ours else jars_of(packages, settings)
+    own = settings.get("spark.jars", "").split(",")
+    return {"spark.jars": ",".join(filter(None, [*map(str, files), *own])), "spark.jars.packages": ""}
 
 
 def _is_submitted() -> bool:
@@ -101,17 +85,12 @@ def open_session(
     settings |= own
     if _is_submitted():
         return _quiet(_submitted_session(settings, master))
-    ivy = ivy_folder()
-    jars = _jar_settings(settings, ivy)
-    if say is not None and "spark.jars" not in jars:
-        say("downloading the Delta jars (once)")
     master = master or settings.get("spark.master", "local[*]")
     check_java()
+    settings |= _jar_settings(settings, say)
     _prepare_environment(master)
     with _stdout_is_stderr():
-        spark = _configured(SparkSession.builder.master(master), settings | jars).getOrCreate()
-    if ivy is not None and "spark.jars" not in jars:
-        (ivy / "resolved").write_text(settings["spark.jars.packages"])
+        spark = _configured(SparkSession.builder.master(master), settings).getOrCreate()
     return _quiet(spark)
 
 
@@ -189,7 +168,3 @@ def _conf_folder() -> Path:
     if not target.is_file() or target.read_text() != text:
         target.write_text(text)
     return folder
-
-
-if __name__ == "__main__":
-    open_session(say=lambda line: print(line, file=sys.stderr), quick=True).stop()
