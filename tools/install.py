@@ -1,8 +1,8 @@
 """python tools/install.py WHAT REQUIREMENT...: installs here, in the versions of constraints.txt.
 
 uv needs a third of pip's time. It installs if it is there or pip can fetch it, except where pip has settings
-that uv cannot be given: it reads none of pip's own. Where uv fails, pip installs. What they say is shown only if
-pip fails, too.
+that uv cannot be given: it reads none of pip's own. Where uv fails, pip installs. What they say is shown only
+if pip fails, too.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def test_they_are_fetched_once(repository: tuple[Path, list[str]], tmp_path: Pat
     assert sorted(tmp_path.joinpath("jars").iterdir()) == sorted(found)
 
 
-def test_only_what_lacks_is_fetched(repository: tuple[Path, list[str]], tmp_path: Path) -> None:
+def test_only_what_lacks_is_fetched(repository: tuple[Path, list[str]]) -> None:
     """A file cut short lacks, too."""
     found = jars.jars()
     repository[1].clear()
