@@ -124,30 +124,32 @@ def fetch(missing: Sequence[Jar], place: Path, settings: Mapping[str, str] = _NO
     try:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place, prefix=".fetching-") as scratch:
-            problems: list[str] = []
-            direct = "spark.jars.ivySettings" not in settings
-            # Up to the first that cannot be fetched: a network that does not answer is not asked seven times.
-            if not (direct and all(_fetched(jar, place, Path(scratch), settings, problems) for jar in missing)):
-                _resolve(lacking(place), place, Path(scratch), settings, problems)
+            problem = None
+            if "spark.jars.ivySettings" not in settings:
+                problems = (_fetch(jar, place, Path(scratch), settings) for jar in missing)
+                # Up to the first: a network that does not answer is not asked seven times.
+                problem = next(filter(None, problems), None)
+            if lacking(place):
+                _resolve(place, Path(scratch), settings, problem)
     except OSError as error:
-        raise _no_jars(place, str(error), ()) from None
+        raise _no_jars(place, str(error)) from None
 
 
-def _fetched(jar: Jar, place: Path, scratch: Path, settings: Mapping[str, str], problems: list[str]) -> bool:
-    """Whether some repository had the jar as it is pinned."""
+def _fetch(jar: Jar, place: Path, scratch: Path, settings: Mapping[str, str]) -> str | None:
+    """Fetch a jar from the first repository that has it as pinned. Returns what was wrong if none has."""
+    problem = None
     for repository in _repositories(settings):
-        part = scratch / jar.name
+        part, host = scratch / jar.name, urlsplit(repository).hostname or "this machine"
         try:
             with urlopen(f"{repository}/{jar.path}", timeout=_PATIENCE) as answer, part.open("wb") as file:
                 shutil.copyfileobj(answer, file)
         except (OSError, HTTPException, ValueError) as error:
-            if not repository.startswith("file:"):
-                problems.append(f"{urlsplit(repository).hostname}: {one_line(error)}")
+            problem = f"{host}: {one_line(error)}"
             continue
         if _moved(part, jar, place):
-            return True
-        problems.append(f"{urlsplit(repository).hostname or 'Maven'}: {jar.name} is not as pinned")
-    return False
+            return None
+        problem = f"{host}: {jar.name} is not as pinned"
+    return problem
 
 
 def _repositories(settings: Mapping[str, str]) -> Iterable[str]:
@@ -168,16 +170,15 @@ def _moved(file: Path, jar: Jar, place: Path) -> bool:
     return True
 
 
-def _resolve(
-    missing: Sequence[Jar], place: Path, scratch: Path, settings: Mapping[str, str], problems: list[str]
-) -> None:
+def _resolve(place: Path, scratch: Path, settings: Mapping[str, str], problem: str | None) -> None:
+    """Let Spark's resolver fetch what lacks in a folder. problem: why it was not fetched directly."""
     packages = ",".join(f"{jar.group}:{jar.artifact}:{jar.version}" for jar in PINNED)
     resolver = _resolved_by_spark(packages, scratch, settings)
-    for jar in missing:
+    for jar in lacking(place):
         resolved = scratch / "jars" / f"{jar.group}_{jar.name}"
         if not (resolved.is_file() and _moved(resolved, jar, place)):
-            problems.append(f"Spark's resolver: no {jar.name} as pinned")
-            raise _no_jars(place, problems[0], resolver.stdout.splitlines())
+            why = problem or f"Spark's resolver: no {jar.name} as pinned"
+            raise _no_jars(place, why, resolver.stdout.splitlines())
 
 
 def jars_of(packages: str, settings: Mapping[str, str]) -> Sequence[Path]:
@@ -219,7 +220,7 @@ def _resolved_by_spark(
     )
 
 
-def _no_jars(place: Path, why: str, details: Sequence[str]) -> Failure:
+def _no_jars(place: Path, why: str, details: Sequence[str] = ()) -> Failure:
     names = ", ".join(jar.name for jar in lacking(place))
     return Failure(
         f"no jars for Delta ({why}): without a network, set {VARIABLE} to a folder that holds {names}",
