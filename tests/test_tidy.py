@@ -33,7 +33,6 @@ OWN_OUTPUT = {
     "jobs/metrics.py": "labels are escaped",
     "jobs/runtime/output.py": "the module itself",
     "jobs/runtime/progress.py": "the line that it overwrites",
-    "jobs/runtime/session.py": "a line of its own, about jars",
     "jobs/sql.py": "cells are escaped",
 }
 # Files and folders that may name places outside the checkout.

@@ -20,7 +20,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from jobs.runtime.session import ivy_folder
+from jobs.runtime.jars import jars
 from tests.long.processes import LONGEST, Started
 from transforms.lake.delta_rs import count_rows, rows_with
 from transforms.lake.tables import CAPTURES, VOTER_SETS
@@ -91,10 +91,8 @@ class Plain:
 
     def __init__(self, folder: Path, metastore: str) -> None:
         folder.mkdir()
-        ivy = ivy_folder()
-        assert ivy is not None
         settings = {
-            "spark.jars": ",".join(map(str, sorted((ivy / "jars").glob("*.jar")))),
+            "spark.jars": ",".join(map(str, jars())),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.hive.metastore.uris": metastore,
