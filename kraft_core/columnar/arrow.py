@@ -19,6 +19,7 @@ from kraft_core.columnar.headers import Headers
 from kraft_core.columnar.kernel import CONTROL_BIT
 from kraft_core.columnar.layout import Node
 from kraft_core.columnar.schema import HEADERS, MOMENT, RECORDS
+from kraft_core.columnar.vectors import REACH
 from kraft_core.format.secrets import NONE_ALLOWED, is_credential, is_secret_name, named_secret
 from kraft_core.format.segment import Damage
 
@@ -75,7 +76,7 @@ def _names(numbers: NDArray[np.uint8], names: tuple[str, ...], pool: BufferPool)
     rows = len(numbers)
     _, table = _name_table(names)
     offsets_bytes = 4 * (rows + 1)
-    piece = pool.take(offsets_bytes + rows * int(table[:, 1].max()))
+    piece = pool.take(offsets_bytes + rows * int(table[:, 1].max()) + REACH)
     values_at = piece.address + offsets_bytes
     size = write_texts_by_number(numbers.ctypes.data, rows, table.ctypes.data, piece.address, values_at)
     return _array(pa.string(), rows, piece.buffer(0, offsets_bytes), piece.buffer(offsets_bytes, size))
@@ -83,9 +84,9 @@ def _names(numbers: NDArray[np.uint8], names: tuple[str, ...], pool: BufferPool)
 
 @cache
 def _name_table(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """All names in one text, with the address and size of each."""
+    """All names in one text with REACH bytes behind them, and the address and size of each."""
     texts = [name.encode() for name in names]
-    text = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    text = np.frombuffer(b"".join([*texts, bytes(REACH)]), dtype=np.uint8)
     sizes = np.array([len(text) for text in texts])
     return text, np.stack([np.cumsum(sizes) - sizes + text.ctypes.data, sizes], axis=1)
 

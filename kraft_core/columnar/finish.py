@@ -8,6 +8,7 @@ from kraft_core.columnar.kernel_abi import NODE_COUNT, NODES, ROWS
 from kraft_core.columnar.layout import LENGTH, NODE_BYTES, SPACE
 from kraft_core.columnar.memory import get, load_u8, put, store_32
 from kraft_core.columnar.text import copy
+from kraft_core.columnar.vectors import REACH, copy_short
 
 
 @entry
@@ -25,14 +26,18 @@ def close_offsets(task: int) -> None:
 def write_texts_by_number(numbers: int, rows: int, texts: int, offsets: int, values: int) -> int:
     """Writes the text for each number (a byte per row); returns the bytes written.
 
-    texts: address and size of each text, int64.
+    texts: address and size of each text, int64. Of each REACH bytes can be read, and written after the last.
     """
     end = 0
     store_32(offsets, 0)
     for row in range(rows):
         text = texts + 16 * load_u8(numbers + row)
-        copy(values + end, get(text), get(text + 8))
-        end += get(text + 8)
+        address, size = get(text), get(text + 8)
+        if size <= REACH:
+            copy_short(values + end, address, size)
+        else:
+            copy(values + end, address, size)
+        end += size
         store_32(offsets + 4 * (row + 1), end)
     return end
 

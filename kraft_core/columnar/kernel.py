@@ -270,7 +270,8 @@ def _decode_record(task: int, batch: int, index: int, last_delta: int, at: int, 
     if value_size > end - value:
         return 0, MALFORMED
     value_end = value + max(value_size, 0)
-    if _skip_headers(value_end, end) != end:
+    has_headers = value_end + 1 != end or load_u8(value_end) != 0
+    if has_headers and _skip_headers(value_end, end) != end:
         return 0, MALFORMED
     outcome = _decode_value(task, load_i16(batch + _ATTRIBUTES), key, key_size, value, value_end)
     if outcome < 0:
