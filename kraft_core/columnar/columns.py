@@ -51,10 +51,9 @@ def _extend(node: int, row: int, size: int) -> int:
     put(node + LENGTH, start + size)
     filled = get(node + FILLED)
     offsets = get(node + OFFSETS)
-    store_ahead(offsets + 4 * filled, start)
-    while filled + AHEAD <= row:
-        filled += AHEAD
+    while filled <= row:
         store_ahead(offsets + 4 * filled, start)
+        filled += AHEAD
     store_32(offsets + 4 * (row + 1), start + size)
     put(node + FILLED, row + 2)
     mark_present(node, row)
