@@ -85,6 +85,12 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         help="the controllers of the restored quorum",
     )
     parser.add_argument(
+        "--kraft-version",
+        type=int,
+        choices=(1,),
+        help="1 makes a static quorum a dynamic one (default: as captured)",
+    )
+    parser.add_argument(
         "--gone", type=int, nargs="+", default=[], metavar="ID", help="voters whose disks are gone for good"
     )
     parser.add_argument(
@@ -137,6 +143,7 @@ def _plan(args: argparse.Namespace) -> int:
         voters=tuple(voter.with_directory(_random_uuid()) for voter in args.voters),
         made_at=time.time_ns() // 1_000_000,
         listener=args.listener,
+        kraft_version=args.kraft_version,
         gone=frozenset(args.gone),
         lost_brokers=frozenset(args.lost_brokers),
         are_stopped=args.controllers_stopped,

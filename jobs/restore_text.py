@@ -28,6 +28,8 @@ def summary(plan: Restoration) -> Iterator[str]:
     )
     if made.unproven:
         yield f"  kept, though not proven to be committed: {made.unproven}"
+    if made.left_behind:
+        yield f"  left behind, though other captures hold it: {made.left_behind}"
     if made.left_out:
         yield f"  left out, as a new leader aborts it: {made.left_out}"
     held = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in made.counts.items() if n)

@@ -15,7 +15,7 @@ from kraft_core.evidence.collect import CollectedCluster
 from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.facts import Capture, TimeSource
 from kraft_core.findings.judge import judge
-from kraft_core.findings.recovery import ranges_text, unproven
+from kraft_core.findings.recovery import lacking, ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.image.brokers import Broker
 from kraft_core.image.controllers import Controller
@@ -31,6 +31,9 @@ from kraft_core.wording import count
 
 NO_SURE_REPLICA, FORGOTTEN = "no-sure-replica", "forgotten-by-kafka"
 MOST_NAMED = 10
+KRAFT_VERSION_FEATURE = "kraft.version"
+# metadata.version 3.9-IV0.
+KRAFT_VERSION_LEVEL = 21
 BROKERS_DELETE = (
     "The restored metadata may be older than what the brokers know, and a running broker deletes the data of "
     "topics that it lacks: stop all brokers first, and state it (--brokers-stopped)."
@@ -56,7 +59,8 @@ class RestoreRequest:
     """What is asked for. made_at (ms): the time in the written batches.
 
     listener: the name of the controllers' listener, None to take it from the captures. gone: voters that were
-    not captured and never come back; lost_brokers: brokers that never come back. are_stopped: all
+    not captured and never come back; lost_brokers: brokers that never come back. kraft_version: None for that
+    of the captures. are_stopped: all
     controllers had stopped before the captures were taken; brokers_stopped: no broker runs until the new
     quorum has a leader.
     """
@@ -66,6 +70,7 @@ class RestoreRequest:
     listener: str | None = None
     gone: frozenset[int] = frozenset()
     lost_brokers: frozenset[int] = frozenset()
+    kraft_version: int | None = None
     are_stopped: bool = False
     brokers_stopped: bool = False
 
@@ -77,7 +82,8 @@ class Restored:
     voters: with the directory ids that they get. brokers_too: those that are registered as brokers, whose
     directories hold partitions. source_end, source_epoch: end offset (exclusive) and epoch of the source.
     unproven: what of the source is kept although no capture proves it committed, in words; "" for nothing.
-    left_out: an open metadata transaction, in words; "" for none. counts: things by kind. deviations: where
+    left_behind: what other captures hold and the source does not, in words; "" for nothing. left_out: an open
+    metadata transaction, in words; "" for none. counts: things by kind. deviations: where
     a captured checkpoint is not what the log below it leads to, by a known fault of Kafka. checkpoint: the
     bytes of the image; both hold secrets.
     """
@@ -89,6 +95,7 @@ class Restored:
     source_end: int
     source_epoch: int
     unproven: str
+    left_behind: str
     left_out: str
     kraft_version: int
     metadata_version: int
@@ -197,7 +204,7 @@ def _made(
     _check_request(log, request)
     horizon = horizon_of(known.facts.captures, known.facts.snapshots, [each.image for each in logs.values()])
     image, sure = offline(without_transaction(log).image, horizon, request.lost_brokers)
-    listener = request.listener or _listener(log)
+    listener, kraft_version = request.listener or _listener(log), _kraft_version(log, request)
     voters = tuple(_placed(voter, request, log, known.facts.captures) for voter in request.voters)
     return Restored(
         voters=voters,
@@ -207,10 +214,11 @@ def _made(
         source_end=log.end_offset,
         source_epoch=log.leader_epoch,
         unproven=ranges_text(unproven(known, source)),
+        left_behind=ranges_text(lacking(known, source)),
         left_out=""
         if log.open_transaction is None
         else f"the metadata transaction that began at offset {log.open_transaction} and did not end",
-        kraft_version=log.kraft_version,
+        kraft_version=kraft_version,
         metadata_version=level_of(image),
         listener=listener,
         horizon=horizon,
@@ -222,7 +230,7 @@ def _made(
             image,
             horizon.new_epoch,
             request.made_at,
-            _voter_set(voters, listener) if log.kraft_version else None,
+            _voter_set(voters, listener) if kraft_version else None,
         ),
     )
 
@@ -237,6 +245,23 @@ def _check_request(log: ReplayedLog, request: RestoreRequest) -> None:
         raise UnwritableError(f"kraft.version {log.kraft_version} is newer than any that was tried")
     if log.image.tables.count(ZK_MIGRATION):
         raise UnwritableError("the cluster was moved from ZooKeeper: to restore that state was not tried")
+
+
+def _kraft_version(log: ReplayedLog, request: RestoreRequest) -> int:
+    """The level that is asked for, where every registered broker supports it. Raises UnwritableError."""
+    asked = log.kraft_version if request.kraft_version is None else request.kraft_version
+    if asked == log.kraft_version:
+        return asked
+    if asked < log.kraft_version:
+        raise UnwritableError(f"kraft.version is {log.kraft_version} and never falls")
+    if level_of(log.image) < KRAFT_VERSION_LEVEL:
+        raise UnwritableError(f"kraft.version {asked} needs metadata.version {KRAFT_VERSION_LEVEL} (3.9-IV0)")
+    brokers: list[Broker] = [broker for _, broker in log.image.tables.items(BROKERS)]
+    for broker in brokers:
+        ranges = [f for f in broker.features if f.name == KRAFT_VERSION_FEATURE]
+        if not any(f.min_supported_version <= asked <= f.max_supported_version for f in ranges):
+            raise UnwritableError(f"broker {broker.broker_id} does not support kraft.version {asked}")
+    return asked
 
 
 def _listener(log: ReplayedLog) -> str:

@@ -203,14 +203,21 @@ def test_brokers_keep_running(cluster: LiveCluster, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("moment", "is_static"), [("uncommitted-truncation/after", False), ("static-upgrade/at-3.9.2", True)]
+    ("moment", "is_static", "words"),
+    [
+        ("uncommitted-truncation/after", False, ()),
+        ("static-upgrade/at-3.9.2", True, ()),
+        ("static-upgrade/at-3.9.2", False, ("--kraft-version", "1")),
+    ],
 )
-def test_three_voters_boot_at_once(golden: Path, tmp_path: Path, moment: str, is_static: bool) -> None:
-    """From recorded captures, kraft.version 1 and 0: three voters elect one and hold the planned metadata."""
+def test_three_voters_boot_at_once(
+    golden: Path, tmp_path: Path, moment: str, is_static: bool, words: tuple[str, ...]
+) -> None:
+    """From recorded captures, kraft.version 1, 0, and 0 into 1: three voters hold the planned metadata."""
     live = LiveCluster(kafka_tools(), tmp_path / "live", 29760, static=is_static)
     live.ports = {node: live.port + node for node in (21, 22, 23)}
     voters = [f"{node}@{live.address(node)}" for node in live.ports]
-    made = restored(golden / moment, tmp_path, "--voters", *voters, "--controllers-stopped")
+    made = restored(golden / moment, tmp_path, "--voters", *voters, "--controllers-stopped", *words)
     assert (made["verdict"], made["restored"]["kraft_version"]) == ("SAFE", 0 if is_static else 1)
     live.cluster_id = made["cluster_id"]
     for node in live.ports:

@@ -210,6 +210,28 @@ def test_directories_are_whole_private_and_read_as_captures(tmp_path: Path) -> N
         write_restoration(made, plan.cluster_id, b"{}", target)
 
 
+def test_a_static_quorum_becomes_a_dynamic_one_only_where_every_broker_supports_it() -> None:
+    asked = replace(STOPPED, kraft_version=1)
+    made = golden("static-upgrade/at-3.9.2", asked).made
+    assert made is not None
+    content = read_snapshot(made.checkpoint)
+    voters = [record.value for record in content.control_records if record.type == "KRaftVoters"]
+    assert [voter["voterId"] for value in voters if value for voter in value["voters"]] == [VOTER.id]
+    fallen = golden(WHOLE, replace(STOPPED, kraft_version=0))
+    assert "kraft.version is 1 and never falls" in fallen.refusals[0]
+    old = golden("born-on-3.4", replace(asked, listener="CONTROLLER"))
+    assert "needs metadata.version 21" in old.refusals[0]
+
+
+def test_what_is_left_behind_is_listed(tmp_path: Path) -> None:
+    """Epoch 3 replaced the tail of node 1: proven, so no loss."""
+    copied("uncommitted-truncation/before", tmp_path / "before", 1)
+    copied(WHOLE, tmp_path / "after", 2, 3)
+    made = planned(tmp_path, replace(STOPPED, brokers_stopped=True)).made
+    assert made is not None
+    assert made.left_behind == ""  # what was truncated is gone for good
+
+
 def test_a_node_that_is_a_broker_too_keeps_its_captured_directory(tmp_path: Path) -> None:
     """On any other disk it would lead without its messages: its directory must be captured, and not gone."""
     image = replayed(_made(WHOLE).directory).image
