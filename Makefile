@@ -21,6 +21,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
 	@$(BIN)/python tools/install.py Kraftlake -e .
 	@echo "compiling the kernel" >&2
 	@$(BIN)/python -m kraft_core.columnar & $(BIN)/python -m jobs.runtime.jars && wait $$!
+	@$(BIN)/python -m jobs.runtime.class_archive
 	@touch $@
 
 # What tests and linters need, on top.

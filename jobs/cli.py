@@ -44,6 +44,7 @@ VERBS = {
     "forget": ("jobs.forget", "delete everything about a cluster from the lake"),
     "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
+    "doctor": ("jobs.doctor", "say what of the environment works, and what to do about the rest"),
     "version": ("jobs.version", "print the versions of kraftlake and of what it runs on"),
 }
 

@@ -16,14 +16,23 @@ _VERSION = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
 _ASK_SECONDS = 30
 
 
-def check_java(environ: Mapping[str, str] = os.environ) -> None:
-    """Raises Failure unless there is a Java that Spark can run on."""
+def java_of(environ: Mapping[str, str] = os.environ) -> Path:
+    """The Java that Spark will use. Raises Failure unless Spark can run on it."""
     java = _java(environ)
     version = _version(java)
     if version is None:
         raise _wrong(f"{java} does not run")
     if version < LEAST:
         raise _wrong(f"{java} is Java {version}")
+    return java
+
+
+def release_of(java: Path) -> str:
+    """The text of the file beside its bin that says what it is; empty where there is none."""
+    try:
+        return (java.resolve().parents[1] / "release").read_text()
+    except (OSError, UnicodeDecodeError, IndexError):
+        return ""
 
 
 def _java(environ: Mapping[str, str]) -> Path:
@@ -41,11 +50,7 @@ def _java(environ: Mapping[str, str]) -> Path:
 
 def _version(java: Path) -> int | None:
     """The major version: by the file beside its bin, which takes no time, else by what it says of itself."""
-    try:
-        text = (java.resolve().parents[1] / "release").read_text()
-    except (OSError, UnicodeDecodeError, IndexError):
-        text = ""
-    found = _VERSION.search(text)
+    found = _VERSION.search(release_of(java))
     if found is None:
         try:
             asked = subprocess.run(

@@ -17,8 +17,10 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from jobs.runtime.class_archive import options_of
 from jobs.runtime.jars import jars, jars_of
-from jobs.runtime.java import check_java
+from jobs.runtime.java import java_of
+from jobs.runtime.spark_jvm import JavaCommand, StartingJvm, java_command, needs_submit
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NO_SETTINGS: Mapping[str, str] = {}
@@ -86,12 +88,28 @@ def open_session(
     if _is_submitted():
         return _quiet(_submitted_session(settings, master))
     master = master or settings.get("spark.master", "local[*]")
-    check_java()
-    settings |= _jar_settings(settings, say)
+    java = java_of()
     _prepare_environment(master)
+    started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
+    if quick and not started and needs_submit(master, own) is None:
+        command = local_command(java, settings, say)
+        jvm = StartingJvm(command.words(*options_of(command, say)))
+        SparkContext._ensure_initialized(gateway=jvm.gateway())  # pyright: ignore[reportPrivateUsage]
+        settings["spark.jars.packages"] = ""
+    else:
+        settings |= _jar_settings(settings, say)
+        os.environ.setdefault("SPARK_CONF_DIR", str(_conf_folder()))
     with _stdout_is_stderr():
         spark = _configured(SparkSession.builder.master(master), settings).getOrCreate()
     return _quiet(spark)
+
+
+def local_command(
+    java: Path, settings: Mapping[str, str] = _NO_SETTINGS, say: Callable[[str], None] | None = None
+) -> JavaCommand:
+    """The JVM of a local session. Raises Failure if Delta's jars cannot be had."""
+    log4j = _conf_folder() / "log4j2.properties"
+    return java_command(java, settings, jars(say, settings), log4j)
 
 
 def _set_utc() -> None:
@@ -156,7 +174,6 @@ def _prepare_environment(master: str) -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("SPARK_CONF_DIR", str(_conf_folder()))
 
 
 def _conf_folder() -> Path:

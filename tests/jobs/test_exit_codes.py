@@ -20,7 +20,7 @@ from deltalake import write_deltalake
 from jobs.cli import main
 from jobs.metrics import put
 from jobs.runtime.crash import exit_code_of, failure_of, internal, must_be_writable
-from jobs.runtime.java import check_java
+from jobs.runtime.java import java_of
 from jobs.runtime.lease import held_lease
 from jobs.runtime.outcome import MEANINGS, WORTH_ANOTHER_TRY, ExitCode, Failure, exit_codes
 from jobs.runtime.progress import Progress
@@ -94,20 +94,20 @@ def test_an_old_java_is_named(tmp_path, release, says, found):
     home = java_home(tmp_path / "jdk", release, says)
     for environ in ({"JAVA_HOME": str(home)}, {"PATH": str(home / "bin")}):
         if found is None:
-            check_java(environ | {"PATH": f"{home / 'bin'}:/bin"})
+            java_of(environ | {"PATH": f"{home / 'bin'}:/bin"})
             continue
         with pytest.raises(
             Failure, match=f"{home}/bin/java {found}: Spark needs Java 17 or later; install "
         ) as failed:
-            check_java(environ)
+            java_of(environ)
         assert failed.value.exit_code == ExitCode.ENVIRONMENT
 
 
 def test_no_java_and_a_wrong_java_home(tmp_path):
     with pytest.raises(Failure, match=r"^there is no Java: Spark needs Java 17 or later"):
-        check_java({"PATH": str(tmp_path)})
+        java_of({"PATH": str(tmp_path)})
     with pytest.raises(Failure, match=rf"^JAVA_HOME is {tmp_path}, where there is no bin/java: "):
-        check_java({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+        java_of({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,91 @@
+"""python -m jobs.training FILE SCRATCH: a session that does what sessions do, whose JVM archives its classes.
+
+Part of jobs.runtime.class_archive.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+from jobs.cli import main as kraftlake
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_control_value, write_metadata_value
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.messages.control import LEADER_CHANGE
+from kraft_core.messages.metadata import by_api_key
+
+_AT_MS = 1_750_000_000_000
+_TOPIC, _PARTITION = 2, 3
+_QUESTIONS = """
+SELECT * FROM voter_history;
+SELECT COUNT(*), MAX(`offset`) FROM records WHERE type LIKE 'Topic%' GROUP BY cluster_id ORDER BY 1;
+SELECT * FROM topics_now t JOIN partitions_now p ON p.cluster_id = t.cluster_id LIMIT 3;
+SELECT * FROM captures VERSION AS OF 0;
+SELECT * FROM topics_as_of('training', 2);
+DESCRIBE TABLE voter_sets;
+EXPLAIN SELECT * FROM epochs;
+"""
+
+
+def main(archive: Path, scratch: Path) -> int:
+    """Load a capture, ask, and let the JVM end, which writes the archive. Returns an exit code."""
+    settings = scratch / "kraftlake.toml"
+    settings.write_text(f'[spark]\n"spark.driver.extraJavaOptions" = {json.dumps(_options(archive))}\n')
+    questions = scratch / "questions.sql"
+    questions.write_text(_QUESTIONS)
+    common = ("--config", str(settings), "--lake", str(scratch / "lake"))
+    _write_capture(scratch / "node-1", 1)
+    code = kraftlake(["run", "--captures", str(scratch / "node-1"), *common])
+    code = code or kraftlake(["sql", "--file", str(questions), *common])
+    _end_jvm()
+    return code
+
+
+def _options(archive: Path) -> str:
+    """Those of short jobs, and no warnings about classes that cannot be archived."""
+    from jobs.runtime.session import settings_in_force
+
+    of_short_jobs = settings_in_force({})["spark.kraftlake.quickJavaOptions"]
+    return f"{of_short_jobs} -Xlog:disable '-XX:ArchiveClassesAtExit={archive}'"
+
+
+def _write_capture(folder: Path, node: int) -> None:
+    """A controller directory of one leader and one topic."""
+    voters = [{"voterId": 1}, {"voterId": 2}]
+    elected = {"version": 0, "leaderId": 1, "voters": voters, "grantingVoters": voters}
+    key = struct.pack(">hh", 0, LEADER_CHANGE)
+    leader = RawRecord(0, _AT_MS, key, write_control_value(LEADER_CHANGE, elected))
+    batches = (
+        write_batch(0, 1, [leader], is_control=True),
+        write_batch(1, 1, [_record(_TOPIC, 1), _record(_PARTITION, 2)]),
+    )
+    (folder / LOG_DIR_NAME).mkdir(parents=True)
+    (folder / "meta.properties").write_text(f"version=1\ncluster.id=training\nnode.id={node}\n")
+    (folder / LOG_DIR_NAME / f"{0:020d}.log").write_bytes(b"".join(batches))
+
+
+def _record(api_key: int, offset: int) -> RawRecord:
+    message = by_api_key[api_key]
+    return RawRecord(offset, _AT_MS, None, write_metadata_value(message, 0, message.default(0)))
+
+
+def _end_jvm() -> None:
+    """Stop the session and wait until its JVM has written the archive."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+    gateway: Any = SparkContext._gateway  # pyright: ignore[reportPrivateUsage]
+    if gateway is not None:
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(Path, sys.argv[1:3])))
