@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(args.log)
     with progress.stage("session"), starting_spark():
         spark = open_session(args.master, say=progress.say, own=args.settings.spark)
-        open_lake(spark, args.lake, None, database)
+        open_lake(spark, args.lake, database)
         # Clients share the session: what one sets, the others would get.
         session = question_session(spark, database, settings="")
     with serving(session, Address(args.host, args.port, certificates, key), login):

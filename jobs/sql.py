@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     statements = read_statements(args)
     if args.csv_safe and args.format != "csv":
         raise Failure("--csv-safe needs --format csv")
-    spark = open_catalog(args, statements)
+    spark, register = open_catalog(args)
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
     def answer(statement: str) -> None:
         try:
+            register(statement)
             frame = spark.sql(statement)
             names = frame.columns
             # Ask for rows one at a time: an answer may be larger than memory.
@@ -135,8 +136,8 @@ def split_statements(text: str) -> list[str]:
     return [p.strip() for p in [*parts, "".join(current)] if p.strip()]
 
 
-def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> Any:
-    """A session over what the statements need of the lake, all of it if None."""
+def open_catalog(args: argparse.Namespace) -> tuple[Any, Callable[[str], None]]:
+    """A session, and what registers in it what a statement needs of the lake."""
     database = database_of(args)
     from jobs.runtime.session import open_session
 
@@ -144,12 +145,22 @@ def open_catalog(args: argparse.Namespace, statements: list[str] | None) -> Any:
     logging.getLogger("SQLQueryContextLogger").disabled = True
     with starting_spark():
         spark = open_session(quick=True, own=args.settings.spark)
-    open_lake(spark, args.lake, None if statements is None else ";".join(statements), database)
+    if args.write or database is not None:
+        open_lake(spark, args.lake, database)
+        register: Callable[[str], None] = nothing_to_register
+    else:
+        from dashboards.catalog import AskedLake
+
+        register = AskedLake(spark, args.lake).register
     if not args.write:
         from jobs.questions.question_session import question_session
 
         spark = question_session(spark, database)
-    return spark
+    return spark, register
+
+
+def nothing_to_register(statement: str) -> None:
+    """Where the whole lake is registered already."""
 
 
 def plain(value: Any) -> Any:

@@ -61,7 +61,7 @@ def publish_known(args: argparse.Namespace, progress: Progress) -> None:
 
         with progress.stage("register", str(database)):
             spark = open_session(args.master, say=progress.say, quick=True, own=args.settings.spark)
-            open_lake(spark, args.lake, None, database)
+            open_lake(spark, args.lake, database)
 
 
 def _as_failure(step: Callable[[], object]) -> None:
@@ -76,12 +76,12 @@ def _as_failure(step: Callable[[], object]) -> None:
         raise Failure(one_line(error)) from None
 
 
-def open_lake(spark: Any, path: Path, asked: str | None, database: Database | None) -> None:
-    """Make tables and views available by plain names: from the database, or in memory what `asked` needs."""
+def open_lake(spark: Any, path: Path, database: Database | None) -> None:
+    """Make tables and views available by plain names: from the database, or in memory."""
     if database is None:
         from dashboards.catalog import open_lake
 
-        open_lake(spark, path, asked)
+        open_lake(spark, path)
     else:
         from transforms.lake.lake import existing_lake
 

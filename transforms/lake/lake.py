@@ -6,6 +6,8 @@ made by transforms.lake.commits.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +24,12 @@ from transforms.lake.arrow_rows import Row, arrow_schema, from_arrow, to_rows
 from transforms.lake.commits import TableWriter
 from transforms.lake.storage import check_lake
 from transforms.lake.storage.files import absolute
-from transforms.lake.storage.table_folders import table_folder
+from transforms.lake.storage.table_folders import delta_table, table_folder
 from transforms.lake.table_files import FILES, writing
 from transforms.lake.tables import Table
+
+# What Spark takes for a pattern in the path of a file.
+_PATTERN = re.compile(r"[*?{}\[\]\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,14 @@ class Lake:
         if self.exists(table):
             return self.spark.read.format("delta").load(self.location(table))
         return self.spark.createDataFrame([], table.schema)
+
+    def plain_files(self, table: Table) -> list[str] | None:
+        """The files of delta_rs.plain_files, as Spark takes them; None also if there are none."""
+        location = self.location(table)
+        if _PATTERN.search(location):
+            return None
+        names = delta_rs.plain_files(self.path, table)
+        return [f"{location}/{name}" for name in names] if names else None
 
     def read_at_hand(self, table: Table) -> DataFrame:
         """All rows of a table that exists, read by delta-rs: for small tables, and queries of many.
@@ -117,6 +130,12 @@ class Lake:
         self.create(table)
         write = writing(iter, self.location(table), arrow_schema(table.schema), {})
         return to_rows(rows.select(table.names).mapInArrow(write, from_arrow_schema(FILES)))
+
+
+def stored_schema(lake: Path, table: Table) -> StructType:
+    """The schema of a table that exists, with its comments; every column may be null."""
+    stored = StructType.fromJson(json.loads(delta_table(lake, table).schema().to_json()))
+    return StructType([StructField(f.name, f.dataType, metadata=f.metadata) for f in stored])
 
 
 def in_clusters(clusters: Iterable[str]) -> Column:
