@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
-
 from jobs.arguments import add_format, add_lake_path, add_wait
 from jobs.runtime.lakes import must_be_lake, must_be_whole
 from jobs.runtime.outcome import ExitCode
@@ -64,6 +62,8 @@ def _write_names(args: argparse.Namespace, clusters: Iterable[NamedCluster]) -> 
     rows = [cluster.row for cluster in clusters]
     if _has_names(args.lake, rows):
         return
+    import pyarrow.dataset as ds
+
     from jobs.runtime.lease import held_lease
     from transforms.lake.commits import TableWriter
     from transforms.lake.tables import CLUSTER_NAMES, RUNS

@@ -8,22 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from jobs.arguments import add_evidence_age, add_format, add_lake_path, now_of
-from jobs.quorum.quorum_facts import facts_of
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
 from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
-from kraft_core.evidence.conclusions import conclude
-from kraft_core.evidence.facts import STATED_SOURCES
-from kraft_core.evidence.set_history import set_nodes
-from kraft_core.findings.explain import explain
-from kraft_core.findings.recovery import recovery_advice
-from transforms.lake.arrow_rows import moment
-from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import FINDINGS, RECOVERIES
-from transforms.quality.findings import finding_of
 
 Row = dict[str, Any]
 _TIMES = ("as_of", "captured_from")  # beside the fields *_at
@@ -77,6 +67,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _explain_offset(args: argparse.Namespace, cluster: str) -> int:
+    from jobs.quorum.quorum_facts import facts_of
+    from kraft_core.evidence.conclusions import conclude
+    from kraft_core.findings.explain import explain
+
     explained = explain(conclude(facts_of(args.lake, cluster)), args.offset)
     if args.format == "json":
         print_line(json_line(as_json(_with_times(asdict(explained)))))
@@ -89,6 +83,8 @@ def _explain_offset(args: argparse.Namespace, cluster: str) -> int:
 
 def _with_times(value: Any) -> Any:
     """A conclusion with its times as datetimes."""
+    from transforms.lake.arrow_rows import moment
+
     if isinstance(value, dict):
         return {
             name: moment(held) if name.endswith("_at") or name in _TIMES else _with_times(held)
@@ -98,6 +94,10 @@ def _with_times(value: Any) -> Any:
 
 
 def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
+    from kraft_core.evidence.facts import STATED_SOURCES
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import RECOVERIES
+
     rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
     if not rows:
         raise Failure(f"cluster {cluster} has not been validated yet: kraftlake validate --lake {args.lake}")
@@ -118,6 +118,14 @@ def _without(lake: Path, cluster: str, row: Row, gone: list[int]) -> Row:
 
     row: with no node gone.
     """
+    from jobs.quorum.quorum_facts import facts_of
+    from kraft_core.evidence.conclusions import conclude
+    from kraft_core.evidence.set_history import set_nodes
+    from kraft_core.findings.recovery import recovery_advice
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import FINDINGS
+    from transforms.quality.findings import finding_of
+
     known = conclude(facts_of(lake, cluster))
     ids = {replica.id for replica in known.holdings.captures}
     ids |= {voter.key.id for node in set_nodes(known) for voter in node.voters.voters}

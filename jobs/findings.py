@@ -7,22 +7,20 @@ import getpass
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from jobs.arguments import add_clusters, add_format, add_lake_path, add_wait
 from jobs.runtime.finding_text import as_json, finding_lines, wrapped
 from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.lakes import must_be_lake
-from jobs.runtime.lease import held_lease
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_lines
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.arrow_rows import Row
-from transforms.lake.commits import TableWriter
-from transforms.lake.delta_rs import exists, rows_with
-from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS
-from transforms.quality.alike_findings import alike_findings
-from transforms.quality.derived_counts import begin_change, end_change
+
+if TYPE_CHECKING:
+    from transforms.lake.arrow_rows import Row
+    from transforms.lake.commits import TableWriter
 
 EXAMPLES = """examples:
   kraftlake findings list --lake /data/lake
@@ -55,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
+    from transforms.lake.delta_rs import exists
+    from transforms.lake.tables import FINDINGS
+
     must_be_lake(args.lake)
     if not exists(args.lake, FINDINGS):
         raise Failure(f"{args.lake} has not been validated yet: kraftlake validate --lake {args.lake}")
@@ -62,6 +63,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list_findings(args: argparse.Namespace) -> int:
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import FINDINGS
+
     states = STATES if args.state == "all" else (args.state,)
     clusters = {"cluster_id": lake_clusters(args.lake, args.cluster)} if args.cluster else {}
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
@@ -74,6 +78,8 @@ def formatted(rows: Iterable[Row], form: str) -> Iterator[str]:
     if form == "jsonl":
         yield from (json_line(as_json(row)) for row in rows)
         return
+    from transforms.quality.alike_findings import alike_findings
+
     for first, *others in alike_findings(list(rows)):
         yield from finding_lines(first)
         if others:
@@ -100,6 +106,8 @@ def _acknowledge(args: argparse.Namespace) -> int:
     """Acknowledge under the lease: another run may be deriving the findings."""
     if not args.reason.strip():
         raise Failure("--reason is empty: say why no action is needed")
+    from jobs.runtime.lease import held_lease
+
     _named_finding(args)  # an unknown id fails before the wait
     progress = Progress()
     give_up = time.monotonic() + args.wait
@@ -112,6 +120,9 @@ def _acknowledge(args: argparse.Namespace) -> int:
 
 def _named_finding(args: argparse.Namespace) -> Row:
     """The row of the finding. Raises Failure if there is none."""
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import FINDINGS
+
     found = rows_with(args.lake, FINDINGS, finding_id=[args.finding_id])
     if not found:
         raise Failure(
@@ -122,6 +133,9 @@ def _named_finding(args: argparse.Namespace) -> Row:
 
 def note(writer: TableWriter, row: Row, reason: str, run_columns: Row) -> int:
     """Store an acknowledgement, and give the finding the state that the next derivation gives it."""
+    from transforms.lake.tables import ACKNOWLEDGEMENTS, FINDINGS
+    from transforms.quality.derived_counts import begin_change, end_change
+
     acknowledgement = {
         "cluster_id": row["cluster_id"],
         "finding_id": row["finding_id"],

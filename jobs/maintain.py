@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from jobs import arguments
 from jobs.job import Job, opened_job
-from jobs.maintenance.compaction import compact
 
 EXAMPLES = """examples:
   kraftlake maintain --lake /data/lake
@@ -33,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     from jobs.captures.lives import settle_lives
+    from jobs.maintenance.compaction import compact
 
     with opened_job(args, args.progress, make_lake=False) as job:
         expired, clusters = expire_old(job, args)

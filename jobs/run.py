@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs import arguments
-from jobs.captures.inputs import Inputs, opened_inputs
-from jobs.captures.planning import ReadPlan, plan
 from jobs.job import QUICK_BYTES, Job, opened_job
 from jobs.maintenance.publishing import publish_known
-from jobs.no_new_captures import end_if_unchanged
 from jobs.report import NOT_SHOWN, add_report, made_page, put_page
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.lakes import must_be_whole
@@ -22,10 +19,11 @@ from jobs.runtime.output import print_line, warn_line
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from kraft_core.wording import count
-from transforms.lake.lives import expanded
 
 if TYPE_CHECKING:
     from dashboards.report.write import Report
+    from jobs.captures.inputs import Inputs
+    from jobs.captures.planning import ReadPlan
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake
@@ -84,6 +82,11 @@ def read_captures(
     show: called before the run ends. A run with nothing new ends before it starts Spark, unless it validates:
     captures grow old. Returns the exit code.
     """
+    from jobs.captures.inputs import opened_inputs
+    from jobs.captures.planning import plan
+    from jobs.no_new_captures import end_if_unchanged
+    from transforms.lake.lives import expanded
+
     progress: Progress = args.progress
     with opened_inputs(args.captures, args.scratch) as inputs:
         planned = plan(arguments.selection_of(args, inputs), inputs.left_out)

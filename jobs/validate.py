@@ -7,16 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs import arguments
-from jobs.findings import by_urgency, formatted
 from jobs.job import QUICK_BYTES, opened_job
-from jobs.run_expectations import evaluate_expectations, print_failing_rows
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.finding_text import recovery_headline
 from jobs.runtime.lake_clusters import lake_clusters
 from kraft_core.wording import count
-from transforms.lake.delta_rs import rows_with, size_bytes
-from transforms.lake.tables import FINDINGS, RECOVERIES, TABLES
-from transforms.quality.expectation_history import Unvalidated, unvalidated
 
 EXAMPLES = """examples:
   kraftlake validate --lake /data/lake
@@ -58,6 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
+    from jobs.run_expectations import evaluate_expectations, print_failing_rows
+    from transforms.lake.delta_rs import size_bytes
+    from transforms.lake.tables import TABLES
+    from transforms.quality.expectation_history import Unvalidated, unvalidated
+
     quick = sum(size_bytes(args.lake, table) for table in TABLES) < QUICK_BYTES
     with opened_job(args, args.progress, make_lake=False, quick=quick) as job:
         chosen = lake_clusters(job.lake.path, args.cluster)
@@ -76,6 +76,10 @@ def run(args: argparse.Namespace) -> int:
 
 def lines(lake: Path, clusters: Sequence[str], form: str) -> Iterator[str]:
     """The findings of the clusters, their number and, for few clusters, recovery advice."""
+    from jobs.findings import by_urgency, formatted
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import FINDINGS, RECOVERIES
+
     rows = by_urgency(rows_with(lake, FINDINGS, cluster_id=clusters, state=["open", "acknowledged"]))
     yield from formatted(rows, form)
     if form == "jsonl":

@@ -9,10 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kraft_core.evidence.facts import label
-from kraft_core.findings.finding import offset_words
-from kraft_core.raft.voters import ReplicaKey
-
 # Lines are this long, on a terminal no longer than it is wide.
 WIDTH = 100
 _LEAST_WIDTH = 40
@@ -35,6 +31,8 @@ def place(row: Mapping[str, Any]) -> str:
     parts = []
     if row["first_offset"] is not None:
         end = row["first_offset"] + 1 if row["end_offset"] is None else row["end_offset"]
+        from kraft_core.findings.finding import offset_words
+
         parts.append(offset_words(row["first_offset"], end))
     if row["leader_epochs"]:
         parts.append(named("epoch", row["leader_epochs"]))
@@ -65,6 +63,9 @@ def recovery_lines(row: Mapping[str, Any], is_old: bool) -> Iterator[str]:
 
     is_old: it is safe as of its time only.
     """
+    from kraft_core.evidence.facts import label
+    from kraft_core.raft.voters import ReplicaKey
+
     yield recovery_headline(row, is_old)
     yield from wrapped(row["why"])
     for nth, candidate in enumerate([*row["best"], *row["others"]]):

@@ -12,15 +12,16 @@ from jobs.runtime.lives import named_lives
 from jobs.runtime.outcome import Failure
 from jobs.runtime.output import warn_line
 from jobs.runtime.suggestion import did_you_mean
-from transforms.lake.delta_rs import cluster_ids, rows_with
-from transforms.lake.lives import held_lives, named_clusters
-from transforms.lake.tables import CLUSTER_NAMES
 
 _MOST_LISTED = 5
 
 
 def lake_clusters(lake: Path, named: Sequence[str] = ()) -> list[str]:
     """The ids of the named clusters, or of all, rising. Raises Failure for one that is not there."""
+    from transforms.lake.delta_rs import cluster_ids, rows_with
+    from transforms.lake.lives import held_lives, named_clusters
+    from transforms.lake.tables import CLUSTER_NAMES
+
     known = cluster_ids(lake)
     if not named:
         return known
@@ -42,6 +43,8 @@ def one_cluster(lake: Path, named: str | None) -> str:
 
     Of a cluster id with several lives the newest one, unless a life is named; a line on stderr says which.
     """
+    from transforms.lake.lives import held_lives
+
     chosen = lake_clusters(lake, () if named is None else (named,))
     lives = held_lives(lake)
     kafka_ids = {row["cluster_id"]: row["kafka_cluster_id"] for row in lives}
