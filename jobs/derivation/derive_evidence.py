@@ -8,7 +8,7 @@ nights bring little. Several groups are derived in Spark's tasks.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -80,8 +80,7 @@ def _derive_in_driver(
         lake.replace_few(table, table_rows(good, table), done)
 
     if done:
-        with progress.stage("write derived tables"), ThreadPoolExecutor(WRITERS) as threads:
-            list(threads.map(write, DERIVED))
+        _write_each(write, progress)
     return failed
 
 
@@ -99,10 +98,22 @@ def _derive_by_spark(
         lake.replace(table, table_frame(good, table), done)
 
     if done:
-        with progress.stage("write derived tables"), ThreadPoolExecutor(WRITERS) as threads:
-            list(threads.map(write, DERIVED))
+        _write_each(write, progress)
     derived.unpersist()
     return failed
+
+
+def _write_each(write: Callable[[Table], None], progress: Progress) -> None:
+    """Write all derived tables."""
+    written: list[Table] = []
+
+    def write_one(table: Table) -> None:
+        write(table)
+        written.append(table)
+
+    stage = progress.stage("write derived tables", "", lambda: (len(written), len(DERIVED)), "tables")
+    with stage, ThreadPoolExecutor(WRITERS) as threads:
+        list(threads.map(write_one, DERIVED))
 
 
 def _count(clusters: Sequence[str]) -> str:

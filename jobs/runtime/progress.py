@@ -1,4 +1,4 @@
-"""Progress of a job: one line per stage on stderr, redrawn on a terminal with the share of completed tasks.
+"""Progress of a job: a line per stage on stderr, redrawn on a terminal with its time and how much is done.
 
 With --log it also appends JSON lines to a file: at, run_id, event, and the fields of the event. Lines of
 several runs may be interleaved there.
@@ -77,7 +77,7 @@ class Progress:
         began = time.monotonic()
         failed = True
         try:
-            with self._redrawn(headline, work or self._work, unit):
+            with self._redrawn(headline, work or self._work or _nothing_counted, unit):
                 yield
             failed = False
         finally:
@@ -86,9 +86,9 @@ class Progress:
             self.log("failed" if failed else "done", stage=name, seconds=round(taken, 3))
 
     @contextmanager
-    def _redrawn(self, headline: str, work: Work | None, unit: str) -> Iterator[None]:
+    def _redrawn(self, headline: str, work: Work, unit: str) -> Iterator[None]:
         """On a terminal, update the line of a stage until the stage ends."""
-        if not self._terminal or work is None:
+        if not self._terminal:
             yield
             return
         over = threading.Event()
@@ -110,11 +110,18 @@ class Progress:
 
 
 def completion(done: int, whole: int, seconds: float, unit: str = "tasks") -> str:
-    """The share of completed tasks or other units, the time taken, and the time left at that speed."""
+    """The share of completed tasks or other units, the time taken, and the time left at that speed.
+
+    Where nothing is counted, the time alone, from the second second on.
+    """
     if not whole:
-        return ""
+        return f", {seconds:,.0f} s" if seconds >= 2 else ""
     left = f", about {seconds / done * (whole - done):,.0f} s left" if 0 < done < whole else ""
     return f", {done * 100 // whole} % ({done:,} of {whole:,} {unit}), {seconds:,.0f} s{left}"
+
+
+def _nothing_counted() -> tuple[int, int]:
+    return 0, 0
 
 
 def tasks_of(spark: Any) -> Work:

@@ -15,7 +15,7 @@ from jobs.runtime.progress import Progress, completion, tasks_of
 @pytest.mark.parametrize(
     ("done", "whole", "text"),
     [
-        (0, 0, ""),
+        (0, 0, ", 30 s"),
         (0, 40, ", 0 % (0 of 40 tasks), 30 s"),
         (10, 40, ", 25 % (10 of 40 tasks), 30 s, about 90 s left"),
         (40, 40, ", 100 % (40 of 40 tasks), 30 s"),
@@ -23,6 +23,10 @@ from jobs.runtime.progress import Progress, completion, tasks_of
 )
 def test_completion(done: int, whole: int, text: str) -> None:
     assert completion(done, whole, 30) == text
+
+
+def test_a_stage_that_counts_nothing_shows_its_time() -> None:
+    assert [completion(0, 0, seconds) for seconds in (1.4, 2.2)] == ["", ", 2 s"]
 
 
 def test_a_stage_may_count_its_own_units(
