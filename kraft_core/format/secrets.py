@@ -129,6 +129,8 @@ def _type(name: str) -> str | None:
 
 def is_credential(value: str) -> bool:
     """Whether a value looks like a credential."""
+    if value.isdecimal():  # as most are: what is searched for below has a letter or an @
+        return False
     return (
         value == HIDDEN
         or _credential().search(value) is not None
