@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -17,13 +16,14 @@ from dashboards.databases import KRAFT, Database
 from dashboards.definitions import FILES, chosen, defined, every_definition, needed, over_tables, statements
 from transforms.lake.delta_rs import newest_version
 from transforms.lake.lake import Lake, escape, existing_lake, stored_schema
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import TABLES, Table
 
 # What is asked of Delta itself: earlier versions, and how they came to be.
 _OF_DELTA = re.compile(r"\b(AS\s+OF|HISTORY|DETAIL|EXTENDED|FORMATTED)\b|@", re.IGNORECASE)
 
 
-def open_lake(spark: SparkSession, path: Path) -> Lake:
+def open_lake(spark: SparkSession, path: Location) -> Lake:
     """Open the lake at `path` and register its tables and views; `kraft` becomes the current database.
 
     Tables that no run has written yet are created empty. Raises NoLakeError.
@@ -42,7 +42,7 @@ class AskedLake:
     that Delta's own take it, and again when a run has written them.
     """
 
-    def __init__(self, spark: SparkSession, path: Path) -> None:
+    def __init__(self, spark: SparkSession, path: Location) -> None:
         """Make `kraft` the current database. Raises NoLakeError."""
         self._lake = existing_lake(spark, path)
         self._versions: dict[Table, int | None] = {}

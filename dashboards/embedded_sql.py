@@ -7,12 +7,12 @@ SQL that both engines read; EQUIVALENTS holds what they spell differently.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import QueryBuilder
 
 from dashboards.definitions import FILES, chosen, needed, statements
+from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import delta_table, exists
 from transforms.lake.tables import TABLES
 
@@ -23,7 +23,7 @@ EQUIVALENTS = ((r"UNIX_MILLIS\((\w+)\)", r"CAST(to_timestamp_millis(\1) AS BIGIN
 SETTINGS = "SET datafusion.execution.skip_physical_aggregate_schema_check = true"
 
 
-def query(lake: Path, view: str, sql: str) -> pa.Table | None:
+def query(lake: Location, view: str, sql: str) -> pa.Table | None:
     """The answer to one SELECT over a view.
 
     None where a table that the view needs was not written yet: captures were ingested, but nothing derived.

@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -21,6 +20,7 @@ from dashboards.databases import CatalogError, Database
 from dashboards.definitions import every_definition
 from transforms.lake.lake import Lake, escape
 from transforms.lake.storage import is_lake
+from transforms.lake.storage.location import location
 from transforms.lake.tables import TABLES
 
 REGISTRATION = "registration"
@@ -53,7 +53,7 @@ def check_database(lake: Lake, database: Database) -> RegisteredLake | None:
     check_lasts(database.catalog, lake.spark.conf.get("spark.sql.catalogImplementation"))
     _check_is_there(lake.spark, database.catalog)
     shown = _registered(lake.spark, database)
-    if shown is not None and shown.lake != str(lake.path) and is_lake(Path(shown.lake)):
+    if shown is not None and shown.lake != str(lake.path) and is_lake(location(shown.lake)):
         raise CatalogError(
             f"{database} shows the lake {shown.lake}: name another --database, "
             f"or DROP DATABASE {database} CASCADE first, which removes no data"

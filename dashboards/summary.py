@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from kraft_core.evidence.watermark_at import WatermarkAt, newest_watermark
@@ -16,6 +15,7 @@ from transforms.histories.replay_plan import known_paths
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.isolation import apart
 from transforms.lake.lives import life_words, named_clusters
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     CAPTURES,
     EPOCHS,
@@ -47,7 +47,7 @@ class Summary:
     failed: dict[str, str]
 
 
-def summary(lake: Path, clusters: Sequence[str]) -> Summary:
+def summary(lake: Location, clusters: Sequence[str]) -> Summary:
     """The summary of the clusters as the lake's tables have them now."""
     listed = _worst_first(lake, clusters)[:MOST_CLUSTERS]
     lines_of: dict[str, list[str]] = {}
@@ -64,7 +64,7 @@ def summary(lake: Path, clusters: Sequence[str]) -> Summary:
     return Summary(lines, sum(row["reason"] != "torn_tail" for row in lost), failed)
 
 
-def _worst_first(lake: Path, clusters: Sequence[str]) -> list[str]:
+def _worst_first(lake: Location, clusters: Sequence[str]) -> list[str]:
     """Those with the most open errors first, then those with the most open warnings, else in their order."""
     rows = rows_with(lake, FINDINGS, ["cluster_id", "severity"], cluster_id=clusters, state=["open"])
     found = Counter((row["cluster_id"], row["severity"]) for row in rows)
@@ -98,7 +98,7 @@ COLUMNS = {
 class Found:
     """Rows of the clusters by table."""
 
-    def __init__(self, lake: Path, clusters: Sequence[str]) -> None:
+    def __init__(self, lake: Location, clusters: Sequence[str]) -> None:
         self._rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for table, columns in COLUMNS.items():
             for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=clusters):

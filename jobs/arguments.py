@@ -28,7 +28,13 @@ def add_lake(parser: argparse.ArgumentParser) -> None:
 
 def add_lake_path(parser: argparse.ArgumentParser) -> None:
     """--lake, for verbs that start no job of Spark."""
-    parser.add_argument("--lake", type=lake_folder, required=True, metavar="PATH", help="folder of the lake")
+    parser.add_argument(
+        "--lake",
+        type=lake_folder,
+        required=True,
+        metavar="PATH",
+        help="folder of the lake, or s3://bucket/path",
+    )
 
 
 def add_clusters(parser: argparse.ArgumentParser) -> None:

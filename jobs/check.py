@@ -6,13 +6,13 @@ import argparse
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.arguments import add_format, add_lake_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_lines
 from transforms.lake.storage import NoLakeError, check_lake
+from transforms.lake.storage.location import Location
 
 if TYPE_CHECKING:
     from transforms.lake.tables import Table
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FOUND if losses else ExitCode.FINE
 
 
-def lake_losses(lake: Path) -> Iterator[LakeLoss]:
+def lake_losses(lake: Location) -> Iterator[LakeLoss]:
     """What the lake should hold and does not. Rows are compared only if the files of all tables are sound."""
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.table_damage import damaged_tables
@@ -72,7 +72,7 @@ def lake_losses(lake: Path) -> Iterator[LakeLoss]:
         yield from _cluster_losses(lake, cluster)
 
 
-def _cluster_losses(lake: Path, cluster: str) -> Iterator[LakeLoss]:
+def _cluster_losses(lake: Location, cluster: str) -> Iterator[LakeLoss]:
     from transforms.quality.derived_counts import lost_rows
     from transforms.quality.lost_reads import lost_reads
 
@@ -87,7 +87,7 @@ def _cluster_losses(lake: Path, cluster: str) -> Iterator[LakeLoss]:
         yield LakeLoss(rows.table, cluster, words, (derive,))
 
 
-def _of_files(lake: Path, table: Table) -> tuple[str, ...]:
+def _of_files(lake: Location, table: Table) -> tuple[str, ...]:
     """The commands that bring back a table whose files are damaged."""
     from transforms.lake.storage.table_folders import table_folder
     from transforms.lake.tables import ACKNOWLEDGEMENTS, CLUSTER_NAMES, EXPECTATION_RESULTS, RUNS

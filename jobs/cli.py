@@ -17,6 +17,7 @@ from jobs.runtime.interrupt import interrupt_once
 from jobs.runtime.outcome import MEANINGS, ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
 from jobs.runtime.progress import Progress
+from transforms.lake.storage.location import Location
 
 JVM_HAS_ENDED = (
     "Spark's JVM has ended: it was killed, or ran out of memory (spark.driver.memory); "
@@ -124,7 +125,7 @@ def _run(args: argparse.Namespace) -> int:
         raise _explained(error, getattr(args, "lake", None)) from None
 
 
-def _explained(error: BaseException, lake: Path | None) -> Failure:
+def _explained(error: BaseException, lake: Location | None) -> Failure:
     from jobs.runtime.crash import failure_of, internal
 
     if "py4j" in sys.modules:

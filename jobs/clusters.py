@@ -7,7 +7,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from jobs.arguments import add_format, add_lake_path, add_wait
@@ -17,6 +16,7 @@ from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from jobs.runtime.settings import NamedCluster, Settings
 from jobs.sql import FORMATS
+from transforms.lake.storage.location import Location
 
 EXAMPLES = """examples:
   kraftlake clusters --lake /data/lake
@@ -76,7 +76,7 @@ def _write_names(args: argparse.Namespace, clusters: Iterable[NamedCluster]) -> 
         lease.end(ExitCode.FINE)
 
 
-def _has_names(lake: Path, rows: Iterable[Row]) -> bool:
+def _has_names(lake: Location, rows: Iterable[Row]) -> bool:
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import CLUSTER_NAMES
 
@@ -87,7 +87,7 @@ def _by_id(row: Row) -> str:
     return row["cluster_id"]
 
 
-def _cluster_rows(lake: Path) -> list[Row]:
+def _cluster_rows(lake: Location) -> list[Row]:
     """A row a cluster: captured ones by name, then those that have a name and no capture."""
     from transforms.ingest.capture_rows import last_captured_at
     from transforms.lake.delta_rs import rows_with

@@ -15,6 +15,7 @@ from jobs.arguments import add_format
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line
+from transforms.lake.storage.location import Location
 
 EXAMPLES = """examples:
   kraftlake doctor
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.ENVIRONMENT if any(each.state == WRONG for each in found) else ExitCode.FINE
 
 
-def diagnoses(lake: Path | None) -> Iterator[Diagnosis]:
+def diagnoses(lake: Location | None) -> Iterator[Diagnosis]:
     """Every part, in the order in which a run needs them."""
     checks: dict[str, Callable[[], tuple[str, str]]] = {
         "java": _java,
@@ -136,7 +137,7 @@ def _kernel() -> tuple[str, str]:
     return OK, f"the kernel is compiled in {folder}"
 
 
-def _disk(lake: Path | None) -> tuple[str, str]:
+def _disk(lake: Location | None) -> tuple[str, str]:
     from transforms.lake.storage.files import is_folder
 
     places = [Path(tempfile.gettempdir())]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from jobs.arguments import add_evidence_age, add_format, add_lake_path, now_of
@@ -14,6 +13,7 @@ from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
+from transforms.lake.storage.location import Location
 
 Row = dict[str, Any]
 _TIMES = ("as_of", "captured_from")  # beside the fields *_at
@@ -113,7 +113,7 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     return ExitCode.FINE
 
 
-def _without(lake: Path, cluster: str, row: Row, gone: list[int]) -> Row:
+def _without(lake: Location, cluster: str, row: Row, gone: list[int]) -> Row:
     """The advice as a row of recoveries, with the nodes that are gone for good. Raises Failure.
 
     row: with no node gone.

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dashboards.databases import Database
@@ -20,6 +19,7 @@ from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.runtime.progress import Progress, tasks_of
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
+from transforms.lake.storage.location import Location
 
 if TYPE_CHECKING:
     from jobs.captures.ingest import Fetch
@@ -63,7 +63,9 @@ def opened_job(
     give_up = time.monotonic() + args.wait
     await_free(args.lake, give_up, progress.say)
     with progress.stage("session"), starting_spark():
-        spark = open_session(args.master, say=progress.say, quick=quick, own=args.settings.spark)
+        spark = open_session(
+            args.master, say=progress.say, quick=quick, own=args.settings.spark, lake=args.lake
+        )
     progress.watch(tasks_of(spark))
     lake = existing_lake(spark, args.lake)
     if database is not None:
@@ -191,7 +193,7 @@ class Job:
         return end(self.lake.path, self.record, lines, clusters, self.lease.end, len(self.touched), lost_rows)
 
 
-def known_clusters(lake: Path) -> set[str]:
+def known_clusters(lake: Location) -> set[str]:
     """The clusters of which the lake holds captures, or observations that are of one life."""
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.lives import divided_ids
@@ -202,7 +204,7 @@ def known_clusters(lake: Path) -> set[str]:
 
 
 def end(
-    lake: Path,
+    lake: Location,
     record: RunRecord,
     lines: Sequence[str],
     clusters: Sequence[str],

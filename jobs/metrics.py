@@ -24,6 +24,7 @@ from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import printable
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.lives import named_clusters
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     CAPTURES,
     DERIVATIONS,
@@ -121,7 +122,7 @@ def put(path: Path, text: str) -> None:
         raise failure_of(failed, path) or Failure(f"{path} cannot be written: {error.strerror}") from None
 
 
-def samples(lake: Path, now: datetime) -> Iterator[Sample]:
+def samples(lake: Location, now: datetime) -> Iterator[Sample]:
     """Every sample of a lake."""
     yield from _run_samples(lake, now)
     yield from failure_samples(lake)
@@ -131,7 +132,7 @@ def samples(lake: Path, now: datetime) -> Iterator[Sample]:
     yield from cluster_samples(lake)
 
 
-def cluster_names(lake: Path) -> dict[str, str]:
+def cluster_names(lake: Location) -> dict[str, str]:
     """The names of table cluster_names by cluster id."""
     return {row["cluster_id"]: row["name"] for row in named_clusters(lake)}
 
@@ -147,7 +148,7 @@ def named(found: Iterable[Sample], names: Mapping[str, str]) -> Iterator[Sample]
             yield replace(sample, labels=label | sample.labels)
 
 
-def _run_samples(lake: Path, now: datetime) -> Iterator[Sample]:
+def _run_samples(lake: Location, now: datetime) -> Iterator[Sample]:
     columns = ["finished_at", "exit_code", "failed_clusters"]
     reading = rows_with(lake, RUNS, columns, job=READING)
     ended = [row for row in reading if row["finished_at"] is not None]
@@ -164,14 +165,14 @@ def _run_samples(lake: Path, now: datetime) -> Iterator[Sample]:
         yield Sample("kraftlake_last_good_run_age_seconds", (now - good).total_seconds())
 
 
-def failure_samples(lake: Path) -> Iterator[Sample]:
+def failure_samples(lake: Location) -> Iterator[Sample]:
     """Whether the derivation of each cluster failed."""
     for row in rows_with(lake, DERIVATIONS, ["cluster_id", "failure"]):
         of = {"cluster_id": row["cluster_id"]}
         yield Sample("kraftlake_derivation_failed", int(row["failure"] is not None), of)
 
 
-def _finding_samples(lake: Path) -> Iterator[Sample]:
+def _finding_samples(lake: Location) -> Iterator[Sample]:
     """Of every derived cluster; a rule that was found once stays, with 0 in the states without a finding."""
     columns = ["cluster_id", "rule", "name", "severity"]
     rows = rows_with(lake, FINDINGS, [*columns, "state"])
@@ -184,7 +185,7 @@ def _finding_samples(lake: Path) -> Iterator[Sample]:
     yield from _by_severity("kraftlake_open_findings", is_open, _clusters(lake, DERIVATIONS))
 
 
-def _expectation_samples(lake: Path) -> Iterator[Sample]:
+def _expectation_samples(lake: Location) -> Iterator[Sample]:
     """Of every cluster that was validated, and of the lake as a whole."""
     unmet = Counter((row["cluster_id"], row["severity"]) for row in open_failures(lake))
     validated = _clusters(lake, EXPECTATION_RESULTS, **MARK)
@@ -192,7 +193,7 @@ def _expectation_samples(lake: Path) -> Iterator[Sample]:
     yield from _by_severity("kraftlake_expectations_not_met", unmet, validated | whole)
 
 
-def _quarantine_samples(lake: Path) -> Iterator[Sample]:
+def _quarantine_samples(lake: Location) -> Iterator[Sample]:
     """Of every captured cluster, by each reason that the lake has."""
     sizes: Counter[tuple[str, str]] = Counter()
     for row in rows_with(lake, QUARANTINE, ["cluster_id", "reason", "size_bytes"]):
@@ -212,7 +213,7 @@ def _by_severity(name: str, counts: Mapping[tuple[str, str], int], clusters: Set
             yield Sample(name, counts.get((cluster_id, severity), 0), labels)
 
 
-def _clusters(lake: Path, table: Table, **wanted: Iterable[str]) -> set[str]:
+def _clusters(lake: Location, table: Table, **wanted: Iterable[str]) -> set[str]:
     return {row["cluster_id"] for row in rows_with(lake, table, ["cluster_id"], None, **wanted)}
 
 

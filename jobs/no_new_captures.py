@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from pathlib import Path
 
 from jobs.captures.ingest import without_reading
 from jobs.captures.new_captures import new_captures
@@ -16,12 +15,13 @@ from transforms.lake.delta_rs import exists
 from transforms.lake.lives import expanded
 from transforms.lake.schema import outdated_tables
 from transforms.lake.storage import NoLakeError, check_lake, check_shown
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import RUNS
 from transforms.quality.derived_counts import underived
 
 
 def end_if_unchanged(
-    lake: Path, shown: Set[str], planned: ReadPlan, record: RunRecord, before: Callable[[], None]
+    lake: Location, shown: Set[str], planned: ReadPlan, record: RunRecord, before: Callable[[], None]
 ) -> int | None:
     """Record the run and return its exit code, if the lake holds all planned captures; otherwise None.
 

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     progress = Progress(args.log)
     with progress.stage("session"), starting_spark():
-        spark = open_session(args.master, say=progress.say, own=args.settings.spark)
+        spark = open_session(args.master, say=progress.say, own=args.settings.spark, lake=args.lake)
         open_lake(spark, args.lake, database)
         # Clients share the session: what one sets, the others would get.
         session = question_session(spark, database, settings="")

@@ -144,7 +144,7 @@ def open_catalog(args: argparse.Namespace) -> tuple[Any, Callable[[str], None]]:
     # It logs a page of JSON for every wrong query, for which we print one line.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     with starting_spark():
-        spark = open_session(quick=True, own=args.settings.spark)
+        spark = open_session(quick=True, own=args.settings.spark, lake=args.lake)
     if args.write or database is not None:
         open_lake(spark, args.lake, database)
         register: Callable[[str], None] = nothing_to_register

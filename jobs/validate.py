@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from jobs import arguments
 from jobs.job import QUICK_BYTES, opened_job
@@ -12,6 +11,7 @@ from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.finding_text import recovery_headline
 from jobs.runtime.lake_clusters import lake_clusters
 from kraft_core.wording import count
+from transforms.lake.storage.location import Location
 
 EXAMPLES = """examples:
   kraftlake validate --lake /data/lake
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         return job.end(chosen, [*lines(job.lake.path, chosen, args.format), *unmet], 0)
 
 
-def lines(lake: Path, clusters: Sequence[str], form: str) -> Iterator[str]:
+def lines(lake: Location, clusters: Sequence[str], form: str) -> Iterator[str]:
     """The findings of the clusters, their number and, for few clusters, recovery advice."""
     from jobs.findings import by_urgency, formatted
     from transforms.lake.delta_rs import rows_with

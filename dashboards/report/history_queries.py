@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from dashboards.report import aggregates
 from dashboards.report.queries import NEWEST, Row, Rows
 from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
+from transforms.lake.storage.location import Location
 
 # Successive events that do the same to the same resource make one group, and so do those of any partitions.
 ADMIN_EVENTS = """
@@ -47,12 +47,12 @@ NEWEST_FIRST = (
 )
 
 
-def under_min_isr(lake: Path, clusters: Sequence[str] = ()) -> Rows:
+def under_min_isr(lake: Location, clusters: Sequence[str] = ()) -> Rows:
     """When which partition was under min ISR, of all clusters or of some; times in ms."""
     return _rows(lake, "under_min_isr", f"SELECT * FROM under_min_isr WHERE {_among(clusters)}")
 
 
-def admin_events(lake: Path, clusters: Sequence[str] = ()) -> Rows:
+def admin_events(lake: Location, clusters: Sequence[str] = ()) -> Rows:
     """The newest events of each cluster, newest first; times in ms.
 
     Rows of the view, with how many events each stands for (`times`) and the time of the oldest (`since`).
@@ -61,7 +61,9 @@ def admin_events(lake: Path, clusters: Sequence[str] = ()) -> Rows:
     return _rows(lake, "admin_events", sql)
 
 
-def ask_histories(lake: Path, clusters: Sequence[str], spans: Iterable[Row]) -> dict[str, dict[str, Rows]]:
+def ask_histories(
+    lake: Location, clusters: Sequence[str], spans: Iterable[Row]
+) -> dict[str, dict[str, Rows]]:
     """The rows of the sections on metadata by cluster; `spans` are rows of under_min_isr, of any clusters."""
     spans_of, events_of = _by_cluster(spans), _by_cluster(admin_events(lake, clusters) if clusters else ())
     missing = missing_by_cluster(lake, known_paths(lake, clusters)) if clusters else {}
@@ -85,7 +87,7 @@ def under_min_isr_now(spans: Iterable[Row]) -> dict[str, Rows]:
     return {"under_min_isr": [{"cluster_id": c, "partitions": n} for c, n in counts.items()]}
 
 
-def _rows(lake: Path, view: str, sql: str) -> Rows:
+def _rows(lake: Location, view: str, sql: str) -> Rows:
     found = embedded_sql.query(lake, view, sql)
     return [] if found is None else _with_ms(found).to_pylist()
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from kraft_core.evidence.watermark_at import newest_watermark
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists
 from transforms.lake.lives import life_words, named_clusters
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     CAPTURES,
     DERIVATIONS,
@@ -55,7 +55,7 @@ IS_FRESH = "newest_capture_is_fresh"
 class LakeTables:
     """The lake's tables, of all clusters or of some."""
 
-    def __init__(self, lake: Path, clusters: Sequence[str] = ()) -> None:
+    def __init__(self, lake: Location, clusters: Sequence[str] = ()) -> None:
         self.lake = lake
         self.chosen = {"cluster_id": clusters} if clusters else {}
 
@@ -265,7 +265,7 @@ FLEET: dict[str, Callable[[LakeTables], Rows]] = {
 }
 
 
-def ask_fleet(lake: Path, clusters: Sequence[str]) -> dict[str, Rows]:
+def ask_fleet(lake: Location, clusters: Sequence[str]) -> dict[str, Rows]:
     """The rows of each kind."""
     tables = LakeTables(lake, clusters)
     return {kind: ask(tables) for kind, ask in FLEET.items()}
@@ -323,7 +323,7 @@ DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def ask_detail(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]]:
+def ask_detail(lake: Location, clusters: Sequence[str]) -> dict[str, dict[str, Rows]]:
     """The rows of each kind by cluster, aggregated or cut to a few."""
     tables = LakeTables(lake, clusters)
     found: dict[str, dict[str, Rows]] = {cluster: {} for cluster in clusters}
@@ -333,7 +333,7 @@ def ask_detail(lake: Path, clusters: Sequence[str]) -> dict[str, dict[str, Rows]
     return {cluster: few(rows) for cluster, rows in found.items()}
 
 
-def ask_lake(lake: Path) -> Rows:
+def ask_lake(lake: Location) -> Rows:
     """The newest expectation results of the lake as a whole."""
     table, names = DETAIL["expectations"]
     return aggregates.newest_results(LakeTables(lake, [WHOLE_LAKE]).rows(table, *names))

@@ -13,6 +13,7 @@ from dashboards.report.queries import ask_detail, ask_fleet, ask_lake
 from dashboards.report.state import NONE_FAILED, fleet
 from transforms.lake.delta_rs import cluster_ids
 from transforms.lake.isolation import apart
+from transforms.lake.storage.location import Location
 from transforms.lake.table_damage import damaged_tables
 
 Row = dict[str, Any]
@@ -39,7 +40,7 @@ class Report:
     failed: dict[str, str]
 
 
-def made_report(lake: Path, now: int, clusters: Sequence[str] = (), names: Sequence[Row] = ()) -> Report:
+def made_report(lake: Location, now: int, clusters: Sequence[str] = (), names: Sequence[Row] = ()) -> Report:
     """The page over all clusters, or over those named. `now` in ms since the epoch.
 
     names: rows of cluster_names to use in place of the lake's.
@@ -72,7 +73,7 @@ def put_report(report: Report, file: Path) -> None:
 
 
 def _page(
-    lake: Path,
+    lake: Location,
     now: int,
     clusters: Sequence[str],
     names: Sequence[Row],
@@ -88,5 +89,5 @@ def _page(
     return page(states, rows, now, _name(lake), ask_lake(lake), failed)
 
 
-def _name(lake: Path) -> str:
+def _name(lake: Location) -> str:
     return lake.resolve().name

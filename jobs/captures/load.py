@@ -111,7 +111,7 @@ class _Load:
         self._lake.create(table)
         return partial(
             writing,
-            folder=self._lake.location(table),
+            folder=self._lake.folder(table),
             schema=arrow_schema(table.schema),
             constants=self._run_columns,
         )

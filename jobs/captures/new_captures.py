@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pyarrow.dataset as ds
 
@@ -18,6 +18,7 @@ from transforms.ingest.quarantine import FILE_REASONS
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import among, arrow_with, exists, rows_with
 from transforms.lake.lives import expanded
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, OBSERVATIONS, PARSER_VERSION, SEGMENTS
 
 
@@ -34,7 +35,7 @@ class NewCaptures:
     segments: tuple[Row, ...] = ()
 
 
-def new_captures(lake: Path, plan: ReadPlan) -> NewCaptures:
+def new_captures(lake: Location, plan: ReadPlan) -> NewCaptures:
     """Compare a plan with the lake. Reads small tables, writes nothing."""
     planned = among(_ids(lake, plan))
     known = {row["capture_id"]: row for row in rows_with(lake, CAPTURES, where=planned)}
@@ -52,7 +53,7 @@ def new_captures(lake: Path, plan: ReadPlan) -> NewCaptures:
     return NewCaptures(known, unread, _new_outputs(lake, plan), tuple(segments))
 
 
-def known_now(lake: Path, plan: ReadPlan, new: NewCaptures) -> NewCaptures:
+def known_now(lake: Location, plan: ReadPlan, new: NewCaptures) -> NewCaptures:
     """The same with the rows that the lake holds now: a capture may have moved to another life."""
     if not new.known:
         return new
@@ -61,7 +62,7 @@ def known_now(lake: Path, plan: ReadPlan, new: NewCaptures) -> NewCaptures:
     return replace(new, known={row["capture_id"]: row for row in rows}, segments=tuple(segments))
 
 
-def _ids(lake: Path, plan: ReadPlan) -> dict[str, Collection[str]]:
+def _ids(lake: Location, plan: ReadPlan) -> dict[str, Collection[str]]:
     """The ids of the planned captures and of their clusters, as the tables have them."""
     return {
         "capture_id": {c.capture_id for c in plan.captures},
@@ -69,7 +70,7 @@ def _ids(lake: Path, plan: ReadPlan) -> dict[str, Collection[str]]:
     }
 
 
-def _read_segments(lake: Path, planned: ds.Expression) -> dict[tuple[str, int], Row]:
+def _read_segments(lake: Location, planned: ds.Expression) -> dict[tuple[str, int], Row]:
     """The rows of segments of the planned captures, without ranges, by capture_id and base offset.
 
     Of those that lost something only what this version read: it may read more than an earlier one.
@@ -121,7 +122,7 @@ def _may_be_supplied(copy: CaptureCopy, lost: Row) -> bool:
     return lost["position"] + lost["size_bytes"] > EDGE_BYTES and lost["position"] < size - EDGE_BYTES
 
 
-def _new_outputs(lake: Path, plan: ReadPlan) -> tuple[DescribeFile, ...]:
+def _new_outputs(lake: Location, plan: ReadPlan) -> tuple[DescribeFile, ...]:
     """The planned describe outputs that the lake does not hold."""
     clusters = {file.cluster_id for file in plan.described}
     rows = rows_with(lake, OBSERVATIONS, ["cluster_id", "observation_id"], cluster_id=clusters)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from jobs.runtime.progress import Progress
 from transforms.lake import delta_rs
 from transforms.lake.commits import TableWriter
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import RUNS, TABLES, Table
 
 # A table is compacted once more than so many of its files are smaller than that.
@@ -25,11 +25,11 @@ def compact(writer: TableWriter, progress: Progress, most: int = MOST_SMALL_FILE
     return [t.name for t in wanted]
 
 
-def compact_runs(lake: Path) -> None:
+def compact_runs(lake: Location) -> None:
     """Compact `runs`, the only table that a run with nothing new writes."""
     for table in _fragmented(lake, [RUNS], MOST_SMALL_FILES):
         TableWriter(lake, None).compact(table)
 
 
-def _fragmented(lake: Path, tables: Iterable[Table], most: int) -> list[Table]:
+def _fragmented(lake: Location, tables: Iterable[Table], most: int) -> list[Table]:
     return [t for t in tables if delta_rs.small_files(lake, t, SMALL_BYTES) > most]

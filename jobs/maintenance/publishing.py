@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from dashboards.databases import KRAFT, CatalogError, Database
 from jobs.runtime.outcome import Failure, one_line
 from jobs.runtime.progress import Progress
+from transforms.lake.storage.location import Location
 
 
 def add_catalog(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,9 @@ def publish_known(args: argparse.Namespace, progress: Progress) -> None:
         from jobs.runtime.session import open_session
 
         with progress.stage("register", str(database)):
-            spark = open_session(args.master, say=progress.say, quick=True, own=args.settings.spark)
+            spark = open_session(
+                args.master, say=progress.say, quick=True, own=args.settings.spark, lake=args.lake
+            )
             open_lake(spark, args.lake, database)
 
 
@@ -76,7 +78,7 @@ def _as_failure(step: Callable[[], object]) -> None:
         raise Failure(one_line(error)) from None
 
 
-def open_lake(spark: Any, path: Path, database: Database | None) -> None:
+def open_lake(spark: Any, path: Location, database: Database | None) -> None:
     """Make tables and views available by plain names: from the database, or in memory."""
     if database is None:
         from dashboards.catalog import open_lake

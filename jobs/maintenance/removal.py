@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,6 +12,7 @@ from transforms.lake.arrow_rows import Row
 from transforms.lake.commits import TableWriter, just_removed
 from transforms.lake.delta_rs import among, exists, rows_with
 from transforms.lake.lake import Lake, in_clusters
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     BATCHES,
     CAPTURES,
@@ -71,7 +71,7 @@ def remove_cluster(writer: TableWriter, cluster: str) -> None:
         writer.remove_where(last, among({"cluster_id": [cluster]}), last_of=cluster)
 
 
-def is_forgotten(lake: Path, cluster: str) -> bool:
+def is_forgotten(lake: Location, cluster: str) -> bool:
     """Whether this run completed the removal of a cluster, or an interrupted one did."""
     return just_removed(lake, DERIVATIONS, cluster)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from kraft_core.columnar.schema import message_columns, message_fields
@@ -15,19 +14,20 @@ from transforms.evidence.fact_values import cluster_facts, message_value
 from transforms.evidence.pinned_tables import PinnedTables
 from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, EPOCHS, FINDINGS, RECORDS, SNAPSHOT_RECORDS, VOTER_SETS, Table
 
 Row = dict[str, Any]
 _STRUCTS = {m.type_name: (m.column, message_fields(m)) for m in message_columns() if m.type_name in TYPES}
 
 
-def facts_of(lake: Path, cluster: str) -> ClusterFacts:
+def facts_of(lake: Location, cluster: str) -> ClusterFacts:
     """What the lake's captures of one cluster hold."""
     facts = evidence_facts(PinnedTables.newest(lake), [cluster], {})
     return cluster_facts(cluster_row(facts, cluster))
 
 
-def errors_of(lake: Path, cluster: str) -> list[OpenError]:
+def errors_of(lake: Location, cluster: str) -> list[OpenError]:
     """The error findings of the last run that are not resolved; an acknowledged one is an error still."""
     columns = ["state", "sentence", "capture_ids", "replicas"]
     rows = rows_with(lake, FINDINGS, columns, cluster_id=[cluster], severity=["error"])
@@ -38,7 +38,7 @@ def errors_of(lake: Path, cluster: str) -> list[OpenError]:
     ]
 
 
-def superseded_by(lake: Path, cluster: str, quorum: CapturedQuorum) -> str | None:
+def superseded_by(lake: Location, cluster: str, quorum: CapturedQuorum) -> str | None:
     """What describe outputs report, in words, that its newest captures do not show; None for nothing."""
     columns = ["leader_epoch", "leader_id"]
     epochs = rows_with(lake, EPOCHS, columns, cluster_id=[cluster])
@@ -55,7 +55,7 @@ def superseded_by(lake: Path, cluster: str, quorum: CapturedQuorum) -> str | Non
     return None
 
 
-def faults_of(lake: Path, cluster: str, capture_ids: Iterable[str]) -> list[str]:
+def faults_of(lake: Location, cluster: str, capture_ids: Iterable[str]) -> list[str]:
     """Files of these captures that could not be read, in words."""
     columns = ["capture_id", "node_id", "file_faults"]
     rows = rows_with(lake, CAPTURES, columns, cluster_id=[cluster], capture_id=capture_ids)
@@ -63,7 +63,7 @@ def faults_of(lake: Path, cluster: str, capture_ids: Iterable[str]) -> list[str]
     return sorted(f"node {node_id}: {fault['file']}: {fault['reason']}" for node_id, fault in found)
 
 
-def registered_in(lake: Path, cluster: str) -> Registered:
+def registered_in(lake: Location, cluster: str) -> Registered:
     """What controllers and brokers registered, by logs and checkpoints."""
     columns = ["type", "leader_epoch", *(column for column, _ in _STRUCTS.values())]
     logged = _records(lake, RECORDS, cluster, TYPES, ["offset", *columns])
@@ -80,5 +80,5 @@ def _registration_record(row: Row, offset: int, *, in_snapshot: bool) -> Registr
     return record_of(row["type"], message, offset, row["leader_epoch"], in_snapshot=in_snapshot)
 
 
-def _records(lake: Path, table: Table, cluster: str, types: Any, columns: list[str]) -> list[Row]:
+def _records(lake: Location, table: Table, cluster: str, types: Any, columns: list[str]) -> list[Row]:
     return rows_with(lake, table, columns, cluster_id=[cluster], type=types)

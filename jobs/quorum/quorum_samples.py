@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from kraft_core.evidence.watermark_at import newest_watermark
@@ -13,6 +12,7 @@ from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.standings import FETCH_TIMEOUT_MS
 from transforms.ingest.capture_rows import last_captured_at
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table
 
 Row = dict[str, Any]
@@ -72,7 +72,7 @@ class ClusterRows:
         return list(found.values())
 
 
-def cluster_samples(lake: Path) -> Iterator[Sample]:
+def cluster_samples(lake: Location) -> Iterator[Sample]:
     """The samples of every cluster."""
     rows: defaultdict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for table, columns in READ.items():

@@ -7,11 +7,13 @@ import os
 import re
 import traceback
 from collections.abc import Iterator
-from pathlib import Path
 
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import warn_line
+from transforms.lake.storage.conditions import UnsafeStoreError
+from transforms.lake.storage.faults import Remedy, fault_of
 from transforms.lake.storage.files import write_fault
+from transforms.lake.storage.location import Location, StoreUrl
 
 TRACEBACK = "KRAFTLAKE_TRACEBACK"
 
@@ -32,28 +34,34 @@ _ERRNOS = {
     errno.EPERM: _DENIED,
 }
 
+_ASKING = {"deltalake", "_internal", "py4j", "pyspark"}
+_EXIT_CODES = {
+    Remedy.NAME: ExitCode.USAGE,
+    Remedy.ENVIRONMENT: ExitCode.ENVIRONMENT,
+    Remedy.TIME: ExitCode.TRY_AGAIN,
+}
 
-def failure_of(error: BaseException, lake: Path | None) -> Failure | None:
+
+def failure_of(error: BaseException, lake: Location | None) -> Failure | None:
     """The Failure that an error of the system is, in whatever library it arose; None for any other error.
 
     lake: what a verb writes unless the error names a file.
     """
     for each in _chain(error):
-        where = _place(each, lake)
-        failure = _judged(each, where)
+        failure = _of_store(each, lake) or _judged(each, _place(each, lake))
         if failure is not None:
             return failure
     return None
 
 
-def must_be_writable(lake: Path) -> None:
+def must_be_writable(lake: Location) -> None:
     """Raises Failure where nothing may be written into a folder, before anything is started for it."""
     error = write_fault(lake)
     if error is not None:
         raise failure_of(error, lake) or error
 
 
-def exit_code_of(error: BaseException, lake: Path | None) -> ExitCode:
+def exit_code_of(error: BaseException, lake: Location | None) -> ExitCode:
     """The exit code of a run that an error ends; that of a lost JVM is TRY_AGAIN."""
     if isinstance(error, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
@@ -84,7 +92,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _place(error: BaseException, lake: Path | None) -> str:
+def _place(error: BaseException, lake: Location | None) -> str:
     if isinstance(error, OSError):
         if isinstance(error.filename, str | bytes):
             return os.fsdecode(error.filename)
@@ -93,6 +101,21 @@ def _place(error: BaseException, lake: Path | None) -> str:
         if error.errno is not None:
             return f"{lake} or the output"
     return "its files" if lake is None else str(lake)
+
+
+def _of_store(error: BaseException, lake: Location | None) -> Failure | None:
+    """The Failure that an error of the lake's store is."""
+    if isinstance(error, UnsafeStoreError):
+        return Failure(str(error))
+    if not isinstance(lake, StoreUrl) or not _may_be_of_store(error):
+        return None
+    fault = fault_of(error, lake)
+    return None if fault is None else Failure(fault.sentence, _EXIT_CODES[fault.remedy])
+
+
+def _may_be_of_store(error: BaseException) -> bool:
+    """Whether it is of the system or of a library that asks stores: values may quote any text."""
+    return isinstance(error, OSError) or type(error).__module__.split(".")[0] in _ASKING
 
 
 def _judged(error: BaseException, where: str) -> Failure | None:

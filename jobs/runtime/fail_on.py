@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
+
+from transforms.lake.storage.location import Location
 
 Row = dict[str, Any]
 FailOn = Literal["new", "open", "never"]
@@ -37,7 +38,7 @@ class ErrorCheck:
     reported: tuple[tuple[str, str], ...]
 
 
-def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> ErrorCheck:
+def verdict(lake: Location, clusters: Collection[str], fail_on: FailOn) -> ErrorCheck:
     """Whether the clusters' errors, without acknowledged ones, fail the job; `never` reports nothing.
 
     Unmet expectations count for `open` only: a job that validates counts what it finds unmet itself.
@@ -57,7 +58,7 @@ def verdict(lake: Path, clusters: Collection[str], fail_on: FailOn) -> ErrorChec
     return ErrorCheck(is_open or bool(unmet(lake, clusters)), tuple(sorted(new)))
 
 
-def unmet(lake: Path, clusters: Collection[str]) -> list[Row]:
+def unmet(lake: Location, clusters: Collection[str]) -> list[Row]:
     """The expectations of severity error that the clusters, or the lake as a whole, did not meet last."""
     from transforms.quality.expectation_history import open_failures
     from transforms.quality.expectation_suites import WHOLE_LAKE
@@ -66,7 +67,7 @@ def unmet(lake: Path, clusters: Collection[str]) -> list[Row]:
     return [row for row in failed if row["severity"] == ERROR]
 
 
-def known(lake: Path) -> set[tuple[str, str]]:
+def known(lake: Location) -> set[tuple[str, str]]:
     """The findings that runs have reported."""
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import RUNS

@@ -6,17 +6,17 @@ A cluster id that names several lives stands for all of them; where one is asked
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from jobs.runtime.lives import named_lives
 from jobs.runtime.outcome import Failure
 from jobs.runtime.output import warn_line
 from jobs.runtime.suggestion import did_you_mean
+from transforms.lake.storage.location import Location
 
 _MOST_LISTED = 5
 
 
-def lake_clusters(lake: Path, named: Sequence[str] = ()) -> list[str]:
+def lake_clusters(lake: Location, named: Sequence[str] = ()) -> list[str]:
     """The ids of the named clusters, or of all, rising. Raises Failure for one that is not there."""
     from transforms.lake.delta_rs import cluster_ids, rows_with
     from transforms.lake.lives import held_lives, named_clusters
@@ -38,7 +38,7 @@ def lake_clusters(lake: Path, named: Sequence[str] = ()) -> list[str]:
     return sorted({cluster for id_ in ids for cluster in lives.get(id_, [id_])})
 
 
-def one_cluster(lake: Path, named: str | None) -> str:
+def one_cluster(lake: Location, named: str | None) -> str:
     """The named cluster, or the lake's only one. Raises Failure.
 
     Of a cluster id with several lives the newest one, unless a life is named; a line on stderr says which.

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from jobs.runtime.outcome import Failure
 from transforms.lake.storage import NoLakeError, check_lake
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
-
-def lake_folder(word: str) -> Path:
-    """The value of --lake. Raises Failure for a URL, which would name a folder `s3:` here."""
-    if _URL.match(word):
-        raise Failure(
-            f"--lake {word}: a lake is a folder on a file system, not a URL; docs/running.md (The lake's "
-            "storage) describes how readers get a copy in an object store"
-        )
-    return Path(word)
+from transforms.lake.storage.location import Location, LocationError, location
 
 
-def must_be_whole(path: Path) -> None:
+def lake_folder(word: str) -> Location:
+    """The value of --lake, a path or a URL of S3. Raises Failure for any other URL."""
+    try:
+        return location(word)
+    except LocationError as error:
+        # Some URLs hold keys, before the server's name or as parameters.
+        shown = re.sub("//[^/]*@", "//", re.split("[?#]", word)[0])
+        raise Failure(f"--lake {shown}: {error}") from None
+
+
+def must_be_whole(path: Location) -> None:
     """Raises Failure if files of a lake are lost; does nothing where there is no lake yet."""
     damage = damage_of(path)
     if damage is not None:
         raise Failure(damage)
 
 
-def damage_of(path: Path, open_files: bool = False) -> str | None:
+def damage_of(path: Location, open_files: bool = False) -> str | None:
     """The first loss of files in a lake, and how to learn more; None if they are sound, or it is no lake.
 
     open_files: also read the footer of each data file.
@@ -43,7 +41,7 @@ def damage_of(path: Path, open_files: bool = False) -> str | None:
     return f"{path}/{damage[0]}: kraftlake check --lake {path} lists what is lost" if damage else None
 
 
-def must_be_lake(path: Path, up_to_date: bool = False) -> None:
+def must_be_lake(path: Location, up_to_date: bool = False) -> None:
     """Raises Failure unless the path is a lake that this version reads.
 
     up_to_date: also raise where columns of this version are missing, which Spark queries would reference.

@@ -27,6 +27,7 @@ from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import Row
 from transforms.lake.commits import FencedError, LeaseState, TableWriter, greatest_lease, lease_state
 from transforms.lake.delta_rs import exists
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import RUNS
 
 # How long a lease lasts unless it is renewed, and how often a waiting run looks again. Seconds.
@@ -103,7 +104,9 @@ class Lease:
 
 
 @contextmanager
-def held_lease(lake: Path, record: RunRecord, give_up: float, say: Callable[[str], None]) -> Iterator[Lease]:
+def held_lease(
+    lake: Location, record: RunRecord, give_up: float, say: Callable[[str], None]
+) -> Iterator[Lease]:
     """The lease of a lake whose table `runs` exists, for this process, until the block ends.
 
     Waits as await_free does. Raises Failure that names the holder, or that says who took the lease over.
@@ -123,7 +126,7 @@ def held_lease(lake: Path, record: RunRecord, give_up: float, say: Callable[[str
         raise Failure(lost_lease(lake, record.run_id), ExitCode.LAKE_BUSY) from None
 
 
-def _end_by(error: BaseException, lease: Lease, lake: Path) -> None:
+def _end_by(error: BaseException, lease: Lease, lake: Location) -> None:
     """Record how an error ends the run, if it lets us: a full disk may not. Raises FencedError."""
     try:
         lease.end(exit_code_of(error, lake), by_error=True)
@@ -134,7 +137,7 @@ def _end_by(error: BaseException, lease: Lease, lake: Path) -> None:
 
 
 def take_lease(
-    lake: Path,
+    lake: Location,
     record: RunRecord,
     process: str,
     give_up: float,
@@ -169,7 +172,7 @@ def take_lease(
     return lease
 
 
-def await_free(lake: Path, give_up: float, say: Callable[[str], None]) -> LeaseState | None:
+def await_free(lake: Location, give_up: float, say: Callable[[str], None]) -> LeaseState | None:
     """Wait until no run holds the lease, at most to `give_up` on the monotonic clock.
 
     Returns what `runs` then says, None where there is none yet. Raises Failure that names the holder.
@@ -189,7 +192,7 @@ def await_free(lake: Path, give_up: float, say: Callable[[str], None]) -> LeaseS
     return None
 
 
-def lost_lease(lake: Path, run_id: str) -> str:
+def lost_lease(lake: Location, run_id: str) -> str:
     """Why a run that was fenced ends."""
     return (
         f"the lease of run {run_id} on {lake} ran out (the machine slept, or storage did not answer) and was "

@@ -21,6 +21,8 @@ from jobs.runtime.class_archive import options_of
 from jobs.runtime.jars import jars, jars_of
 from jobs.runtime.java import java_of
 from jobs.runtime.spark_jvm import JavaCommand, StartingJvm, java_command, needs_submit
+from transforms.lake.storage.location import Location, StoreUrl
+from transforms.lake.storage.objects import endpoint, region
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NO_SETTINGS: Mapping[str, str] = {}
@@ -42,11 +44,16 @@ def _read_defaults() -> dict[str, str]:
     return settings
 
 
-def _jar_settings(settings: Mapping[str, str], say: Callable[[str], None] | None) -> dict[str, str]:
-    """spark.jars with Delta's files, or those of the packages that the user names, and the user's own."""
+def _jar_settings(
+    settings: Mapping[str, str], say: Callable[[str], None] | None, lake: Location | None
+) -> dict[str, str]:
+    """spark.jars: Delta's files, or those of the packages that the user names; S3's; and the user's own."""
     packages = settings["spark.jars.packages"]
     is_ours = packages == _read_defaults()["spark.jars.packages"]
-    files = jars(say, settings) if is_ours else jars_of(packages, settings)
+    files = [*(jars(say, settings) if is_ours else jars_of(packages, settings))]
+    if isinstance(lake, StoreUrl):
+        excluded = {"spark.jars.excludes": settings["spark.kraftlake.s3aExcludes"]}
+        files += jars_of(settings["spark.kraftlake.s3aPackages"], {**settings, **excluded})
     own = settings.get("spark.jars", "").split(",")
     return {"spark.jars": ",".join(filter(None, [*map(str, files), *own])), "spark.jars.packages": ""}
 
@@ -72,32 +79,35 @@ def open_session(
     say: Callable[[str], None] | None = None,
     quick: bool = False,
     own: Mapping[str, str] = _NO_SETTINGS,
+    lake: Location | None = None,
 ) -> SparkSession:
     """A session configured by spark-defaults.conf; local[*] unless a master is named or spark-submit set one.
 
     Under spark-submit, its settings win and its jars are used.
 
     Parameters: `master` as Spark takes it; `say` receives a line before a long wait; `quick` is for jobs that
-    read little, for which start-up time matters more than peak speed; `own` settings override the file's.
+    read little, for which start-up time matters more than peak speed; `own` settings override the file's;
+    `lake` is read by the session, perhaps from a store.
     """
     _set_utc()
     settings = _read_defaults()
     if quick:
         settings["spark.driver.extraJavaOptions"] = settings["spark.kraftlake.quickJavaOptions"]
-    settings |= own
+    settings |= _store_settings(lake) | dict(own)
     if _is_submitted():
         return _quiet(_submitted_session(settings, master))
     master = master or settings.get("spark.master", "local[*]")
     java = java_of()
     _prepare_environment(master)
     started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
-    if quick and not started and needs_submit(master, own) is None:
+    in_store = isinstance(lake, StoreUrl)
+    if quick and not started and not in_store and needs_submit(master, own) is None:
         command = local_command(java, settings, say)
         jvm = StartingJvm(command.words(*options_of(command, say)))
         SparkContext._ensure_initialized(gateway=jvm.gateway())  # pyright: ignore[reportPrivateUsage]
         settings["spark.jars.packages"] = ""
     else:
-        settings |= _jar_settings(settings, say)
+        settings |= _jar_settings(settings, say, lake)
         os.environ.setdefault("SPARK_CONF_DIR", str(_conf_folder()))
     with _stdout_is_stderr():
         spark = _configured(SparkSession.builder.master(master), settings).getOrCreate()
@@ -110,6 +120,15 @@ def local_command(
     """The JVM of a local session. Raises Failure if Delta's jars cannot be had."""
     log4j = _conf_folder() / "log4j2.properties"
     return java_command(java, settings, jars(say, settings), log4j)
+
+
+def _store_settings(lake: Location | None) -> dict[str, str]:
+    """The address and region of a lake's store."""
+    if not isinstance(lake, StoreUrl):
+        return {}
+    address = endpoint()
+    found = {"spark.hadoop.fs.s3a.endpoint.region": region()}
+    return found if address is None else found | {"spark.hadoop.fs.s3a.endpoint": address}
 
 
 def _set_utc() -> None:

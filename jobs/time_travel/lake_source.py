@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -27,6 +26,7 @@ from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     EPOCHS,
     HISTORIES,
@@ -55,7 +55,7 @@ HISTORIES_BY_DIRECTORY: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def open_cluster(lake: Path, wanted: str | None) -> LakeSource:
+def open_cluster(lake: Location, wanted: str | None) -> LakeSource:
     """The cluster of that id or name, or the lake's only one. Raises Failure."""
     cluster_id = one_cluster(lake, wanted)
     steps = known_paths(lake, [cluster_id]).get(cluster_id, [])
@@ -67,7 +67,7 @@ def open_cluster(lake: Path, wanted: str | None) -> LakeSource:
 class LakeSource:
     """A cluster's metadata by all its captures, without truncated records."""
 
-    def __init__(self, lake: Path, cluster_id: str, steps: list[Step]) -> None:
+    def __init__(self, lake: Location, cluster_id: str, steps: list[Step]) -> None:
         self.notes: list[str] = []
         self._lake = lake
         self._id = cluster_id

@@ -12,6 +12,7 @@ from jobs.time_travel.replica_source import ReplicaSource, open_replica
 from jobs.time_travel.source import MetadataSource
 from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.image.image import Image
+from transforms.lake.storage.location import Location
 
 _MAX_LISTED = 5
 
@@ -39,7 +40,7 @@ def open_captured(path: Path, allowed: Set[str] = NONE_ALLOWED) -> MetadataSourc
     return ReplicaSource(open_replica(path, allowed))
 
 
-def open_lake(path: Path, cluster: str | None) -> MetadataSource:
+def open_lake(path: Location, cluster: str | None) -> MetadataSource:
     """A cluster of a lake, by id or name. Raises Failure without lake, cluster or histories."""
     from jobs.time_travel.lake_source import open_cluster
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.jobs.lakes import NOT_COMPARED, OF_THE_LAKE
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import TABLES
 
 CHECKOUT = Path(__file__).parents[2]
@@ -105,13 +106,13 @@ def jvms(parent: int) -> list[int]:
 
 def run(
     out: Path,
-    lake: Path,
+    lake: Location | str,
     captures: Sequence[Path | str],
     *flags: str | Path,
     lease_seconds: float | None = None,
 ) -> Started:
     """kraftlake run, which ends with 0 whatever the captures show."""
-    words = ("run", "--lake", lake, "--captures", *captures, "--fail-on", "never", *flags)
+    words = ("run", "--lake", str(lake), "--captures", *captures, "--fail-on", "never", *flags)
     return Started(out, *words, lease_seconds=lease_seconds)
 
 
@@ -120,7 +121,7 @@ def commits(lake: Path) -> int:
     return sum(1 for table in TABLES for _ in (lake / table.name / "_delta_log").glob("*.json"))
 
 
-def tables(lake: Path) -> dict[str, list[str]]:
+def tables(lake: Location) -> dict[str, list[str]]:
     """Every row of every table that is a function of the captures, sorted."""
     found = {}
     for table in TABLES:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from transforms.lake.delta_rs import columns_with, exists, newest_version, opened
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
@@ -41,11 +41,11 @@ NO_ROWS = pa.table({"cluster_id": pa.array([], pa.string())})
 class PinnedTables:
     """The tables TABLES_READ of a lake at one Delta version each; those that do not exist have none."""
 
-    lake: Path
+    lake: Location
     versions: Mapping[str, int]
 
     @classmethod
-    def newest(cls, lake: Path) -> PinnedTables:
+    def newest(cls, lake: Location) -> PinnedTables:
         return cls(lake, {t.name: newest_version(lake, t) for t in TABLES_READ if exists(lake, t)})
 
     def open(self, table: Table) -> ds.Dataset | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step
 from transforms.lake.delta_rs import among, exists, opened
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES
 
 # Batches of one cluster after which those of its replicas are merged: what is read lies in memory.
@@ -81,7 +81,7 @@ class Clock:
         return int(self.at[count - 1]) if count else None
 
 
-def clocks(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, Clock]:
+def clocks(lake: Location, paths: Mapping[str, Sequence[Step]]) -> dict[str, Clock]:
     """The clock of each cluster by its replay path."""
     columns = ["cluster_id", "base_offset", "last_offset", "leader_epoch", "appended_at"]
     pieces: defaultdict[str, list[Times]] = defaultdict(list)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,6 +15,7 @@ from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step
 from transforms.histories.clocks import Clock
 from transforms.lake.arrow_rows import Row, moment
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS
 
 # Values of a newer Kafka whose kind is not known: no history is made of them.
@@ -43,7 +43,7 @@ class Lacking:
     unsure: list[MissingRecords]
 
 
-def lacking_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, Lacking]:
+def lacking_by_cluster(lake: Location, paths: Mapping[str, Sequence[Step]]) -> dict[str, Lacking]:
     """What keeps each cluster's replay path from being known as a whole."""
     undecoded, unknown = _not_known(lake, paths, NOT_UNDERSTOOD)
     for cluster, offset in _unknown_in_checkpoints(lake, paths):
@@ -57,14 +57,16 @@ def lacking_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[
     }
 
 
-def missing_by_cluster(lake: Path, paths: Mapping[str, Sequence[Step]]) -> dict[str, list[MissingRecords]]:
+def missing_by_cluster(
+    lake: Location, paths: Mapping[str, Sequence[Step]]
+) -> dict[str, list[MissingRecords]]:
     """What the replay path of each cluster lacks."""
     undecoded, _ = _not_known(lake, paths, IS_UNDECODED)
     return {cluster: missing_records(steps, undecoded[cluster]) for cluster, steps in paths.items()}
 
 
 def _not_known(
-    lake: Path, paths: Mapping[str, Sequence[Step]], where: ds.Expression
+    lake: Location, paths: Mapping[str, Sequence[Step]], where: ds.Expression
 ) -> tuple[_Spans, _Spans]:
     """The offsets on each path of records that meet a condition: of its histories, and of unknown kinds."""
     undecoded: _Spans = defaultdict(list)
@@ -81,7 +83,7 @@ def _not_known(
     return undecoded, unknown
 
 
-def _unknown_in_checkpoints(lake: Path, paths: Mapping[str, Sequence[Step]]) -> Iterator[tuple[str, int]]:
+def _unknown_in_checkpoints(lake: Location, paths: Mapping[str, Sequence[Step]]) -> Iterator[tuple[str, int]]:
     """The clusters and offsets where a checkpoint is loaded of which not every record is understood."""
     loaded = {
         (cluster, step.content_digest): step.first_offset
@@ -107,7 +109,7 @@ def _is_on_path(row: Row, steps: Iterable[Step]) -> bool:
     )
 
 
-def _batch_ends(lake: Path, rows: Sequence[Row]) -> dict[_Batch, int]:
+def _batch_ends(lake: Location, rows: Sequence[Row]) -> dict[_Batch, int]:
     """The ends (exclusive) of the batches of which the rows are the rest."""
     if not rows:
         return {}

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +43,7 @@ from transforms.histories.replay_records import (
     opened,
 )
 from transforms.lake.arrow_rows import milliseconds, to_arrow
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     CLIENT_QUOTAS,
     HISTORIES,
@@ -64,7 +64,7 @@ OF_CHECKPOINTS = WAS_READ & ds.field("type").isin(TYPES)
 TIMES = ("valid_from_at", "valid_to_at", "earliest_from_at", "earliest_to_at", "appended_at")
 
 
-def count_others(lake: Path, plans: Sequence[ReplayPlan]) -> Counter[str]:
+def count_others(lake: Location, plans: Sequence[ReplayPlan]) -> Counter[str]:
     """How many records and versions of these kinds the replay of each cluster reads."""
     wanted = {table: ended_from(lowest_start(plans)) for table in OTHERS}
     wanted[RECORDS] = OF_LOG & (ds.field("offset") >= lowest_start(plans))
@@ -75,7 +75,7 @@ def count_others(lake: Path, plans: Sequence[ReplayPlan]) -> Counter[str]:
 
 
 def other_versions(
-    lake: Path, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
+    lake: Location, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
 ) -> Iterator[tuple[str, Table, pa.Table]]:
     """By cluster and history, where it changes, the rows that end at an offset or later, or not at all.
 

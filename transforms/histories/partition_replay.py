@@ -51,6 +51,7 @@ from transforms.histories.replay_records import (
     scanned,
 )
 from transforms.lake.arrow_rows import arrow_schema, moment
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
 
 # Events that are replayed together: some 1,500 bytes each, results and all.
@@ -61,14 +62,14 @@ CLEARS = WAS_READ & (ds.field("type") == CLEAR_ELR)
 READ = ("leader_epoch", "batch_crc", "appended_at", "type", "partition", "partition_change")
 
 
-def count_partitions(lake: Path, plans: Sequence[ReplayPlan]) -> Counter[str]:
+def count_partitions(lake: Location, plans: Sequence[ReplayPlan]) -> Counter[str]:
     """About how many events of partitions the replay of each cluster reads."""
     sources = event_sources(plans)
     return counted(opened(lake, *sources), sources, [plan.cluster_id for plan in plans])
 
 
 def changed_partitions(
-    lake: Path, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
+    lake: Location, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
 ) -> Iterator[tuple[str, Table, pa.Table]]:
     """The rows of partition_rows by cluster, where they change; all of them are held in memory."""
     schema, clusters = arrow_schema(PARTITIONS.schema), [plan.cluster_id for plan in plans]
@@ -81,7 +82,7 @@ def changed_partitions(
 
 
 def partition_rows(
-    lake: Path, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
+    lake: Location, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PARTITIONS that end at an offset or later, or not at all.
 

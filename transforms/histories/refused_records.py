@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from kraft_core.findings.snapshot_replays import Part, digest_of
@@ -18,6 +17,7 @@ from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replay_path import PathCheckpoint, Step
 from transforms.histories.replay_plan import ReplayPlan
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import REFUSED_RECORDS
 
 Row = dict[str, Any]
@@ -36,7 +36,9 @@ def sure(refused: Iterable[RefusedRecord], unsure: Sequence[MissingRecords]) -> 
     return sorted(found)[:MOST_REFUSED]
 
 
-def changed_rows(lake: Path, plans: Sequence[ReplayPlan], found: Iterable[OfCluster]) -> dict[str, list[Row]]:
+def changed_rows(
+    lake: Location, plans: Sequence[ReplayPlan], found: Iterable[OfCluster]
+) -> dict[str, list[Row]]:
     """By cluster its rows of REFUSED_RECORDS, where they change.
 
     They are what lay below the start of its replay, and what that found.

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -30,6 +29,7 @@ from transforms.histories.clocks import Clock, Floor, clocks
 from transforms.histories.missing import lacking_by_cluster, times_of
 from transforms.lake.arrow_rows import milliseconds, moment
 from transforms.lake.delta_rs import among, rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
 
 Row = dict[str, Any]
@@ -101,7 +101,7 @@ class ReplayPlan:
         return floor.at if floor is not None and offset < floor.end_offset else -1
 
 
-def replays(lake: Path, clusters: Sequence[str], whole: Collection[str]) -> list[ReplayPlan]:
+def replays(lake: Location, clusters: Sequence[str], whole: Collection[str]) -> list[ReplayPlan]:
     """The replay plans of the clusters; those whose replay path did not change have none.
 
     whole: clusters that are replayed from the beginning, whatever was replayed before.
@@ -157,7 +157,7 @@ def replaced_by(plans: Iterable[ReplayPlan], clusters: Iterable[str]) -> ds.Expr
     return among({"cluster_id": clusters}) & (valid_to.is_null() | (valid_to >= lowest_start(plans)))
 
 
-def current_paths(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:
+def current_paths(lake: Location, clusters: Sequence[str]) -> dict[str, list[Step]]:
     """The replay path of each cluster by the log ranges and checkpoints of the lake."""
     ranges: dict[str, list[ReplayRange]] = {cluster: [] for cluster in clusters}
     columns = ["cluster_id", "first_offset", "end_offset", "leader_epoch", "commit_status"]
@@ -172,7 +172,7 @@ def current_paths(lake: Path, clusters: Sequence[str]) -> dict[str, list[Step]]:
 
 
 def known_paths(
-    lake: Path, clusters: Sequence[str], versions: Sequence[int] | None = None
+    lake: Location, clusters: Sequence[str], versions: Sequence[int] | None = None
 ) -> dict[str, list[Step]]:
     """The replay paths that the histories were last made from, by replays of some versions (None: of any)."""
     paths: dict[str, list[Step]] = defaultdict(list)
@@ -209,7 +209,7 @@ def checkpoint_of(row: Row) -> PathCheckpoint:
     return PathCheckpoint(row["end_offset"], row["leader_epoch"], row["content_digest"], at)
 
 
-def add_transactions(lake: Path, plans: Iterable[ReplayPlan]) -> None:
+def add_transactions(lake: Location, plans: Iterable[ReplayPlan]) -> None:
     """Metadata transactions on the path (KIP-868). One that is open at `start` moves it to its begin."""
     by_cluster = {plan.cluster_id: plan for plan in plans}
     columns = ["cluster_id", "offset", "leader_epoch", "batch_crc", "appended_at", "type"]

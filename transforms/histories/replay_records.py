@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from kraft_core.image.from_columns import MESSAGES, StoredRecord, fields_of
 from kraft_core.image.replay_path import replay_order
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import arrow_schema
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
 
 # Records that are read together: some 2 KB each as Python objects.
@@ -53,7 +53,7 @@ class Checkpoint(Protocol):
     def content_digest(self) -> str: ...
 
 
-def opened(lake: Path, *tables: Table) -> Held:
+def opened(lake: Location, *tables: Table) -> Held:
     return {table: delta_rs.opened(lake, table) for table in tables if delta_rs.exists(lake, table)}
 
 

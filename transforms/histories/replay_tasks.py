@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
@@ -17,6 +16,7 @@ from transforms.histories.refused_records import OfCluster
 from transforms.histories.replay_plan import ReplayPlan, lowest_start
 from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.spark_tasks import ROWS, in_tasks
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARTITIONS, Table
 
 # Rows of one history each, in the struct of its name; a row without any marks that the history changed.
@@ -58,7 +58,7 @@ class RefusedInTasks:
 
 
 def partitions_by_tasks(
-    spark: SparkSession, lake: Path, groups: Sequence[Sequence[ReplayPlan]], refused: RefusedInTasks
+    spark: SparkSession, lake: Location, groups: Sequence[Sequence[ReplayPlan]], refused: RefusedInTasks
 ) -> DataFrame:
     """Rows of PARTITIONS, as partition_rows makes them."""
     lowest = lowest_start(chain(*groups))
@@ -70,7 +70,7 @@ def partitions_by_tasks(
 
 
 def others_by_tasks(
-    spark: SparkSession, lake: Path, groups: Sequence[Sequence[ReplayPlan]], refused: RefusedInTasks
+    spark: SparkSession, lake: Location, groups: Sequence[Sequence[ReplayPlan]], refused: RefusedInTasks
 ) -> DataFrame:
     """Rows of CHANGED: what other_versions makes."""
     lowest = lowest_start(chain(*groups))

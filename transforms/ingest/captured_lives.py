@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
@@ -21,6 +20,7 @@ from transforms.ingest.known_files import IngestFiles
 from transforms.lake.arrow_rows import Row, milliseconds, moment, to_rows
 from transforms.lake.delta_rs import exists, rows_with
 from transforms.lake.lives import cluster_ids_of, life_id
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOTS
 
 CAPTURED = ("cluster_id", "capture_id", "node_id", "directory_id", "runs", "snapshots", "life")
@@ -136,7 +136,9 @@ class ScannedLogs:
         return found
 
 
-def captured_lives(lake: Path, kafka_ids: Collection[str], logs: ScannedLogs | None) -> list[CapturedLives]:
+def captured_lives(
+    lake: Location, kafka_ids: Collection[str], logs: ScannedLogs | None
+) -> list[CapturedLives]:
     """The lives of the cluster ids by the captures that the lake holds and, if given, those of new logs."""
     ids = cluster_ids_of(lake, kafka_ids)
     kafka_id = {name: id_ for id_, names in ids.items() for name in names}
@@ -147,7 +149,7 @@ def captured_lives(lake: Path, kafka_ids: Collection[str], logs: ScannedLogs | N
     return [_lives(lake, name, rows, complete, logs) for name, rows in held.items()]
 
 
-def _complete_checkpoints(lake: Path, clusters: Collection[str]) -> Mapping[str, set[LoggedCheckpoint]]:
+def _complete_checkpoints(lake: Location, clusters: Collection[str]) -> Mapping[str, set[LoggedCheckpoint]]:
     """The complete checkpoints above offset 0, by cluster_id."""
     found: defaultdict[str, set[LoggedCheckpoint]] = defaultdict(set)
     columns = ["cluster_id", *LoggedCheckpoint._fields]
@@ -158,7 +160,7 @@ def _complete_checkpoints(lake: Path, clusters: Collection[str]) -> Mapping[str,
 
 
 def _lives(
-    lake: Path,
+    lake: Location,
     name: str,
     held: Sequence[Row],
     complete: Mapping[str, set[LoggedCheckpoint]],
@@ -181,7 +183,7 @@ def _lives(
     return CapturedLives(name, lives, held, nodes | (logs.nodes if logs else {}))
 
 
-def _stored_batches(lake: Path, places: Collection[BatchPlace]) -> dict[BatchPlace, set[int]]:
+def _stored_batches(lake: Location, places: Collection[BatchPlace]) -> dict[BatchPlace, set[int]]:
     """The CRCs of the batches that table batches has at the places."""
     found: defaultdict[BatchPlace, set[int]] = defaultdict(set)
     if not places or not exists(lake, BATCHES):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from kraft_core.format.snapshot import parse_name, read_snapshot
 from transforms.ingest.scanning import FILES, per_file
 from transforms.lake import delta_rs, table_files
 from transforms.lake.arrow_rows import Row
+from transforms.lake.storage.location import Location
 from transforms.lake.table_files import Task
 from transforms.lake.tables import Table
 
@@ -170,7 +170,7 @@ def decode_checkpoint(checkpoint: Row, allowed: Set[str]) -> Iterator[pa.RecordB
 # --- what the lake holds of them ---
 
 
-def unknown_checkpoints(lake: Path, table: Table, rows: Iterable[Row]) -> list[Row]:
+def unknown_checkpoints(lake: Location, table: Table, rows: Iterable[Row]) -> list[Row]:
     """Of rows of CHECKPOINTS with cluster_id and path, one for each checkpoint that a table holds nothing of.
 
     Those that could not be opened have no key and are not among them.

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -154,7 +155,7 @@ def _frame(row: Row) -> Iterator[pa.RecordBatch]:
 
 
 def _written(decode: Task, table: Table, folder: str, how: Load) -> Task:
-    return writing(decode, folder, arrow_schema(table.schema), how.constants)
+    return writing(decode, Path(folder), arrow_schema(table.schema), how.constants)
 
 
 def _exhaust(task: Task, rows: Iterator[pa.RecordBatch]) -> None:

@@ -33,6 +33,7 @@ from transforms.ingest.epoch_ranges import FileEpochRange
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.lives import cluster_ids_of
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARSER_VERSION, SEGMENTS, SNAPSHOTS
 
 REPLICA_SEGMENT = ("cluster_id", "node_id", "directory_id", "base_offset")
@@ -95,7 +96,7 @@ class IngestFiles:
         return [(s, [*s.known.ranges, *fresh.get(numbers.get(id(s), -1), [])]) for s in self.segments]
 
 
-def select_files(lake: Path, copies: Sequence[CaptureCopy], verify: bool = False) -> IngestFiles:
+def select_files(lake: Location, copies: Sequence[CaptureCopy], verify: bool = False) -> IngestFiles:
     """The files of the copies, and which of them to read: all of them to `verify`, else what is not known."""
     segments, checkpoints = segments_of(copies), checkpoints_of(copies)
     known = {} if verify else known_checkpoints(lake, checkpoints)
@@ -110,7 +111,7 @@ def select_files(lake: Path, copies: Sequence[CaptureCopy], verify: bool = False
     )
 
 
-def with_known(lake: Path, segments: Sequence[CapturedSegment]) -> list[CapturedSegment]:
+def with_known(lake: Location, segments: Sequence[CapturedSegment]) -> list[CapturedSegment]:
     """The segments, each with the part of it that is known."""
     candidates = _longest_known(lake, segments)
     with ThreadPoolExecutor(8) as threads:
@@ -126,7 +127,7 @@ def with_known(lake: Path, segments: Sequence[CapturedSegment]) -> list[Captured
     return found
 
 
-def _longest_known(lake: Path, segments: Sequence[CapturedSegment]) -> dict[int, Row]:
+def _longest_known(lake: Location, segments: Sequence[CapturedSegment]) -> dict[int, Row]:
     """By place in the sequence: the longest known state of the segment, if no longer than the segment now."""
     if not exists(lake, SEGMENTS) or not segments:
         return {}
@@ -197,7 +198,7 @@ def _agrees(segment: CapturedSegment, known: Row) -> bool:
     return (now.head_digest, now.tail_digest) == (known["head_digest"], known["tail_digest"])
 
 
-def _ranges_of(lake: Path, rows: list[Row]) -> dict[tuple[str, int], tuple[FileEpochRange, ...]]:
+def _ranges_of(lake: Location, rows: list[Row]) -> dict[tuple[str, int], tuple[FileEpochRange, ...]]:
     """The ranges of known segments, by capture_id and base offset."""
     clusters, captures = ({row[name] for row in rows} for name in ("stored_cluster_id", "capture_id"))
     columns = ("capture_id", "base_offset", "runs")
@@ -208,7 +209,7 @@ def _ranges_of(lake: Path, rows: list[Row]) -> dict[tuple[str, int], tuple[FileE
     }
 
 
-def known_checkpoints(lake: Path, checkpoints: Sequence[CapturedCheckpoint]) -> dict[int, Row]:
+def known_checkpoints(lake: Location, checkpoints: Sequence[CapturedCheckpoint]) -> dict[int, Row]:
     """By place in the sequence: the row of a complete checkpoint with the same name, size and edges."""
     if not exists(lake, SNAPSHOTS) or not checkpoints:
         return {}

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -27,7 +26,16 @@ from transforms.lake.arrow_rows import Row, arrow_schema
 from transforms.lake.delta_rs import among, dataset
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage import generation
-from transforms.lake.storage.table_folders import delta_table, exists, table_folder
+from transforms.lake.storage.conditions import check_conditional_puts
+from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_folders import (
+    delta_options,
+    delta_table,
+    exists,
+    read_table,
+    table_folder,
+    table_properties,
+)
 from transforms.lake.tables import RUNS, TABLES, Table
 
 # In the logs: the lease of a table's last commit; in `runs`, the lease that was given back last; how often
@@ -54,16 +62,24 @@ class TableWriter:
     Every method may raise FencedError.
     """
 
-    lake: Path
+    lake: Location
     lease: int | None
 
     def create(self, table: Table) -> None:
         """Create the table with its comments, if it does not exist; of several at once one creates it."""
         if exists(self.lake, table):
             return
+        check_conditional_puts(self.lake)
         path, how = table_folder(self.lake, table), self._properties("")(())
         try:
-            DeltaTable.create(path, delta_schema(table), description=table.comment, commit_properties=how)
+            DeltaTable.create(
+                str(path),
+                delta_schema(table),
+                description=table.comment,
+                configuration=table_properties(path),
+                storage_options=delta_options(path),
+                commit_properties=how,
+            )
         except (DeltaError, OSError):
             if not exists(self.lake, table):
                 raise
@@ -221,6 +237,7 @@ class TableWriter:
 
         Where only the answer was lost, the log has the commit's id.
         """
+        check_conditional_puts(self.lake)
         version = held.version()
         try:
             write(self._properties(name))
@@ -251,16 +268,17 @@ class LeaseState:
     unfinished: list[Row]
 
 
-def lease_state(lake: Path) -> LeaseState:
+def lease_state(lake: Location) -> LeaseState:
     """The last lease of a lake whose table `runs` exists."""
-    held = delta_table(lake, RUNS)
-    number = held.transaction_version(LEASE) or 0
-    given_back = number == (held.transaction_version(GIVEN_BACK) or 0)
-    rows = dataset(table_folder(lake, RUNS), held).to_table(filter=ds.field("finished_at").is_null())
-    return LeaseState(held.version(), number, given_back, rows.to_pylist())
+    with read_table(lake, RUNS) as held:
+        number = held.transaction_version(LEASE) or 0
+        given_back = number == (held.transaction_version(GIVEN_BACK) or 0)
+        rows, version = dataset(table_folder(lake, RUNS), held), held.version()
+    unfinished = rows.to_table(filter=ds.field("finished_at").is_null())
+    return LeaseState(version, number, given_back, unfinished.to_pylist())
 
 
-def just_removed(lake: Path, table: Table, cluster: str) -> bool:
+def just_removed(lake: Location, table: Table, cluster: str) -> bool:
     """Whether the last rows of a cluster were removed from a table under a lease that is not given back.
 
     It is the own one, or that of an interrupted run.
@@ -276,21 +294,23 @@ def _removed(cluster: str) -> str:
     return f"{REMOVED}.{hashlib.sha256(cluster.encode()).hexdigest()}"
 
 
-def greatest_lease(lake: Path) -> int:
+def greatest_lease(lake: Location) -> int:
     """The greatest number of a lease in the logs of a lake's tables.
 
     It is that of `runs`, unless that table or the others were restored from a copy of another time.
     """
 
     def number(table: Table) -> int:
-        held = delta_table(lake, table) if exists(lake, table) else None
-        return (held and held.transaction_version(LEASE)) or 0
+        if not exists(lake, table):
+            return 0
+        with read_table(lake, table) as held:
+            return held.transaction_version(LEASE) or 0
 
     with ThreadPoolExecutor(WRITERS) as threads:
         return max(threads.map(number, TABLES))
 
 
-def has_landed(lake: Path, table: Table, name: str, version: int) -> bool:
+def has_landed(lake: Location, table: Table, name: str, version: int) -> bool:
     """Whether the log of a table has a commit of that id after a version."""
     newest = delta_table(lake, table)
     later = newest.version() - version

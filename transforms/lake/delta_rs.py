@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,14 +14,15 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from transforms.lake.arrow_rows import Row
-from transforms.lake.storage.table_folders import arrow_files, delta_table, exists, table_folder
+from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_folders import arrow_files, delta_table, exists, read_table, table_folder
 from transforms.lake.tables import CAPTURES, Table
 
 # --- reading ---
 
 
 def rows_with(
-    lake: Path,
+    lake: Location,
     table: Table,
     columns: Sequence[str] | None = None,
     where: ds.Expression | None = None,
@@ -38,7 +38,7 @@ def rows_with(
 
 
 def arrow_with(
-    lake: Path,
+    lake: Location,
     table: Table,
     columns: Sequence[str],
     where: ds.Expression | None = None,
@@ -66,29 +66,36 @@ def columns_with(
     return rows
 
 
-def count_rows(lake: Path, table: Table, where: ds.Expression | None = None, **wanted: Iterable[str]) -> int:
+def count_rows(
+    lake: Location, table: Table, where: ds.Expression | None = None, **wanted: Iterable[str]
+) -> int:
     """How many rows rows_with would return."""
     if not exists(lake, table):
         return 0
     return opened(lake, table).count_rows(filter=_condition(where, wanted))
 
 
-def cluster_ids(lake: Path) -> list[str]:
+def cluster_ids(lake: Location) -> list[str]:
     """Every cluster of which the lake holds a capture."""
     return sorted({row["cluster_id"] for row in rows_with(lake, CAPTURES, ["cluster_id"])})
 
 
-def opened(lake: Path, table: Table, version: int | None = None) -> ds.Dataset:
+def opened(lake: Location, table: Table, version: int | None = None) -> ds.Dataset:
     """A version of a table that exists, the newest by default, to be read piece by piece."""
-    return dataset(table_folder(lake, table), delta_table(lake, table, version))
+    folder = table_folder(lake, table)
+    if version is not None:
+        return dataset(folder, delta_table(lake, table, version))
+    with read_table(lake, table) as held:
+        return dataset(folder, held)
 
 
-def newest_version(lake: Path, table: Table) -> int:
+def newest_version(lake: Location, table: Table) -> int:
     """The newest Delta version of a table that exists."""
-    return delta_table(lake, table).version()
+    with read_table(lake, table) as held:
+        return held.version()
 
 
-def dataset(folder: Path, written: DeltaTable) -> ds.Dataset:
+def dataset(folder: Location, written: DeltaTable) -> ds.Dataset:
     """The files of a version of a table, to be read piece by piece."""
     return written.to_pyarrow_dataset(filesystem=arrow_files(folder))
 
@@ -113,7 +120,7 @@ MOST_FILES, MOST_BYTES = 32, 256 * 1024 * 1024
 _PLAIN_NAME = re.compile(r"[\w.-]+")
 
 
-def plain_files(lake: Path, table: Table) -> list[str] | None:
+def plain_files(lake: Location, table: Table) -> list[str] | None:
     """The names of the data files of a small table's newest version, if they alone make its rows.
 
     None where it takes a reader of Delta: for a large table, and for one with features of Delta that this
@@ -129,24 +136,25 @@ def plain_files(lake: Path, table: Table) -> list[str] | None:
     return names if all(map(_PLAIN_NAME.fullmatch, names)) else None
 
 
-def small_files(lake: Path, table: Table, less_than_bytes: int) -> int:
+def small_files(lake: Location, table: Table, less_than_bytes: int) -> int:
     """How many files of a table are smaller than that."""
     return pc.sum(pc.less(_file_sizes(lake, table), less_than_bytes)).as_py() or 0
 
 
-def size_bytes(lake: Path, table: Table) -> int:
+def size_bytes(lake: Location, table: Table) -> int:
     """The size of a table's files."""
     return pc.sum(_file_sizes(lake, table)).as_py() or 0
 
 
-def _file_sizes(lake: Path, table: Table) -> pa.ChunkedArray:
+def _file_sizes(lake: Location, table: Table) -> pa.ChunkedArray:
     """The sizes of a table's files in bytes; none where it does not exist."""
     if not exists(lake, table):
         return pa.chunked_array([], pa.int64())
-    return pa.table(delta_table(lake, table).get_add_actions())["size_bytes"]
+    with read_table(lake, table) as held:
+        return pa.table(held.get_add_actions())["size_bytes"]
 
 
-def unneeded_files(lake: Path, table: Table, hours: int) -> list[Path]:
+def unneeded_files(lake: Location, table: Table, hours: int) -> list[Location]:
     """The data files that no version of the last hours needs, and that are older than that."""
     if not exists(lake, table):
         return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from deltalake import DeltaTable, Transaction
 
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import dataset
+from transforms.lake.storage.location import Location
 from transforms.lake.table_files import TableFile, row_groups
 
 # A file of so many bytes is not joined with others, and joined files have about as many; and the bytes in
@@ -45,7 +45,7 @@ class FileChange:
 class StoredTable:
     """One version of a table, of which files are replaced."""
 
-    def __init__(self, folder: Path, held: DeltaTable) -> None:
+    def __init__(self, folder: Location, held: DeltaTable) -> None:
         self._folder = folder
         self._held = held
         self._schema = pa.schema(held.schema().to_arrow())

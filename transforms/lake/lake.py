@@ -1,4 +1,4 @@
-"""The lake on disk: a folder of Delta tables and lake.json; moved or copied it works unchanged.
+"""The lake as Spark has it: a folder of Delta tables and lake.json; moved or copied it works unchanged.
 
 Large tables are read by Spark, whose tasks also write their files; small ones by delta-rs. Every commit is
 made by transforms.lake.commits.
@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -23,8 +22,8 @@ from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import Row, arrow_schema, from_arrow, to_rows
 from transforms.lake.commits import TableWriter
 from transforms.lake.storage import check_lake
-from transforms.lake.storage.files import absolute
-from transforms.lake.storage.table_folders import delta_table, table_folder
+from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_folders import read_table, spark_location, table_folder
 from transforms.lake.table_files import FILES, writing
 from transforms.lake.tables import Table
 
@@ -37,12 +36,16 @@ class Lake:
     """A lake at `path`, opened in `spark`. lease: the number under which it is written; None: of none."""
 
     spark: SparkSession
-    path: Path
+    path: Location
     lease: int | None = None
 
     def location(self, table: Table) -> str:
         """The table's folder, as Spark takes it."""
-        return str(table_folder(self.path, table))
+        return spark_location(self.folder(table))
+
+    def folder(self, table: Table) -> Location:
+        """The table's folder, in which tasks write files."""
+        return table_folder(self.path, table)
 
     def exists(self, table: Table) -> bool:
         return delta_rs.exists(self.path, table)
@@ -128,13 +131,14 @@ class Lake:
     def _files(self, table: Table, rows: DataFrame) -> list[Row]:
         """Let tasks write rows to files (rows of table_files.FILES), which no commit has yet."""
         self.create(table)
-        write = writing(iter, self.location(table), arrow_schema(table.schema), {})
+        write = writing(iter, self.folder(table), arrow_schema(table.schema), {})
         return to_rows(rows.select(table.names).mapInArrow(write, from_arrow_schema(FILES)))
 
 
-def stored_schema(lake: Path, table: Table) -> StructType:
+def stored_schema(lake: Location, table: Table) -> StructType:
     """The schema of a table that exists, with its comments; every column may be null."""
-    stored = StructType.fromJson(json.loads(delta_table(lake, table).schema().to_json()))
+    with read_table(lake, table) as held:
+        stored = StructType.fromJson(json.loads(held.schema().to_json()))
     return StructType([StructField(f.name, f.dataType, metadata=f.metadata) for f in stored])
 
 
@@ -148,7 +152,7 @@ def escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def existing_lake(spark: SparkSession, path: Path) -> Lake:
+def existing_lake(spark: SparkSession, path: Location) -> Lake:
     """The lake at `path`, to be read. Raises NoLakeError."""
     check_lake(path)
-    return Lake(spark, absolute(path))
+    return Lake(spark, path.resolve())

@@ -7,12 +7,12 @@ column cluster_id is that id, a slash, and the life's name; where it names one, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from pathlib import Path
 
 import pyarrow.compute as pc
 
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, LIVES
 
 
@@ -26,19 +26,19 @@ def kafka_id(row: Row) -> str:
     return row["cluster_id"] if row["life"] is None else row["cluster_id"].removesuffix(f"/{row['life']}")
 
 
-def divided_ids(lake: Path) -> set[str]:
+def divided_ids(lake: Location) -> set[str]:
     """The cluster ids of meta.properties that name several lives: no capture bears the id alone."""
     return {row["kafka_cluster_id"] for row in rows_with(lake, LIVES, ["kafka_cluster_id"])}
 
 
-def with_other_lives(lake: Path, clusters: Collection[str]) -> set[str]:
+def with_other_lives(lake: Location, clusters: Collection[str]) -> set[str]:
     """The clusters and, of those that are one life of several, the others: verdicts depend on these, too."""
     rows = rows_with(lake, LIVES, ["cluster_id", "kafka_cluster_id"]) if clusters else []
     ids = {row["kafka_cluster_id"] for row in rows if row["cluster_id"] in clusters}
     return {*clusters, *(row["cluster_id"] for row in rows if row["kafka_cluster_id"] in ids)}
 
 
-def captured_life_ids(lake: Path) -> list[Row]:
+def captured_life_ids(lake: Location) -> list[Row]:
     """cluster_id and life of the captures of cluster ids with several lives, each once."""
     if not exists(lake, CAPTURES):
         return []
@@ -47,7 +47,7 @@ def captured_life_ids(lake: Path) -> list[Row]:
     return named.group_by(["cluster_id", "life"]).aggregate([]).to_pylist() if len(named) else []
 
 
-def held_lives(lake: Path) -> list[Row]:
+def held_lives(lake: Location) -> list[Row]:
     """The rows of LIVES of which the lake holds a capture, by cluster id, the newest life of each last."""
     if not exists(lake, LIVES):
         return []
@@ -56,7 +56,7 @@ def held_lives(lake: Path) -> list[Row]:
     return sorted(found, key=lambda row: (row["kafka_cluster_id"], row["is_newest"], row["cluster_id"]))
 
 
-def cluster_ids_of(lake: Path, kafka_ids: Collection[str]) -> dict[str, list[str]]:
+def cluster_ids_of(lake: Location, kafka_ids: Collection[str]) -> dict[str, list[str]]:
     """By cluster id of meta.properties the ids under which the tables hold its captures; itself without any.
 
     Those of an interrupted move of rows between lives, too.
@@ -73,13 +73,13 @@ def cluster_ids_of(lake: Path, kafka_ids: Collection[str]) -> dict[str, list[str
     return {name: sorted(lives) or [name] for name, lives in found.items()}
 
 
-def expanded(lake: Path, kafka_ids: Iterable[str]) -> list[str]:
+def expanded(lake: Location, kafka_ids: Iterable[str]) -> list[str]:
     """Cluster ids of meta.properties as the tables have them, rising."""
     every = cluster_ids_of(lake, set(kafka_ids))
     return sorted(name for lives in every.values() for name in lives)
 
 
-def named_clusters(lake: Path) -> list[Row]:
+def named_clusters(lake: Location) -> list[Row]:
     """The rows of CLUSTER_NAMES; of a cluster id with several lives a row for each of them, as NAME/LIFE."""
     lives: dict[str, list[Row]] = {}
     for row in held_lives(lake):
@@ -92,7 +92,7 @@ def named_clusters(lake: Path) -> list[Row]:
     return found
 
 
-def life_words(lake: Path) -> dict[str, str]:
+def life_words(lake: Location) -> dict[str, str]:
     """By cluster_id which life of its cluster id it is; nothing for those with one life."""
     lives: dict[str, list[str]] = {}
     for row in held_lives(lake):

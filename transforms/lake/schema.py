@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from deltalake import Field
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from transforms.lake.commits import TableWriter, delta_schema
 from transforms.lake.storage import NoLakeError
-from transforms.lake.storage.table_folders import delta_table, exists
+from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_folders import delta_table, exists, read_table
 from transforms.lake.tables import TABLES, Column, Table
 
 
-def missing_columns(path: Path) -> list[str]:
+def missing_columns(path: Location) -> list[str]:
     """The declared columns that tables of the lake lack, as table.column; none of them is required.
 
     Raises NoLakeError where a required one is missing.
@@ -27,7 +27,7 @@ def missing_columns(path: Path) -> list[str]:
     return _missing(path, _stored_schemas(path))
 
 
-def check_schema(path: Path) -> None:
+def check_schema(path: Location) -> None:
     """Raises NoLakeError where a table lacks a column: for verbs that only read."""
     lacking = missing_columns(path)
     if lacking:
@@ -37,7 +37,7 @@ def check_schema(path: Path) -> None:
         )
 
 
-def outdated_tables(path: Path) -> list[Table]:
+def outdated_tables(path: Location) -> list[Table]:
     """The tables that lack a declared column or struct field. Raises NoLakeError as missing_columns."""
     stored = _stored_schemas(path)
     _missing(path, stored)
@@ -56,16 +56,17 @@ def update_schemas(writer: TableWriter) -> None:
         writer.add_columns(table, fields)
 
 
-def _stored_schemas(path: Path) -> dict[Table, StructType]:
+def _stored_schemas(path: Location) -> dict[Table, StructType]:
     found = {}
     for table in TABLES:
         if exists(path, table):
-            stored = delta_table(path, table).schema().to_json()
+            with read_table(path, table) as held:
+                stored = held.schema().to_json()
             found[table] = StructType.fromJson(json.loads(stored))
     return found
 
 
-def _missing(path: Path, stored: Mapping[Table, StructType]) -> list[str]:
+def _missing(path: Location, stored: Mapping[Table, StructType]) -> list[str]:
     def named(columns: Iterable[tuple[Table, Column]]) -> list[str]:
         return [f"{table.name}.{column.name}" for table, column in columns]
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from transforms.lake.storage.files import has_entry, is_folder, size_of
-from transforms.lake.storage.table_folders import (
-    check_footer,
-    checkpoint_files,
-    commit_files,
-    data_files,
-    delta_table,
-    table_folder,
-)
+from transforms.lake.storage.files import FolderListing
+from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_folders import check_footer, listing, read_table, table_folder
 from transforms.lake.tables import TABLES, Table
 
 
-def damaged_tables(lake: Path, open_files: bool = False) -> dict[Table, list[str]]:
+def damaged_tables(lake: Location, open_files: bool = False) -> dict[Table, list[str]]:
     """The tables of which something is missing or unreadable, with what it is; sound tables are left out.
 
     open_files: also read the footer of each data file. Tables that no run has written are sound.
@@ -30,52 +24,57 @@ def damaged_tables(lake: Path, open_files: bool = False) -> dict[Table, list[str
     return {table: damage for table, damage in found.items() if damage}
 
 
-def _damage(lake: Path, table: Table, open_files: bool) -> Iterator[str]:
+def _damage(lake: Location, table: Table, open_files: bool) -> Iterator[str]:
     """What is wrong with a table's files, relative to the lake."""
     folder = table_folder(lake, table)
-    if not has_entry(folder):
-        return
-    if not is_folder(folder):
+    try:
+        stored = listing(lake, table)
+    except NotADirectoryError:
         yield f"{folder.name} is no folder"
         return
-    commits = sorted(int(file.stem) for file in commit_files(folder) if file.stem.isdigit())
+    if stored is None:
+        return
+    commits = sorted(int(name[:-5]) for name in stored.log if name.endswith(".json") and name[:-5].isdigit())
     if not commits:
         # A killed run may have left an empty log, which the next run fills.
-        if any(data_files(folder)):
+        if any(name.endswith(".parquet") for name in stored.names):
             yield f"{folder.name}/_delta_log has no commit"
         return
-    missing = _missing_commits(folder, commits)
+    missing = _missing_commits(stored.log, commits)
     if missing is not None:
         yield f"{folder.name}/_delta_log/{missing:020d}.json is missing"
         return
     try:
-        files = pa.table(delta_table(lake, table).get_add_actions(flatten=True)).to_pylist()
+        with read_table(lake, table) as held:
+            files = pa.table(held.get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
         yield f"{folder.name}/_delta_log cannot be read: {_first_line(error)}"
         return
     for file in files:
         path = unquote(file["path"])
-        fault = _file_fault(folder / path, file["size_bytes"], open_files)
+        fault = _file_fault(folder, stored, path, file["size_bytes"], open_files)
         if fault:
             yield f"{folder.name}/{path} {fault}"
 
 
-def _missing_commits(folder: Path, commits: list[int]) -> int | None:
+def _missing_commits(log: list[str], commits: list[int]) -> int | None:
     """The first version without a file, of those that no checkpoint of Delta replaces."""
-    checkpoints = [int(file.name.split(".")[0]) for file in checkpoint_files(folder)]
+    checkpoints = [int(name.split(".")[0]) for name in log if fnmatchcase(name, "*.checkpoint*.parquet")]
     newest = max((version for version in checkpoints if version <= commits[-1]), default=-1)
     needed = range(newest + 1, commits[-1] + 1)
     held = set(commits)
     return next((version for version in needed if version not in held), None)
 
 
-def _file_fault(path: Path, size_bytes: int, open_file: bool) -> str | None:
+def _file_fault(
+    folder: Location, stored: FolderListing, name: str, size_bytes: int, open_file: bool
+) -> str | None:
     try:
-        held = size_of(path)
+        held = stored.size_of(name)
         if held != size_bytes:
             return f"has {held:,} of {size_bytes:,} bytes"
         if open_file:
-            check_footer(path)
+            check_footer(folder, name)
     except FileNotFoundError:
         return "is missing"
     except (OSError, pa.ArrowException) as error:

@@ -12,16 +12,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from transforms.lake.arrow_rows import Row, gathered
-from transforms.lake.storage.files import size_of
-from transforms.lake.storage.table_folders import parquet_writer
+from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_folders import DataFile
 
 # A function for mapInArrow.
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -42,15 +40,15 @@ MOST_CHARACTERS, GREATEST_CHARACTER = 32, chr(0x10FFFF)
 ALMOST_A_MILLISECOND = timedelta(microseconds=999)
 
 
-def writing(decode: Task, folder: str, schema: pa.Schema, constants: Mapping[str, Any]) -> Task:
+def writing(decode: Task, folder: Location, schema: pa.Schema, constants: Mapping[str, Any]) -> Task:
     """A function for mapInArrow that writes the rows of `decode` to one file and returns its row of FILES.
 
-    folder: of the table, on a file system that every worker sees. schema: of the table's rows; columns that
+    folder: of the table, which every worker must reach. schema: of the table's rows; columns that
     `decode` does not return are constants.
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        file = TableFile(Path(folder), schema)
+        file = TableFile(folder, schema)
         for rows in row_groups(fitted(batch, schema, constants) for batch in decode(batches)):
             file.add(rows)
         written = file.close()
@@ -63,28 +61,28 @@ def writing(decode: Task, folder: str, schema: pa.Schema, constants: Mapping[str
 class TableFile:
     """A file of a table that is written row group by row group; there is none until it has rows."""
 
-    def __init__(self, folder: Path, schema: pa.Schema, compression: str = "snappy") -> None:
-        self._path = folder / f"part-{uuid.uuid4()}.{compression}.parquet"
+    def __init__(self, folder: Location, schema: pa.Schema, compression: str = "snappy") -> None:
+        self._folder = folder
+        self._name = f"part-{uuid.uuid4()}.{compression}.parquet"
         self._schema = schema
         self._compression = compression
         self._stats = Statistics(schema)
-        self._writer: pq.ParquetWriter | None = None
+        self._file: DataFile | None = None
 
     def add(self, rows: pa.Table) -> None:
         """Write a row group, or several where there are more rows than in one."""
-        if self._writer is None:
-            self._writer = parquet_writer(self._path, self._schema, self._compression)
-        self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+        if self._file is None:
+            self._file = DataFile(self._folder, self._name, self._schema, self._compression)
+        self._file.write(rows, ROW_GROUP_ROWS)
         self._stats.add(rows)
 
     def close(self) -> Row | None:
         """A row of FILES, of which the driver commits it; None if there were no rows."""
-        if self._writer is None:
+        if self._file is None:
             return None
-        self._writer.close()
         return {
-            "path": self._path.name,
-            "size_bytes": size_of(self._path),
+            "path": self._name,
+            "size_bytes": self._file.close(),
             "modified_ms": time.time_ns() // 1_000_000,
             "row_count": self._stats.rows,
             "stats": self._stats.as_json(),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -16,6 +15,7 @@ import pyarrow.dataset as ds
 
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import DERIVATIONS, TABLES
 
 DERIVED_TABLES = tuple(table for table in TABLES if table.recomputed)
@@ -32,7 +32,7 @@ class DerivedRows:
     expected: int
 
 
-def derived_counts(lake: Path, clusters: Collection[str]) -> dict[str, Counts]:
+def derived_counts(lake: Location, clusters: Collection[str]) -> dict[str, Counts]:
     """By cluster the rows of each derived table that has any of it."""
     found: dict[str, Counts] = {cluster: {} for cluster in clusters}
     for table in DERIVED_TABLES:
@@ -43,13 +43,13 @@ def derived_counts(lake: Path, clusters: Collection[str]) -> dict[str, Counts]:
     return found
 
 
-def counted_rows(lake: Path, clusters: Collection[str] | None = None) -> Iterator[DerivedRows]:
+def counted_rows(lake: Location, clusters: Collection[str] | None = None) -> Iterator[DerivedRows]:
     """Each derived table of the clusters, all by default; none of those derived by earlier versions only."""
     wanted = {} if clusters is None else {"cluster_id": clusters}
     yield from _counted(lake, rows_with(lake, DERIVATIONS, ("cluster_id", "derived_rows"), **wanted))
 
 
-def lost_rows(lake: Path, clusters: Collection[str]) -> Iterator[DerivedRows]:
+def lost_rows(lake: Location, clusters: Collection[str]) -> Iterator[DerivedRows]:
     """The derived tables of which rows of the clusters are gone, or too many."""
     return _lost(counted_rows(lake, clusters))
 
@@ -58,7 +58,7 @@ def _lost(counted: Iterable[DerivedRows]) -> Iterator[DerivedRows]:
     return (of_table for of_table in counted if of_table.rows != of_table.expected)
 
 
-def _counted(lake: Path, stored: Sequence[Mapping[str, Any]]) -> Iterator[DerivedRows]:
+def _counted(lake: Location, stored: Sequence[Mapping[str, Any]]) -> Iterator[DerivedRows]:
     """counted_rows of the clusters with these rows of DERIVATIONS."""
     expected = {
         row["cluster_id"]: {held["table_name"]: held["rows"] for held in row["derived_rows"]}
@@ -72,7 +72,7 @@ def _counted(lake: Path, stored: Sequence[Mapping[str, Any]]) -> Iterator[Derive
             yield DerivedRows(cluster, table.name, rows, wanted)
 
 
-def underived(lake: Path, clusters: Collection[str]) -> set[str]:
+def underived(lake: Location, clusters: Collection[str]) -> set[str]:
     """The clusters of which derived rows are lost, or could not be derived the last time.
 
     And all clusters, not only these, of which a run has changed rows and was interrupted.
@@ -83,13 +83,13 @@ def underived(lake: Path, clusters: Collection[str]) -> set[str]:
     return begun | _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
 
 
-def begun(lake: Path) -> dict[str, str]:
+def begun(lake: Location) -> dict[str, str]:
     """The clusters of which a run began to change rows and has not completed that, with the run's id."""
     rows = rows_with(lake, DERIVATIONS, ("cluster_id", "begun_by"), ds.field("begun_by").is_valid())
     return {row["cluster_id"]: row["begun_by"] for row in rows}
 
 
-def removed(lake: Path) -> set[str]:
+def removed(lake: Location) -> set[str]:
     """The clusters that a run began to remove, and has not."""
     return {row["cluster_id"] for row in rows_with(lake, DERIVATIONS, ["cluster_id"], ds.field("is_removed"))}
 
@@ -122,7 +122,7 @@ def end_change(writer: TableWriter, clusters: Collection[str]) -> None:
     writer.put(DERIVATIONS, [row | {"begun_by": None} for row in rows], by="cluster_id")
 
 
-def failed_derivations(lake: Path, clusters: Collection[str]) -> set[str]:
+def failed_derivations(lake: Location, clusters: Collection[str]) -> set[str]:
     """The clusters that could not be derived the last time."""
     return _failed(rows_with(lake, DERIVATIONS, ("cluster_id", "failure"), cluster_id=clusters))
 

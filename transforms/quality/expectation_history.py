@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
 
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, DERIVATIONS, EXPECTATION_RESULTS, OBSERVATIONS, RUNS
 from transforms.quality.expectation_suites import suites
 
@@ -34,7 +34,7 @@ class Unvalidated:
     underived: list[str]
 
 
-def unvalidated(lake: Path, run_id: str) -> Unvalidated:
+def unvalidated(lake: Location, run_id: str) -> Unvalidated:
     """What has not been validated yet, as of the run `run_id`.
 
     The lake's lease orders runs by their end: a run may have waited for another that started after it.
@@ -67,7 +67,7 @@ def _last_ends(ended: dict[str, datetime], rows: Iterable[Row]) -> dict[str, dat
     return found
 
 
-def open_failures(lake: Path, **wanted: Iterable[str]) -> list[Row]:
+def open_failures(lake: Location, **wanted: Iterable[str]) -> list[Row]:
     """The newest result of each expectation that is a failure, of any age; `wanted` as in rows_with.
 
     Expectations that are no longer declared have none: no later result could end their failure.

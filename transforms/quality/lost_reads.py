@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow as pa
 from kraft_core.findings.finding import offset_words
 from kraft_core.wording import count
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 Row = dict[str, Any]
@@ -36,7 +36,7 @@ class LostReads:
     unclaimed: bool = False
 
 
-def lost_reads(lake: Path, cluster: str) -> Iterator[LostReads]:
+def lost_reads(lake: Location, cluster: str) -> Iterator[LostReads]:
     """Compare the captures of a cluster with the tables of what was read from them."""
     columns = ("capture_id", "node_id", "directory_id", "runs", "damage", "snapshots")
     captures = rows_with(lake, CAPTURES, columns, cluster_id=[cluster])
@@ -56,7 +56,7 @@ def lost_reads(lake: Path, cluster: str) -> Iterator[LostReads]:
     yield from _compare_snapshots(lake, cluster, captures)
 
 
-def _rows(lake: Path, table: Table, columns: Iterable[str], cluster: str) -> list[Row]:
+def _rows(lake: Location, table: Table, columns: Iterable[str], cluster: str) -> list[Row]:
     return rows_with(lake, table, list(columns), cluster_id=[cluster])
 
 
@@ -116,7 +116,9 @@ def _without(ranges: list[Range], others: list[Range]) -> Iterator[Range]:
             yield first, end
 
 
-def _compare_records(lake: Path, cluster: str, batches: list[Row], lost: list[Range]) -> Iterator[LostReads]:
+def _compare_records(
+    lake: Location, cluster: str, batches: list[Row], lost: list[Range]
+) -> Iterator[LostReads]:
     """Each batch has as many records as its header says; fewer where values were lost."""
     wanted = {(b["base_offset"], b["leader_epoch"], b["crc"]): b for b in batches}
     held = _records_by_batch(lake, cluster)
@@ -135,7 +137,7 @@ def _compare_records(lake: Path, cluster: str, batches: list[Row], lost: list[Ra
         yield LostReads(cluster, RECORDS.name, words, unclaimed=True)
 
 
-def _records_by_batch(lake: Path, cluster: str) -> dict[tuple[int, int, int], int]:
+def _records_by_batch(lake: Location, cluster: str) -> dict[tuple[int, int, int], int]:
     """How many records each batch has, by base offset, epoch and CRC."""
     if not exists(lake, RECORDS):
         return {}
@@ -145,7 +147,7 @@ def _records_by_batch(lake: Path, cluster: str) -> dict[tuple[int, int, int], in
     return {tuple(row[name] for name in key): row["count_all"] for row in counted}
 
 
-def _compare_snapshots(lake: Path, cluster: str, captures: list[Row]) -> Iterator[LostReads]:
+def _compare_snapshots(lake: Location, cluster: str, captures: list[Row]) -> Iterator[LostReads]:
     key = ("end_offset", "leader_epoch", "content_digest")
     wanted = {tuple(held[name] for name in key) for c in captures for held in c["snapshots"] or ()}
     stored = {tuple(row[n] for n in key): row for row in _rows(lake, SNAPSHOTS, (*key, "complete"), cluster)}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -34,6 +33,7 @@ from transforms.histories.replay_records import (
 from transforms.lake.arrow_rows import spark_types
 from transforms.lake.isolation import described
 from transforms.lake.spark_tasks import in_groups, in_tasks
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
 from transforms.quality.partition_differences import unequal_shown
 from transforms.quality.replay_pieces import MEANT, TYPES, Piece, RecordPlaces, Source, pieces
@@ -77,7 +77,7 @@ CHECKED = pa.schema(
 
 def checked_snapshots(
     spark: SparkSession,
-    lake: Path,
+    lake: Location,
     todo: Sequence[tuple[str, SnapshotReplay]],
     count: Count = lambda _: None,
 ) -> DataFrame:
@@ -106,7 +106,7 @@ class Numbered(NamedTuple):
     replay: SnapshotReplay
 
 
-def checked_group(lake: Path, group: Sequence[Numbered], count: Count) -> Iterator[Row]:
+def checked_group(lake: Location, group: Sequence[Numbered], count: Count) -> Iterator[Row]:
     """The rows of CHECKED of some replays: small clusters are read together, one that is alone in pieces."""
     small: dict[str, Held] = {}
     if len(group) > 1:
@@ -120,7 +120,7 @@ def checked_group(lake: Path, group: Sequence[Numbered], count: Count) -> Iterat
 
 
 def checked(
-    lake: Path,
+    lake: Location,
     cluster: str,
     replay: SnapshotReplay,
     held: Held | None = None,

@@ -53,7 +53,7 @@ def files_of(lake: Lake, table: Table, rows: pa.Table) -> Any:
 
     half = len(rows) // 2
     parts = lake.spark.createDataFrame([(0, half), (half, len(rows))], "first bigint, end bigint")
-    write = writing(decode, lake.location(table), arrow_schema(table.schema), LOAD)
+    write = writing(decode, lake.folder(table), arrow_schema(table.schema), LOAD)
     return parts.coalesce(1).repartition(2, "first").mapInArrow(write, from_arrow_schema(FILES))
 
 
@@ -182,7 +182,7 @@ def test_row_groups_are_bounded_and_a_task_without_rows_writes_nothing(
 ) -> None:
     schema = pa.schema([("n", pa.int64()), ("text", pa.string()), ("run_id", pa.string())])
     batches = [pa.record_batch({"n": range(k), "text": ["x" * 100] * k}) for k in (10, 0, 10, 10, 10, 5)]
-    write = writing(lambda given: given, str(tmp_path), schema, {"run_id": "a run"})
+    write = writing(lambda given: given, tmp_path, schema, {"run_id": "a run"})
     for limit, value, groups in (("ROWS", 20, [20, 20, 5]), ("BYTES", 500, [10, 10, 10, 10, 5])):
         with monkeypatch.context() as patched:
             patched.setattr(table_files, f"ROW_GROUP_{limit}", value)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Set
-from pathlib import Path
+from fnmatch import fnmatchcase
 from typing import Any, cast
 
 from transforms.lake.storage import files
+from transforms.lake.storage.conditions import check_conditional_puts
+from transforms.lake.storage.files import MARKER
+from transforms.lake.storage.location import Location
 
 FORMAT_VERSION = 1
-MARKER = "lake.json"
 # What killed writers leave in the lake's folder: lake.json before it has its name, and folders of tables, as
 # earlier versions made them.
 BEGUN_MARKERS, BEGUN_TABLES = files.begun_name(MARKER), ".*-*/"
@@ -21,12 +23,12 @@ class NoLakeError(Exception):
     """A folder that is no lake, or a lake of another format or setting; the message says what to do."""
 
 
-def is_lake(path: Path) -> bool:
+def is_lake(path: Location) -> bool:
     """Whether there is a lake.json, of whatever content."""
     return files.is_file(path / MARKER)
 
 
-def check_lake(path: Path) -> None:
+def check_lake(path: Location) -> None:
     """Raises NoLakeError where `path` is no lake that this version reads."""
     marker = path / MARKER
     if not is_lake(path):
@@ -58,17 +60,17 @@ def _check_content(content: dict[str, Any]) -> None:
         raise ValueError(f"shown_configs is {shown!r}")
 
 
-def generation(path: Path) -> int:
+def generation(path: Location) -> int:
     """How often earlier versions removed rows from the lake; now the logs of the tables count it."""
     return json.loads(files.text_of(path / MARKER)).get("generation", 0) if is_lake(path) else 0
 
 
-def shown_configs(path: Path) -> frozenset[str]:
+def shown_configs(path: Location) -> frozenset[str]:
     """The configs that the lake shows although Kafka does not define them."""
     return frozenset(json.loads(files.text_of(path / MARKER)).get("shown_configs", ()))
 
 
-def check_shown(path: Path, names: Set[str]) -> None:
+def check_shown(path: Location, names: Set[str]) -> None:
     """Raises NoLakeError where a lake shows others than these: its rows cannot be decoded again.
 
     A lake keeps the names that it was made with, so that its tables depend on captures only, not on which
@@ -83,7 +85,7 @@ def check_shown(path: Path, names: Set[str]) -> None:
         )
 
 
-def prepare_lake(path: Path, names: Set[str] = frozenset()) -> None:
+def prepare_lake(path: Location, names: Set[str] = frozenset()) -> None:
     """Make an absent or empty folder a lake that shows these configs beside those that Kafka defines.
 
     Raises NoLakeError for any other folder that is none, and for a lake that shows others.
@@ -94,6 +96,7 @@ def prepare_lake(path: Path, names: Set[str] = frozenset()) -> None:
             raise NoLakeError(f"{path} is not empty and is no lake: name another folder with --lake")
         content = {"format_version": FORMAT_VERSION, "shown_configs": sorted(names)}
         try:
+            check_conditional_puts(path)
             files.create(path / MARKER, json.dumps(content) + "\n")
         except OSError as error:
             raise NoLakeError(f"{path} cannot be made a lake: {error.strerror}") from error
@@ -101,14 +104,14 @@ def prepare_lake(path: Path, names: Set[str] = frozenset()) -> None:
     check_shown(path, names)
 
 
-def _is_free(path: Path) -> bool:
+def _is_free(path: Location) -> bool:
     """Whether a lake can be made there: there is no folder, or it is empty but for what others begin."""
     if not files.exists(path):
         return True
-    return files.is_folder(path) and set(files.entries(path)) <= set(files.found(path, BEGUN_MARKERS))
+    return files.is_folder(path) and all(fnmatchcase(name, BEGUN_MARKERS) for name in files.names_in(path))
 
 
-def remove_begun(path: Path, hours: int) -> None:
+def remove_begun(path: Location, hours: int) -> None:
     """Remove what killed writers left in the lake's folder more than so many hours ago."""
     for begun in (*files.found(path, BEGUN_MARKERS), *files.found(path, BEGUN_TABLES)):
         if files.modified_at(begun) < time.time() - hours * 3600:

@@ -1,0 +1,94 @@
+"""A proxy on loopback of a server of S3's protocol that spoils commits: SERVER_PORT FAULT FILE.
+
+Prints its port. FILE says how many commits still meet the fault. It is a process of its own because delta-rs
+waits for some answers with Python's lock held.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from http.client import HTTPConnection, HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+# What a commit meets: whether it takes effect, and the status of the answer; None: the connection ends.
+FAULTS = {
+    "lost": (True, 503),
+    "lost by reset": (True, None),
+    "not done": (False, 503),
+    "reset": (False, None),
+    "refused": (False, 412),
+}
+# The server ignores conditions, always.
+UNCONDITIONAL = "unconditional"
+# Headers that a proxy sets itself.
+OF_A_HOP = {"transfer-encoding", "connection", "date", "server"}
+SERVER_PORT, FAULT, LEFT = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+
+
+class Proxy(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self) -> None:
+        body = self._body()
+        if not self._is_spoilt():
+            self._pass_on(*self._forward(body))
+            return
+        takes_effect, status = FAULTS[FAULT]
+        if takes_effect:
+            self._forward(body)
+        if status is None:
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _is_spoilt(self) -> bool:
+        is_commit = self.command == "PUT" and "_delta_log/" in self.path and self.path.endswith(".json")
+        left = int(LEFT.read_text()) if is_commit else 0
+        if left:
+            LEFT.write_text(str(left - 1))
+        return left > 0
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _forward(self, body: bytes) -> tuple[HTTPResponse, bytes]:
+        left_out = {"transfer-encoding"} | ({"if-none-match"} if FAULT == UNCONDITIONAL else set())
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in left_out}
+        server = HTTPConnection("127.0.0.1", SERVER_PORT)
+        server.request(self.command, self.path, body, headers)
+        answer = server.getresponse()
+        return answer, answer.read()
+
+    def _pass_on(self, answer: HTTPResponse, content: bytes) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            is_length = name.lower() == "content-length" and self.command != "HEAD"
+            if name.lower() not in OF_A_HOP and not is_length:
+                self.send_header(name, value)
+        if self.command != "HEAD":
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = answer  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    served = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    print(served.server_address[1], flush=True)
+    served.serve_forever()

@@ -1,0 +1,134 @@
+"""A lake on a server of S3's protocol: its tables are those of a local one, whatever happens to its writers.
+
+Runs take a minute each on two cores, most of it the session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+
+import pyarrow.fs as fs
+import pytest
+
+from tests.long.processes import Started, commits, run, tables
+from tests.long.s3proxy import S3Server, s3, s3proxy_jar
+from transforms.lake.commits import lease_state
+from transforms.lake.delta_rs import count_rows, rows_with
+from transforms.lake.storage.location import StoreUrl
+from transforms.lake.storage.objects import arrow_files
+from transforms.lake.table_damage import damaged_tables
+from transforms.lake.tables import CAPTURES, RECORDS
+
+__all__ = ["s3", "s3proxy_jar"]
+pytestmark = pytest.mark.long
+LAKE = StoreUrl("bucket", "nightly/lake")
+CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
+KILLS = int(os.environ.get("KRAFTLAKE_KILLS", "10"))
+
+
+def kraftlake(out: Path, *words: str | Path | StoreUrl) -> str:
+    """Run a verb to its end. Returns what it printed."""
+    done = Started(out, *map(str, words))
+    assert done.ended() == 0, done.err.read_text()
+    return done.out.read_text()
+
+
+@pytest.mark.usefixtures("s3")
+def test_loaded_and_asked(golden: Path, tmp_path: Path) -> None:
+    """Captures in two runs, then nothing new; questions; and copies, which are the same lake."""
+    family, mini = golden / "uncommitted-truncation", golden / "v4.4.0-mini"
+    here = tmp_path / "here"
+    assert run(tmp_path / "local", here, [family, mini]).ended() == 0
+    for captures in (family, mini):
+        loaded = run(tmp_path / captures.name, LAKE, [captures])
+        assert loaded.ended() == 0, loaded.err.read_text()
+    assert tables(LAKE) == tables(here)
+    again = run(tmp_path / "again", "s3a://bucket/nightly/lake/", [mini, family])
+    assert again.ended() == 0, again.err.read_text()
+    assert "nothing new" in again.out.read_text()
+
+    asked = "SELECT count(*) AS n FROM captures"
+    answer = kraftlake(tmp_path / "sql", "sql", asked, "--lake", LAKE, "--format", "json")
+    assert json.loads(answer) == {"n": count_rows(here, CAPTURES)}
+    kraftlake(tmp_path / "page", "report", "--lake", LAKE, "--out", tmp_path / "page.html")
+    assert CLUSTER in (tmp_path / "page.html").read_text()
+    kraftlake(tmp_path / "check", "check", "--lake", LAKE)
+
+    copy, back = tmp_path / "copy", StoreUrl("bucket", "back")
+    fs.copy_files(f"{LAKE.bucket}/{LAKE.key}", str(copy), source_filesystem=arrow_files())
+    fs.copy_files(str(copy), f"{back.bucket}/{back.key}", destination_filesystem=arrow_files())
+    for lake in (copy, back):
+        assert tables(lake) == tables(here)
+        assert damaged_tables(lake, open_files=True) == {}
+
+
+def test_validated_and_removed(s3: S3Server, golden: Path, tmp_path: Path) -> None:
+    """maintain deletes what no version needs, forget the rows of a cluster."""
+    loaded = run(tmp_path / "loaded", LAKE, [golden / "v4.4.0-mini"], "--validate")
+    assert loaded.ended() == 0, loaded.err.read_text()
+    stored = s3.data / LAKE.bucket / LAKE.key
+    orphans = [stored / "records/part-orphan.snappy.parquet", stored / ".lake.json-orphan"]
+    week = time.time() - 8 * 24 * 3600
+    for orphan in orphans:
+        orphan.write_bytes(b"never committed")
+        os.utime(orphan, (week, week))
+    kraftlake(tmp_path / "maintain", "maintain", "--lake", LAKE)
+    assert not any(orphan.exists() for orphan in orphans)
+    (cluster,) = {row["cluster_id"] for row in rows_with(LAKE, CAPTURES)}
+    kraftlake(tmp_path / "forget", "forget", "--lake", LAKE, "--cluster", cluster)
+    assert rows_with(LAKE, CAPTURES) == rows_with(LAKE, RECORDS) == []
+
+
+@pytest.mark.usefixtures("s3")
+def test_killed_at_random_moments(golden: Path, tmp_path: Path) -> None:
+    captures = [golden / "v4.4.0-mini"]
+    seed = random.randrange(10**6)
+    rnd = random.Random(seed)
+    here = tmp_path / "here"
+    clean = run(tmp_path / "clean", here, captures)
+    assert clean.ended() == 0
+    stages = json.loads(clean.out.read_text().splitlines()[-1])["stage_seconds"]
+    stages.pop("session")
+    for attempt in range(KILLS):
+        stage = rnd.choice(list(stages))
+        lake = LAKE if attempt % 3 else StoreUrl("bucket", f"lake-{attempt}")
+        killed = run(tmp_path / f"run-{attempt}", lake, captures, "--wait", "600")
+        if killed.until(stage):
+            killed.kill_after(rnd.uniform(0, 2 * stages[stage]), rnd.random() < 0.5)
+    last = run(tmp_path / "last", LAKE, captures, "--wait", "600")
+    assert last.ended() == 0, (seed, last.err.read_text())
+    assert tables(LAKE) == tables(here), seed
+
+
+def test_a_stopped_writer(s3: S3Server, golden: Path, tmp_path: Path) -> None:
+    """A run sleeps beyond its lease, in the middle of its commits; another one ends; the first wakes."""
+    family, mini = golden / "uncommitted-truncation", golden / "v4.4.0-mini"
+    here, stored = tmp_path / "here", s3.data / LAKE.bucket / LAKE.key
+    assert run(tmp_path / "clean", here, [family, mini]).ended() == 0
+    sleeper = run(tmp_path / "sleeper", LAKE, [mini], lease_seconds=10.0)
+    assert sleeper.stop_at_commit(stored, 12) is not None
+    other = run(tmp_path / "other", LAKE, [family, mini], "--wait", "600")
+    assert other.ended() == 0, other.err.read_text()
+    whole, done = tables(LAKE), commits(stored)
+    sleeper.wake()
+    assert sleeper.ended() == 4, sleeper.err.read_text()
+    assert "was taken over by another run" in sleeper.err.read_text()
+    assert commits(stored) == done
+    assert tables(LAKE) == whole == tables(here)
+
+
+@pytest.mark.usefixtures("s3")
+def test_two_writers_at_once(golden: Path, tmp_path: Path) -> None:
+    family, mini = golden / "uncommitted-truncation", golden / "v4.4.0-mini"
+    here = tmp_path / "here"
+    assert run(tmp_path / "clean", here, [family, mini]).ended() == 0
+    both = [
+        run(tmp_path / f"run-{n}", LAKE, [some], "--wait", "600") for n, some in enumerate((family, mini))
+    ]
+    assert [each.ended() for each in both] == [0, 0], [each.err.read_text() for each in both]
+    assert tables(LAKE) == tables(here)
+    assert lease_state(LAKE).unfinished == []

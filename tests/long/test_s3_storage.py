@@ -1,0 +1,161 @@
+"""Storage on a real server of S3's protocol: what makes, reads and lists a lake's files, without Spark."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import main
+from tests.long.s3proxy import (
+    S3Server,
+    environment,
+    faulty,
+    free_port,
+    s3,
+    s3proxy_jar,
+    started,
+    use,
+)
+from transforms.lake.commits import LEASE, FencedError, TableWriter
+from transforms.lake.delta_rs import exists, rows_with, unneeded_files
+from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
+from transforms.lake.storage.conditions import UnsafeStoreError
+from transforms.lake.storage.files import names_in
+from transforms.lake.storage.location import StoreUrl
+from transforms.lake.storage.table_folders import read_table
+from transforms.lake.table_damage import damaged_tables
+from transforms.lake.tables import CLUSTER_NAMES, RUNS
+
+__all__ = ["s3", "s3proxy_jar"]
+pytestmark = pytest.mark.long
+LAKE = StoreUrl("bucket", "a/lake")
+NAMES = [{"cluster_id": f"id-{n}", "name": f"n{n}", "environment": None, "owner": None} for n in range(3)]
+
+
+@pytest.mark.usefixtures("s3")
+def test_tables_are_made_written_and_read() -> None:
+    with pytest.raises(NoLakeError, match="is no lake"):
+        check_lake(LAKE)
+    prepare_lake(LAKE, {"a.config"})
+    prepare_lake(LAKE, {"a.config"})
+    with pytest.raises(NoLakeError, match="shown_configs"):
+        prepare_lake(LAKE)
+    with pytest.raises(NoLakeError, match="is not empty and is no lake"):
+        prepare_lake(StoreUrl("bucket", "a"))
+    assert not exists(LAKE, CLUSTER_NAMES)
+    writer = TableWriter(LAKE, 1)
+    writer.create(CLUSTER_NAMES)
+    writer.append(CLUSTER_NAMES, NAMES[:2])
+    writer.put(CLUSTER_NAMES, [NAMES[1] | {"owner": "us"}, NAMES[2]], by="cluster_id")
+    rows = sorted(rows_with(LAKE, CLUSTER_NAMES), key=lambda row: row["name"])
+    assert [row["owner"] for row in rows] == [None, "us", None]
+    assert damaged_tables(LAKE, open_files=True) == {}
+    assert len(unneeded_files(LAKE, CLUSTER_NAMES, 0)) == 1
+    assert set(names_in(LAKE)) >= {"lake.json", "cluster_names"}
+
+
+def test_a_table_is_opened_by_a_number_of_requests_that_does_not_grow(s3: S3Server) -> None:
+    prepare_lake(LAKE)
+    writer = TableWriter(LAKE, 1)
+    writer.create(CLUSTER_NAMES)
+    for number in range(25):
+        writer.append(CLUSTER_NAMES, [NAMES[0] | {"cluster_id": f"id-{number}"}])
+    log = s3.data / "bucket/a/lake/cluster_names/_delta_log"
+    assert sorted(int(file.name[:20]) for file in log.glob("*.checkpoint.parquet")) == [9, 19]
+    with read_table(LAKE, CLUSTER_NAMES) as held:
+        assert (held.version(), held.transaction_version(LEASE)) == (25, 1)
+    TableWriter(LAKE, 2).put(CLUSTER_NAMES, NAMES, by="cluster_id")
+    with read_table(LAKE, CLUSTER_NAMES) as held:
+        assert (held.version(), held.transaction_version(LEASE)) == (26, 2)
+
+
+@pytest.mark.usefixtures("s3")
+def test_of_two_writers_one_commits_each_version() -> None:
+    prepare_lake(LAKE)
+    TableWriter(LAKE, 1).create(RUNS)
+    TableWriter(LAKE, 1).create(CLUSTER_NAMES)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda row: TableWriter(LAKE, 1).append(CLUSTER_NAMES, [row]), NAMES * 4))
+    assert len(rows_with(LAKE, CLUSTER_NAMES)) == 12
+
+
+@pytest.mark.usefixtures("s3")
+def test_a_fence_stops_the_writer_of_an_older_lease() -> None:
+    prepare_lake(LAKE)
+    old, new = TableWriter(LAKE, 1), TableWriter(LAKE, 2)
+    old.append_once(CLUSTER_NAMES, NAMES[:1], "first")
+    new.fence()
+    for write in (old.append, lambda *words: old.append_once(*words, "second")):
+        with pytest.raises(FencedError):
+            write(CLUSTER_NAMES, NAMES[1:])
+    new.append_once(CLUSTER_NAMES, NAMES[:1], "first")
+    assert rows_with(LAKE, CLUSTER_NAMES) == NAMES[:1]
+
+
+def test_a_lost_file_is_found(s3: S3Server) -> None:
+    prepare_lake(LAKE)
+    TableWriter(LAKE, 1).append_once(CLUSTER_NAMES, NAMES, "all")
+    (file,) = (s3.data / "bucket/a/lake/cluster_names").glob("*.parquet")
+    file.write_bytes(b"short")
+    assert "has 5 of" in damaged_tables(LAKE)[CLUSTER_NAMES][0]
+    file.unlink()
+    assert damaged_tables(LAKE)[CLUSTER_NAMES][0].endswith("is missing")
+
+
+def test_a_store_faulty_is_refused(
+    s3proxy_jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before lake.json, and before the first commit to a lake that was copied there."""
+    with (
+        started(s3proxy_jar, tmp_path / "s3", "none") as server,
+        faulty(server.port, "unconditional", tmp_path / "left") as port,
+    ):
+        use(environment(port), monkeypatch)
+        with pytest.raises(NoLakeError):
+            prepare_lake(LAKE)
+        assert names_in(LAKE) == []
+        with pytest.raises(UnsafeStoreError, match="If-None-Match"):
+            TableWriter(LAKE, 1).create(RUNS)
+        use(environment(server.port), monkeypatch)
+        prepare_lake(LAKE)
+        TableWriter(LAKE, 1).create(RUNS)
+        use(environment(port), monkeypatch)
+        with pytest.raises(UnsafeStoreError):
+            TableWriter(LAKE, 1).append(RUNS, [])
+
+
+REFUSALS = (
+    ("s3://no-such-bucket/lake", {}, 2, "there is no bucket no-such-bucket"),
+    ("s3://bucket/lake", {}, 2, "s3://bucket/lake is no lake"),
+    ("s3://bucket/lake", {"AWS_SECRET_ACCESS_KEY": "wrong"}, 78, "refuses the key"),
+    ("s3://bucket/lake", {"AWS_ACCESS_KEY_ID": "nobody"}, 78, "refuses the key"),
+    ("s3://bucket/lake", {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, 78, "no credentials"),
+    ("s3://bucket/lake", {"AWS_ENDPOINT_URL": "gone"}, 75, "run the same command again"),
+)
+
+
+@pytest.mark.parametrize(("lake", "changed", "code", "words"), REFUSALS)
+def test_one_sentence(
+    s3: S3Server,
+    lake: str,
+    changed: dict[str, str],
+    code: int,
+    words: str,
+    golden: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = f"http://127.0.0.1:{free_port()}"
+    variables = s3.environment | {name: gone if value == "gone" else value for name, value in changed.items()}
+    use({name: value for name, value in variables.items() if value}, monkeypatch)
+    verbs = [("clusters",), ("report", "--out", "page.html")]
+    if "no lake" not in words:  # which a run makes
+        verbs.append(("run", "--captures", str(golden / "v4.4.0-mini")))
+    for verb in verbs:
+        assert main([*verb, "--lake", lake]) == code, verb
+        (line,) = capsys.readouterr().err.splitlines()
+        assert words in line
+        assert "<" not in line
+        assert "wrong" not in line

@@ -1,0 +1,63 @@
+"""Where a lake, or a file of it, is: a path, or a URL of an object store."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+# Bucket and key, of characters that mean themselves in URLs, in requests, and in all libraries beneath.
+_S3 = re.compile(r"s3a?://(?P<bucket>[a-z0-9][a-z0-9.-]+)/(?P<key>[\w.=-]+(/[\w.=-]+)*)/*", re.ASCII)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_REFUSED = (
+    ("gs://", "no safe commit was shown on Google Cloud Storage"),
+    ("abfs://", "commits on Azure failed with the libraries beneath"),
+    ("abfss://", "commits on Azure failed with the libraries beneath"),
+    ("hdfs://", "no safe commit was shown on HDFS: use a mount of it"),
+)
+
+
+class LocationError(ValueError):
+    """A text that names no place where a lake can be; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StoreUrl:
+    """A place in an object store, with the methods of Path that ask nobody. key: no slash at its ends."""
+
+    bucket: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+    def __truediv__(self, name: str) -> StoreUrl:
+        return StoreUrl(self.bucket, f"{self.key}/{name}")
+
+    def resolve(self) -> StoreUrl:
+        return self
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+
+# Of a local path all methods that ask the operating system are for transforms.lake.storage.
+Location = Path | StoreUrl
+
+
+def location(word: str) -> Location:
+    """A path, or the place that a URL of S3 names. Raises LocationError."""
+    if not _URL.match(word):
+        return Path(word)
+    found = _S3.fullmatch(word)
+    if found and not {".", ".."} & set(found["key"].split("/")):
+        return StoreUrl(found["bucket"], found["key"])
+    for scheme, reason in _REFUSED:
+        if word.startswith(scheme):
+            raise LocationError(f"{reason}; a lake is a folder, or s3://bucket/path")
+    if word.startswith(("s3://", "s3a://")):
+        raise LocationError(
+            "a lake on S3 is s3://bucket/path of letters, digits and . _ - =, not the top of a bucket"
+        )
+    raise LocationError("a lake is a folder, or s3://bucket/path")
