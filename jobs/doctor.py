@@ -141,7 +141,7 @@ def _disk(lake: Location | None) -> tuple[str, str]:
     from transforms.lake.storage.files import is_folder
 
     places = [Path(tempfile.gettempdir())]
-    if lake is not None and is_folder(lake):
+    if isinstance(lake, Path) and is_folder(lake):
         places.append(lake)
     free = {place: shutil.disk_usage(place).free for place in places}
     words = ", ".join(f"{size / 1e9:.1f} GB free for {place}" for place, size in free.items())
@@ -168,7 +168,7 @@ def _clock() -> tuple[str, str]:
     return OK, words
 
 
-def _lake(path: Path) -> tuple[str, str]:
+def _lake(path: Location) -> tuple[str, str]:
     from jobs.runtime.lakes import must_be_lake, must_be_whole
     from transforms.lake.delta_rs import cluster_ids
     from transforms.lake.storage import FORMAT_VERSION
