@@ -19,7 +19,7 @@ _LEAST = 4096
 
 
 class BufferPool:
-    """Free buffers by size, a power of two."""
+    """Free buffers by size, of which there are four to eight between two powers of two."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[NDArray[np.uint8]]] = {}
@@ -27,7 +27,8 @@ class BufferPool:
 
     def take(self, size: int) -> PooledBuffer:
         """A buffer of at least `size` bytes, uninitialized."""
-        whole = max(_LEAST, 1 << (size - 1).bit_length())
+        step = max(_LEAST, 1 << max(0, (size - 1).bit_length() - 3))
+        whole = max(1, -(-size // step)) * step
         try:
             memory = self._free[whole].pop()
         except LookupError:
