@@ -54,6 +54,12 @@ def failure_of(error: BaseException, lake: Location | None) -> Failure | None:
     return None
 
 
+def words_of(error: BaseException, lake: Location | None) -> str:
+    """An error in one line, of the system or of a store in its own words."""
+    failure = failure_of(error, lake)
+    return f"{type(error).__name__}: {one_line(error)}" if failure is None else str(failure)
+
+
 def must_be_writable(lake: Location) -> None:
     """Raises Failure where nothing may be written into a folder, before anything is started for it."""
     error = write_fault(lake)

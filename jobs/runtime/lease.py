@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from jobs.runtime.crash import exit_code_of
-from jobs.runtime.outcome import ExitCode, Failure, one_line
+from jobs.runtime.crash import exit_code_of, words_of
+from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import warn_line
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import Row
@@ -95,7 +95,7 @@ class Lease:
             except FencedError:  # which the run's next commit says, too
                 return
             except Exception as error:  # the next attempt may succeed; check() stops the run if none does
-                warn_line(f"lease not renewed yet: {type(error).__name__}: {error}")
+                warn_line(f"lease not renewed yet: {words_of(error, self.writer.lake)}")
 
     def _renew(self) -> None:
         renewed = self._lease | {"until": now() + timedelta(seconds=self._seconds)}
@@ -133,7 +133,7 @@ def _end_by(error: BaseException, lease: Lease, lake: Location) -> None:
     except FencedError:
         raise
     except Exception as unrecorded:
-        warn_line(f"exit code not recorded: {type(unrecorded).__name__}: {one_line(unrecorded)}")
+        warn_line(f"exit code not recorded: {words_of(unrecorded, lake)}")
 
 
 def take_lease(

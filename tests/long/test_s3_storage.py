@@ -18,6 +18,7 @@ from tests.long.s3proxy import (
     started,
     use,
 )
+from transforms.lake import table_damage
 from transforms.lake.commits import LEASE, FencedError, TableWriter
 from transforms.lake.delta_rs import exists, rows_with, unneeded_files
 from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
@@ -104,7 +105,17 @@ def test_a_lost_file_is_found(s3: S3Server) -> None:
     assert damaged_tables(LAKE)[CLUSTER_NAMES][0].endswith("is missing")
 
 
-def test_a_store_faulty_is_refused(
+def test_a_server_that_is_gone_is_no_damage(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare_lake(LAKE)
+    TableWriter(LAKE, 1).append_once(CLUSTER_NAMES, NAMES, "all")
+    stored = table_damage.listing(LAKE, CLUSTER_NAMES)
+    monkeypatch.setattr(table_damage, "listing", lambda _, table: stored if table == CLUSTER_NAMES else None)
+    s3.end()
+    with pytest.raises(OSError, match="Generic S3 error"):
+        damaged_tables(LAKE)
+
+
+def test_a_store_without_conditions_is_refused(
     s3proxy_jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before lake.json, and before the first commit to a lake that was copied there."""

@@ -9,8 +9,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from transforms.lake.storage.faults import fault_of
 from transforms.lake.storage.files import FolderListing
-from transforms.lake.storage.location import Location
+from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import check_footer, listing, read_table, table_folder
 from transforms.lake.tables import TABLES, Table
 
@@ -48,6 +49,7 @@ def _damage(lake: Location, table: Table, open_files: bool) -> Iterator[str]:
         with read_table(lake, table) as held:
             files = pa.table(held.get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
+        _raise_of_store(error, folder)
         yield f"{folder.name}/_delta_log cannot be read: {_first_line(error)}"
         return
     for file in files:
@@ -78,8 +80,15 @@ def _file_fault(
     except FileNotFoundError:
         return "is missing"
     except (OSError, pa.ArrowException) as error:
+        _raise_of_store(error, folder)
         return f"cannot be read: {_first_line(error)}"
     return None
+
+
+def _raise_of_store(error: Exception, folder: Location) -> None:
+    """A store that does not answer has lost nothing."""
+    if isinstance(folder, StoreUrl) and fault_of(error, folder) is not None:
+        raise error
 
 
 def _first_line(error: Exception) -> str:
