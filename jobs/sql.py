@@ -14,13 +14,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
+from dashboards.definitions import defined, every_definition
 from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
+from jobs.questions.result_files import BINARY, text_file, write_frame
 from jobs.runtime.interrupt import starting_spark
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line, printable
 from jobs.runtime.prompt import prompt
+from jobs.runtime.suggestion import did_you_mean
+from transforms.lake.tables import TABLES
 
 EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake .lake
@@ -28,6 +32,7 @@ EXAMPLES = """examples:
   kraftlake sql --file morning.sql --lake .lake --format csv
   kraftlake sql --lake .lake
   kraftlake sql "SELECT * FROM topics_now" --lake .lake --format csv --csv-safe > topics.csv
+  kraftlake sql "SELECT * FROM voter_sets" --lake .lake --format parquet --out voter_sets.parquet
 
 Questions are answered: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views, and SET of a
 few settings (docs/security.md). --write runs any statement, with all that this user may do.
@@ -43,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", type=Path, metavar="FILE", help="file with statements separated by ;")
     add_lake_path(parser)
     add_catalog(parser)
-    add_format(parser, "table", "json", "csv")
+    add_format(parser, *FORMATS, *BINARY)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: stdout)")
     parser.add_argument(
         "--csv-safe",
         action="store_true",
@@ -60,30 +66,56 @@ def run(args: argparse.Namespace) -> int:
     statements = read_statements(args)
     if args.csv_safe and args.format != "csv":
         raise Failure("--csv-safe needs --format csv")
+    if args.format in BINARY and (args.out is None or len(statements or ()) != 1):
+        raise Failure(f"--format {args.format} needs --out FILE and one statement")
     spark, register = open_catalog(args)
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    show = show_safe_csv if args.csv_safe else FORMATS[args.format]
-
-    def answer(statement: str) -> None:
+    def answer(statement: str, out: TextIO = sys.stdout) -> None:
         try:
             register(statement)
-            frame = spark.sql(statement)
-            names = frame.columns
-            # Ask for rows one at a time: an answer may be larger than memory.
-            show(names, _rows(frame), sys.stdout)
+            show(args, spark.sql(statement), out)
         except PySparkException as error:
-            raise Failure(one_line(error)) from None
+            raise Failure(one_line(error) + _meant(error)) from None
         except Py4JJavaError as error:
             raise Failure(_root_cause(error.java_exception)) from None
 
     if statements is None:
         prompt(answer)
-    else:
+    elif args.out is None or args.format in BINARY:
         for statement in statements:
             answer(statement)
+    else:
+        with text_file(args.out) as file:
+            for statement in statements:
+                answer(statement, file)
     return ExitCode.FINE
+
+
+def show(args: argparse.Namespace, frame: Any, out: TextIO) -> None:
+    """Print an answer in the format of the flags; Parquet and Arrow go to their file."""
+    if args.format in BINARY:
+        write_frame(frame, args.format, args.out)
+        return
+    names = frame.columns
+    if names == ["plan"] and args.format == "table":  # EXPLAIN answers with one text of many lines
+        for (plan,) in _rows(frame):
+            for line in plan.splitlines():
+                print_line(line, out)
+        return
+    shown = show_safe_csv if args.csv_safe else FORMATS[args.format]
+    # Ask for rows one at a time: an answer may be larger than memory.
+    shown(names, _rows(frame), out)
+
+
+def _meant(error: Any) -> str:
+    """The table or view whose name is nearest to one that is not there."""
+    if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+        return ""
+    name = str((error.getMessageParameters() or {}).get("relationName", ""))
+    known = {table.name for table in TABLES} | {defined(statement) for statement in every_definition()}
+    return did_you_mean(name.replace("`", "").rpartition(".")[2], known)
 
 
 def _rows(frame: Any) -> Iterator[tuple[Any, ...]]:
@@ -169,6 +201,8 @@ def plain(value: Any) -> Any:
     What is no number of JSON (NaN, infinity) is text.
     """
     if isinstance(value, datetime.datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
         return value.isoformat(timespec="milliseconds") + "Z"
     if isinstance(value, datetime.date):
         return value.isoformat()
@@ -242,6 +276,17 @@ def show_table(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextI
         print(line([cell(v) for v in row]), file=out)
 
 
+def show_markdown(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
+    """A table of Markdown; a | in a cell is escaped."""
+
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+    print(line(map(printable, names)), f"|{'---|' * len(names)}", sep="\n", file=out)
+    for row in rows:
+        print(line(map(cell, row)), file=out)
+
+
 # What a spreadsheet takes for the beginning of a formula; a tab or a line end is escaped before.
 FORMULA_STARTS = ("=", "+", "-", "@")
-FORMATS = {"table": show_table, "json": show_json, "csv": show_csv}
+FORMATS = {"table": show_table, "json": show_json, "csv": show_csv, "markdown": show_markdown}

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from jobs.cli import main
-from jobs.sql import split_statements
+from jobs.sql import plain, split_statements
 
 # The cluster of golden/v4.4.0-mini.
 MINI = "roWi3HLRRCuDirielH5nnw"
@@ -53,6 +57,52 @@ def test_table_and_csv(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         ["2", "2"],
     ]
     assert answer(capsys, lake_path, query, "--format", "csv") == "leader_epoch,leader_id\n1,1\n2,2\n"
+
+
+def test_markdown_parquet_and_arrow(
+    lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = (
+        "SELECT leader_epoch, leader_id, elected_at, '|' AS bar FROM leader_timeline "
+        f"WHERE cluster_id = '{MINI}' ORDER BY 1"
+    )
+    shown = answer(capsys, lake_path, query, "--format", "markdown").splitlines()
+    assert shown[:2] == ["| leader_epoch | leader_id | elected_at | bar |", "|---|---|---|---|"]
+    assert [line.split(" | ")[1] for line in shown[2:]] == ["1", "2"]
+    assert shown[2].endswith(r"Z | \| |")
+    for form, read in (("parquet", pq.read_table), ("arrow", feather.read_table)):
+        out = tmp_path / f"answer.{form}"
+        assert answer(capsys, lake_path, query, "--format", form, "--out", str(out)) == ""
+        table = read(out)
+        assert table.column_names == ["leader_epoch", "leader_id", "elected_at", "bar"]
+        assert table["leader_epoch"].to_pylist() == [1, 2]
+        assert pa.types.is_timestamp(table.schema.field("elected_at").type)
+    out = tmp_path / "answer.csv"
+    assert answer(capsys, lake_path, query, "--format", "csv", "--out", str(out)) == ""
+    assert out.read_text().startswith("leader_epoch,")
+    assert len(list(tmp_path.iterdir())) == 3
+    assert main(["sql", "--lake", str(lake_path), query, "--format", "parquet"]) == 2
+    assert "--format parquet needs --out FILE and one statement" in capsys.readouterr().err
+
+
+def test_explain_is_a_text(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = answer(capsys, lake_path, "EXPLAIN SELECT * FROM epochs").splitlines()
+    assert lines[0] == "== Physical Plan =="
+    assert len(lines) > 2
+    assert "\\n" not in "".join(lines)
+
+
+def test_a_misspelt_table_is_named(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, meant in (("voter_set", "voter_sets"), ("topics_know", "topics_now"), ("captrues", "captures")):
+        capsys.readouterr()
+        assert main(["sql", "--lake", str(lake_path), f"SELECT * FROM {name}"]) == 2
+        assert capsys.readouterr().err.strip().endswith(f"; did you mean {meant}?")
+
+
+def test_a_time_with_a_zone_is_one_of_utc() -> None:
+    noon = datetime(2026, 11, 21, 12, tzinfo=timezone(timedelta(hours=2)))
+    assert plain(noon) == "2026-11-21T10:00:00.000Z"
+    assert plain(noon.replace(tzinfo=None)) == "2026-11-21T12:00:00.000Z"
 
 
 def test_every_view_answers(lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
