@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.maintenance.publishing import add_catalog
 from jobs.runtime.lakes import lake_folder
@@ -67,10 +67,11 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--captures",
         nargs="+",
+        action=AddPaths,
         required=True,
         metavar="PATH",
         help="folders that contain controller directories at any depth, or archives of such folders "
-        "(.tar.gz, .tgz, .tar, .zip); local or on s3://, gs:// or hdfs://",
+        "(.tar.gz, .tgz, .tar, .zip); local or on s3://, gs:// or hdfs://; repeatable",
     )
     parser.add_argument(
         "--scratch",
@@ -109,6 +110,15 @@ def add_cluster_id(parser: argparse.ArgumentParser) -> None:
         help="cluster id of directories that contain none; with PATH=, of all captures below that path, "
         "whatever they contain; repeatable",
     )
+
+
+class AddPaths(argparse.Action):
+    """Each use adds its paths to those of the uses before; the first replaces those of the settings."""
+
+    def __call__(self, _: Any, namespace: argparse.Namespace, values: Any, __: str | None = None) -> None:
+        held = getattr(namespace, self.dest, None)
+        before = [] if held is None or held is self.default else held
+        setattr(namespace, self.dest, [*before, *values])
 
 
 def selection_of(args: argparse.Namespace, inputs: Inputs) -> Selection:

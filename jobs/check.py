@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from jobs.arguments import add_format, add_lake_path
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_lines
-from transforms.lake.storage import NoLakeError, check_lake
+from jobs.runtime.output import json_line, print_lines, warn_line
+from transforms.lake.storage import NoLakeError, check_lake, has_tables, is_lake, make_marker
 from transforms.lake.storage.location import Location
 
 if TYPE_CHECKING:
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   kraftlake check --lake /data/lake
   kraftlake check --lake /data/lake --format jsonl
+  kraftlake check --lake /data/lake --restore
 
 It compares each Delta log with its files, the captures with the batches, records and checkpoints that were
-read from them, and the number of derived rows with what their derivation wrote. It changes nothing. Exit
-codes: 0 nothing is lost, 1 something is."""
+read from them, and the number of derived rows with what their derivation wrote. It changes nothing, but for
+--restore, which writes a lake.json that is lost: its shown_configs are those of the settings, which must
+agree with the tables. Exit codes: 0 nothing is lost, 1 something is."""
 CAPTURED = "--captures ..."
 
 
@@ -40,17 +42,45 @@ class LakeLoss:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_path(parser)
     add_format(parser, "text", "jsonl")
+    parser.add_argument("--restore", action="store_true", help="first write lake.json again, if it is lost")
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure where the path is no lake."""
     try:
+        if args.restore:
+            restore_marker(args.lake, args.settings.shown_configs)
         check_lake(args.lake)
     except NoLakeError as error:
         raise Failure(str(error)) from None
     losses = list(lake_losses(args.lake))
     print_lines(_lines(losses, args.format))
     return ExitCode.FOUND if losses else ExitCode.FINE
+
+
+def restore_marker(lake: Location, shown: Set[str]) -> None:
+    """Write lake.json of a folder that has the tables of a lake and lost it; does nothing to a lake.
+
+    shown: the configs that the settings show. Raises Failure where the tables show others, NoLakeError where
+    they are not of a lake that this version reads.
+    """
+    if is_lake(lake) or not has_tables(lake):
+        return
+    from kraft_core.format.secrets import is_secret_name
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.schema import missing_columns
+    from transforms.lake.tables import CONFIGS
+
+    missing_columns(lake)
+    rows = rows_with(lake, CONFIGS, ["name", "value"])
+    more = sorted({row["name"] for row in rows if row["value"] and is_secret_name(row["name"], shown)})
+    if more:
+        raise Failure(
+            f"the tables of {lake} show {', '.join(more)}, which Kafka does not define: name what the lake "
+            "was made with in shown_configs of kraftlake.toml"
+        )
+    make_marker(lake, shown)
+    warn_line(f"{lake}/lake.json is written again")
 
 
 def lake_losses(lake: Location) -> Iterator[LakeLoss]:

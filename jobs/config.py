@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 
 from jobs.arguments import add_format
-from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.expectation_names import check_expectations
+from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import json_line, print_line
 from jobs.runtime.settings import NAMED, SHOWN_CONFIGS, Settings, apply
 from kraft_core.format.secrets import HIDDEN
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the settings. Returns the exit code. Raises Failure if they are invalid."""
     settings: Settings = args.settings
     others = list(_defaults(settings))
-    _check_expectations(settings)
+    check_expectations(settings)
     if args.format == "json":
         spark = {"spark": _spark(settings)} if settings.spark else {}
         file = settings.file and str(settings.file)
@@ -87,15 +88,3 @@ def _defaults(settings: Settings) -> Iterator[str]:
         if name not in settings.flags:
             value = parser.get_default(name)
             yield f"{name} is not set" if value is None else f"{name} = {json.dumps(value)} by default"
-
-
-def _check_expectations(settings: Settings) -> None:
-    """Raises Failure if the file names an unknown expectation."""
-    if settings.expectations:
-        from transforms.quality.expectation_settings import UnknownExpectationError, configured
-        from transforms.quality.expectation_suites import suites
-
-        try:
-            configured(suites(), settings.expectations)
-        except UnknownExpectationError as error:
-            raise Failure(f"{settings.file}: {error}") from None

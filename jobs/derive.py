@@ -9,6 +9,7 @@ from jobs.job import opened_job
 from jobs.maintenance.publishing import add_catalog
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.lake_clusters import lake_clusters
+from jobs.runtime.lakes import must_be_lake
 
 EXAMPLES = """examples:
   kraftlake derive --lake /data/lake
@@ -25,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
+    must_be_lake(args.lake)
+    lake_clusters(args.lake, args.cluster)
     with opened_job(args, args.progress, make_lake=False) as job:
         chosen = lake_clusters(job.lake.path, args.cluster)
         job.derive(sorted({*chosen, *job.half_done()}))

@@ -7,7 +7,10 @@ from collections.abc import Collection
 
 from jobs import arguments
 from jobs.job import Job, opened_job
+from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import Failure
+from jobs.runtime.suggestion import did_you_mean
+from transforms.lake.storage.location import Location
 
 EXAMPLES = """examples:
   kraftlake forget --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg
@@ -25,20 +28,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
+    must_be_lake(args.lake)
+    from transforms.lake.lives import expanded
+
+    _check_is_there(args.lake, args.cluster)
     with opened_job(args, args.progress, make_lake=False) as job:
         from jobs.captures.lives import settle_lives
-        from jobs.maintenance.removal import is_forgotten
-        from transforms.lake.lives import expanded
 
         removed = forget(job, {args.cluster, *expanded(job.lake.path, [args.cluster])})
-        if not removed and not is_forgotten(job.lake.path, args.cluster):
-            raise Failure(f"the lake {args.lake} has nothing of cluster {args.cluster}")
         settle_lives(job.lake, job.record)
         job.derive(sorted(job.half_done()))
         job.record.counts |= removed
         lines = [f"removed {rows} rows of {name}" for name, rows in removed.items()]
         completed = f"completed what an interrupted run began: nothing of cluster {args.cluster} is left"
         return job.end([], lines or [completed], 0)
+
+
+def _check_is_there(lake: Location, cluster: str) -> None:
+    """Raises Failure unless the lake has anything of the cluster, or an interrupted run removed it."""
+    from jobs.maintenance.removal import OF_CLUSTERS, is_forgotten
+    from transforms.lake.delta_rs import cluster_ids, count_rows
+    from transforms.lake.lives import expanded
+    from transforms.quality.derived_counts import removed
+
+    named = {cluster, *expanded(lake, [cluster])}
+    if named & set(removed(lake)) or is_forgotten(lake, cluster):
+        return
+    if not any(count_rows(lake, table, cluster_id=named) for table in OF_CLUSTERS):
+        hint = did_you_mean(cluster, cluster_ids(lake))
+        raise Failure(f"the lake {lake} has nothing of cluster {cluster}{hint}")
 
 
 def forget(job: Job, clusters: Collection[str]) -> dict[str, int]:

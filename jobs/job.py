@@ -14,11 +14,12 @@ from jobs.maintenance.publishing import check_database, database_of, publish
 from jobs.runtime.crash import failure_of, must_be_writable
 from jobs.runtime.fail_on import verdict
 from jobs.runtime.interrupt import starting_spark
+from jobs.runtime.java import is_submitted, java_of
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.runtime.progress import Progress, tasks_of
 from jobs.runtime.run_record import RunRecord
-from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
+from transforms.lake.storage import NoLakeError, check_lake, check_preparable, prepare_lake
 from transforms.lake.storage.location import Location
 
 if TYPE_CHECKING:
@@ -40,12 +41,10 @@ def opened_job(
     Raises Failure before Spark starts if the path is no lake, or another run holds the lease longer than
     args.wait.
     """
+    check_start(args, make_lake)
     try:
         if make_lake:
             prepare_lake(args.lake, args.settings.shown_configs)
-        else:
-            check_lake(args.lake)
-        must_be_writable(args.lake)
         from transforms.lake.schema import outdated_tables, update_schemas
 
         outdated = outdated_tables(args.lake)
@@ -79,6 +78,21 @@ def opened_job(
         complete_removals(writable, progress)
         settle_lives(writable, record)
         yield Job(writable, record, lease, database)
+
+
+def check_start(args: argparse.Namespace, make_lake: bool) -> None:
+    """Raises Failure for what keeps Spark from starting or the lake from being written; changes nothing."""
+    try:
+        if make_lake:
+            check_preparable(args.lake, args.settings.shown_configs)
+        else:
+            check_lake(args.lake)
+    except NoLakeError as error:
+        raise failure_of(error, args.lake) or Failure(str(error)) from None
+    must_be_writable(args.lake)
+    database_of(args)
+    if not is_submitted():
+        java_of()
 
 
 class Job:

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from jobs.arguments import EPOCH, add_cluster_id, add_evidence_age, add_format, moment_ms, now_of
+from jobs.arguments import EPOCH, AddPaths, add_cluster_id, add_evidence_age, add_format, moment_ms, now_of
 from jobs.captures.given_clusters import given_clusters
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder, must_be_lake
@@ -63,7 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = "; ".join(f"{name}: {text}" for name, (text, _, _) in ACTIONS.items())
     parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=actions)
     parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="node ids")
-    parser.add_argument("--captures", type=Path, nargs="+", metavar="PATH", help="captured directories")
+    parser.add_argument(
+        "--captures",
+        type=Path,
+        nargs="+",
+        action=AddPaths,
+        metavar="PATH",
+        help="captured directories; repeatable",
+    )
     parser.add_argument(
         "--lake", type=lake_folder, metavar="PATH", help="folder of a lake, instead of --captures"
     )

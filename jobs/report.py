@@ -34,12 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def page_file(text: str) -> Path:
-    """A file in an existing folder, checked before anything is read."""
+    """A file in a folder that is there or can be made, checked before anything is read."""
     file = Path(text)
     if file.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a folder: give the name of a file in it")
-    if not file.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"the folder {file.parent} does not exist")
+    there = next(folder for folder in file.absolute().parents if folder.exists())
+    if not there.is_dir():
+        raise argparse.ArgumentTypeError(f"{there} is no folder")
     return file
 
 
@@ -87,6 +88,7 @@ def put_page(made: Report, out: Path) -> None:
     from dashboards.report.write import PageFileError, put_report
 
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         put_report(made, out)
-    except PageFileError as error:
+    except (OSError, PageFileError) as error:
         raise failure_of(error, out) or Failure(f"{out} cannot be written: {error}") from None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from jobs.arguments import add_cluster_id, add_format, moment_ms
+from jobs.arguments import AddPaths, add_cluster_id, add_format, moment_ms
 from jobs.captures.given_clusters import given_clusters
 from jobs.plan import captured_cluster
 from jobs.restore_plan import PlanInputs, VoterAddress, as_plan, inputs_of, voter_of
@@ -113,6 +113,7 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
         "--captures",
         type=Path,
         nargs="+",
+        action=AddPaths,
         required=True,
         metavar="PATH",
         help="captured directories of controllers, and of brokers: they hold a copy of the metadata log, too",

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs import arguments
-from jobs.job import QUICK_BYTES, Job, opened_job
+from jobs.job import QUICK_BYTES, Job, check_start, opened_job
 from jobs.maintenance.publishing import publish_known
 from jobs.report import NOT_SHOWN, add_report, made_page, put_page
+from jobs.runtime.expectation_names import check_expectations
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.lakes import must_be_whole
 from jobs.runtime.outcome import ExitCode
@@ -88,17 +89,20 @@ def read_captures(
     from transforms.lake.lives import expanded
 
     progress: Progress = args.progress
+    if validate:
+        check_expectations(args.settings)
     with opened_inputs(args.captures, args.scratch) as inputs:
         planned = plan(arguments.selection_of(args, inputs), inputs.left_out)
         for line in planned.left_out:
             progress.say(f"left out: {inputs.named(line)}")
         for line in planned.faults:
             progress.say(inputs.named(line))
+        must_be_whole(args.lake)
         if args.dry_run:
+            check_start(args, make_lake=True)
             print_plan(planned, inputs)
             unreadable = any(copy.directory.unreadable for copy in planned.captures)
             return ExitCode.FOUND if unreadable and args.fail_on != "never" else ExitCode.FINE
-        must_be_whole(args.lake)
         if not validate:
             record = RunRecord(args.verb, progress, args.fail_on)
             shown = args.settings.shown_configs

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from jobs import arguments
 from jobs.job import QUICK_BYTES, opened_job
+from jobs.runtime.expectation_names import check_expectations
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.finding_text import recovery_headline
 from jobs.runtime.lake_clusters import lake_clusters
+from jobs.runtime.lakes import must_be_lake
 from kraft_core.wording import count
 from transforms.lake.storage.location import Location
 
@@ -58,6 +60,9 @@ def run(args: argparse.Namespace) -> int:
     from transforms.lake.tables import TABLES
     from transforms.quality.expectation_history import Unvalidated, unvalidated
 
+    must_be_lake(args.lake)
+    check_expectations(args.settings, args.failing)
+    lake_clusters(args.lake, args.cluster)
     quick = sum(size_bytes(args.lake, table) for table in TABLES) < QUICK_BYTES
     with opened_job(args, args.progress, make_lake=False, quick=quick) as job:
         chosen = lake_clusters(job.lake.path, args.cluster)

@@ -16,6 +16,11 @@ _VERSION = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
 _ASK_SECONDS = 30
 
 
+def is_submitted() -> bool:
+    """Whether spark-submit started this program and its JVM."""
+    return "SPARK_ENV_LOADED" in os.environ
+
+
 def java_of(environ: Mapping[str, str] = os.environ) -> Path:
     """The Java that Spark will use. Raises Failure unless Spark can run on it."""
     java = _java(environ)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from jobs.runtime.class_archive import options_of
 from jobs.runtime.jars import jars, jars_of
-from jobs.runtime.java import java_of
+from jobs.runtime.java import is_submitted, java_of
 from jobs.runtime.spark_jvm import JavaCommand, StartingJvm, java_command, needs_submit
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.objects import endpoint, region
@@ -58,17 +58,12 @@ def _jar_settings(
     return {"spark.jars": ",".join(filter(None, [*map(str, files), *own])), "spark.jars.packages": ""}
 
 
-def _is_submitted() -> bool:
-    """Whether spark-submit started this program and its JVM."""
-    return "SPARK_ENV_LOADED" in os.environ
-
-
 def settings_in_force(own: Mapping[str, str]) -> dict[str, str]:
     """The settings of the next session: spark-defaults.conf, overridden by the user's own, overridden by
     spark-submit's.
     """
     settings = _read_defaults() | dict(own)
-    if _is_submitted():
+    if is_submitted():
         SparkContext._ensure_initialized()  # pyright: ignore[reportPrivateUsage]
         settings |= dict(SparkConf().getAll())
     return settings
@@ -94,7 +89,7 @@ def open_session(
     if quick:
         settings["spark.driver.extraJavaOptions"] = settings["spark.kraftlake.quickJavaOptions"]
     settings |= _store_settings(lake) | dict(own)
-    if _is_submitted():
+    if is_submitted():
         return _quiet(_submitted_session(settings, master))
     master = master or settings.get("spark.master", "local[*]")
     java = java_of()

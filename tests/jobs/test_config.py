@@ -90,6 +90,25 @@ def test_a_file_sets_flags_and_flags_win(
     assert capsys.readouterr().out.count(MINI) == 1
 
 
+def test_captures_are_named_several_times(
+    file: Path, golden: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """All are read; those of the settings file only where none are named."""
+    mini = golden / "v4.4.0-mini"
+    file.write_text(f'lake = "{tmp_path}/lake"\ncaptures = ["{golden}/corrupt"]\n')
+    words = ["run", "--config", str(file), "--dry-run"]
+    nodes = [str(node) for node in sorted(mini.glob("node-*"))]
+    assert len(nodes) == 2
+    for named in (
+        ["--captures", *nodes],
+        ["--captures", nodes[0], "--captures", nodes[1]],
+        [f"--captures={nodes[0]}", f"--captures={nodes[1]}"],
+    ):
+        assert main([*words, *named]) == 0
+        read = capsys.readouterr().out.splitlines()
+        assert [line.split()[-1] for line in read] == nodes
+
+
 def test_a_file_does_not_choose_between_sources(
     file: Path, golden: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -238,7 +238,7 @@ def test_the_verb_says_what_it_wrote(lake: Any, tmp_path: Path, capsys: pytest.C
     ("words", "said"),
     [
         (["--lake", "{tmp}", "--out", "{tmp}/p.html"], "is no lake"),
-        (["--lake", "{lake}", "--out", "{tmp}/none/p.html"], "does not exist"),
+        (["--lake", "{lake}", "--out", "{lake}/lake.json/p.html"], "lake.json is no folder"),
         (["--lake", "{lake}", "--out", "{tmp}"], "is a folder"),
         (["--lake", "{lake}", "--out", "{tmp}/p.html", "--cluster", "x"], "no capture of cluster x"),
         (["--lake", "{lake}", "--out", "{tmp}/p.html", "--now", "soon"], "is not a time such as"),

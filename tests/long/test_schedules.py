@@ -32,16 +32,19 @@ print(json.dumps({
     "called": sorted({type(c).__name__ for t in tasks.values() for c in t.on_failure_callback}),
 }))
 """
+# The state of a whole run of the DAG.
 DAG_RUN = """
-import importlib.util, json, subprocess, sys
+import json, os, subprocess, sys
 
-subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, stdout=subprocess.DEVNULL)
-spec = importlib.util.spec_from_file_location("dag", sys.argv[1] + "/kraftlake_dag.py")
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-for task in module.dag.tasks:
+os.environ |= {"AIRFLOW__CORE__DAGS_FOLDER": sys.argv[1], "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+for words in (["db", "migrate"], ["dags", "reserialize"]):
+    subprocess.run([sys.executable, "-m", "airflow", *words], check=True, stdout=subprocess.DEVNULL)
+from airflow.dag_processing.dagbag import DagBag
+
+dag = DagBag(sys.argv[1]).dags["kraftlake"]
+for task in dag.tasks:
     task.on_failure_callback = []
-print(json.dumps(module.dag.test().state.value))
+print(json.dumps(dag.test().state.value))
 """
 # What a task does with each exit code of its command.
 EXITS = """

@@ -146,8 +146,15 @@ def remove_any(path: Location) -> None:
 
 
 def write_fault(folder: Location) -> OSError | None:
-    """Why nothing may be written into a folder; None if it may, or if only a write can tell."""
-    if isinstance(folder, StoreUrl) or os.access(folder, os.W_OK):
+    """Why nothing may be written into a folder, or why it may not be made.
+
+    None if it may, or if only a write can tell.
+    """
+    if isinstance(folder, StoreUrl):
+        return None
+    while not folder.exists():
+        folder = folder.absolute().parent
+    if os.access(folder, os.W_OK):
         return None
     is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
     return OSError(errno.EROFS if is_read_only else errno.EACCES, "", str(folder))

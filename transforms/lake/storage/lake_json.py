@@ -32,7 +32,7 @@ def check_lake(path: Location) -> None:
     """Raises NoLakeError where `path` is no lake that this version reads."""
     marker = path / MARKER
     if not is_lake(path):
-        raise NoLakeError(
+        raise _lost(path) or NoLakeError(
             f"{path} is no lake (no lake.json): kraftlake run --captures ... --lake {path} makes one"
         )
     try:
@@ -85,23 +85,52 @@ def check_shown(path: Location, names: Set[str]) -> None:
         )
 
 
+def check_preparable(path: Location, names: Set[str] = frozenset()) -> None:
+    """Raises NoLakeError where prepare_lake does, and changes nothing."""
+    if is_lake(path):
+        check_lake(path)
+        check_shown(path, names)
+    # Another run may make it at the same time: then the folder is full, and has a lake.json.
+    elif not _is_free(path) and not is_lake(path):
+        raise _lost(path) or NoLakeError(
+            f"{path} is not empty and is no lake: name another folder with --lake"
+        )
+
+
+def _lost(path: Location) -> NoLakeError | None:
+    """What to say of a folder that has tables of a lake, and lost its lake.json; None of any other."""
+    if not has_tables(path):
+        return None
+    return NoLakeError(
+        f"{path} has tables and no lake.json: kraftlake check --restore --lake {path} writes it again"
+    )
+
+
+def has_tables(path: Location) -> bool:
+    """Whether any Delta table lies in the folder; those of a store are not looked for."""
+    return files.is_folder(path) and any(files.found(path, "*/_delta_log/"))
+
+
 def prepare_lake(path: Location, names: Set[str] = frozenset()) -> None:
     """Make an absent or empty folder a lake that shows these configs beside those that Kafka defines.
 
     Raises NoLakeError for any other folder that is none, and for a lake that shows others.
     """
+    check_preparable(path, names)
+    make_marker(path, names)
+    check_lake(path)
+    check_shown(path, names)
+
+
+def make_marker(path: Location, names: Set[str]) -> None:
+    """Write lake.json where there is none. Raises NoLakeError."""
     if not is_lake(path):
-        # Another run may make it at the same time: then the folder is full, and has a lake.json.
-        if not _is_free(path) and not is_lake(path):
-            raise NoLakeError(f"{path} is not empty and is no lake: name another folder with --lake")
         content = {"format_version": FORMAT_VERSION, "shown_configs": sorted(names)}
         try:
             check_conditional_puts(path)
             files.create(path / MARKER, json.dumps(content) + "\n")
         except OSError as error:
             raise NoLakeError(f"{path} cannot be made a lake: {error.strerror}") from error
-    check_lake(path)
-    check_shown(path, names)
 
 
 def _is_free(path: Location) -> bool:

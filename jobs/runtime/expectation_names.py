@@ -1,0 +1,22 @@
+"""Settings and flags that name expectations, checked before Spark starts."""
+
+from __future__ import annotations
+
+from jobs.runtime.outcome import Failure
+from jobs.runtime.settings import Settings
+from jobs.runtime.suggestion import did_you_mean
+
+
+def check_expectations(settings: Settings, failing: str | None = None) -> None:
+    """Raises Failure where [expectations] of the settings is invalid, or `failing` (--failing) names none."""
+    from transforms.quality.expectation_settings import UnknownExpectationError, configured
+    from transforms.quality.expectation_suites import suites
+
+    try:
+        chosen = configured(suites(), settings.expectations)
+    except UnknownExpectationError as error:
+        raise Failure(f"{settings.file}: {error}") from None
+    names = [f"{suite.table.name}.{e.name}" for suite in chosen for e in suite.expectations]
+    if failing is not None and failing not in names:
+        hint = did_you_mean(failing, names) or "; names are like captures.log_is_gapless"
+        raise Failure(f"there is no expectation {failing}{hint}")
