@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.job import Job
+from jobs.maintenance.publishing import open_lake
 from jobs.runtime.fail_on import ERROR
 from jobs.runtime.finding_text import as_json, wrapped
 from jobs.runtime.outcome import Failure
@@ -37,6 +38,7 @@ def evaluate_expectations(
     scope = Scope(covered.clusters, covered.run_ids) if is_new else Scope(covered)
     with job.progress.stage("expectations"):
         try:
+            _open_what_own_ones_ask(job, overrides)
             results = expect(job.lake, job.record.run_id, job.record.started_at, now, scope, overrides)
         except UnknownExpectationError as error:
             raise Failure(str(error)) from None
@@ -58,10 +60,24 @@ def print_failing_rows(
     from transforms.quality.expectations import UnknownExpectationError, failing_rows
 
     try:
+        _open_what_own_ones_ask(job, overrides)
         rows = failing_rows(job.lake, name, now, clusters, overrides)
     except UnknownExpectationError as error:
         raise Failure(str(error)) from None
     show_json(rows.columns, (tuple(row) for row in rows.toLocalIterator()), sys.stdout)
+
+
+def _open_what_own_ones_ask(job: Job, overrides: Overrides) -> None:
+    """Make the tables and views that a user's own expectations name available by these names.
+
+    Raises UnknownExpectationError for invalid settings.
+    """
+    from transforms.quality.expectation_settings import configured
+    from transforms.quality.expectation_suites import suites
+
+    checks = (check for suite in configured(suites(), overrides) for check in suite.checks)
+    if any(check.own for check in checks):
+        open_lake(job.lake.spark, job.lake.path, job.database)
 
 
 def lines(row: Row) -> Iterator[str]:

@@ -42,7 +42,10 @@ def test_the_documented_file_holds_every_setting() -> None:
     known = settings.read_settings(DOCUMENTED)
     assert set(known.content) == {*settings.NAMED, settings.SHOWN_CONFIGS, *settings.TABLES}
     assert [c.name for c in known.clusters] == ["orders-prod", "orders-test"]
-    configured(suites(), known.expectations)
+    own = {
+        c.expectations[0].name for s in configured(suites(), known.expectations) for c in s.checks if c.own
+    }
+    assert own == {"two_replicas_at_least", "elections_are_short"}
 
 
 def test_config_prints_an_equal_file(capsys: pytest.CaptureFixture[str]) -> None:

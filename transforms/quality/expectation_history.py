@@ -17,6 +17,8 @@ from transforms.quality.expectation_suites import suites
 Row = dict[str, Any]
 # One row of the hundred that each validation of a cluster writes.
 MARK = {"suite": [CAPTURES.name], "expectation": ["key_is_unique"]}
+# A row of each validation, whatever it covers.
+OF_LAKE = {"suite": [RUNS.name], "expectation": ["key_is_unique"]}
 RESULT_KEY = ("cluster_id", "suite", "expectation")
 NEVER, NOW = (t.replace(tzinfo=UTC) for t in (datetime.min, datetime.max))
 
@@ -70,14 +72,20 @@ def _last_ends(ended: dict[str, datetime], rows: Iterable[Row]) -> dict[str, dat
 def open_failures(lake: Location, **wanted: Iterable[str]) -> list[Row]:
     """The newest result of each expectation that is a failure, of any age; `wanted` as in rows_with.
 
-    Expectations that are no longer declared have none: no later result could end their failure.
+    Expectations that are no longer declared have none: no later result could end their failure. A user's own
+    ones, which the settings declare, are all evaluated by each validation: they count as of the newest one.
     """
     if not exists(lake, EXPECTATION_RESULTS):
         return []
     is_failed = ~ds.field("success")
     found = arrow_with(lake, EXPECTATION_RESULTS, EXPECTATION_RESULTS.names, is_failed, **wanted)
     declared = {(suite.table.name, e.name) for suite in suites() for e in suite.expectations}
-    failed = [row for row in found.to_pylist() if (row["suite"], row["expectation"]) in declared]
+    newest = _newest_validation(lake)
+    failed = [
+        row
+        for row in found.to_pylist()
+        if (row["suite"], row["expectation"]) in declared or row["run_id"] == newest
+    ]
     last = {result_key(row): row for row in sorted(failed, key=_evaluated_at)}
     keys = {column: {row[column] for row in failed} for column in RESULT_KEY}
     for row in rows_with(lake, EXPECTATION_RESULTS, [*RESULT_KEY, "loaded_at", "success"], **keys):
@@ -85,6 +93,12 @@ def open_failures(lake: Location, **wanted: Iterable[str]) -> list[Row]:
         if row["success"] and failure is not None and _evaluated_at(row) > _evaluated_at(failure):
             del last[result_key(row)]
     return list(last.values())
+
+
+def _newest_validation(lake: Location) -> str | None:
+    """The run that evaluated expectations last: each evaluates those of the whole lake."""
+    rows = rows_with(lake, EXPECTATION_RESULTS, ["run_id", "loaded_at"], **OF_LAKE)
+    return max(rows, key=_evaluated_at)["run_id"] if rows else None
 
 
 def result_key(row: Row) -> tuple[str, ...]:

@@ -8,19 +8,15 @@ from dataclasses import replace
 from importlib import resources
 from typing import Any
 
-from transforms.quality.expectation_suites import Suite
+from transforms.quality.expectation_suites import Suite, UnknownExpectationError
+from transforms.quality.own_expectations import check_changes, is_own, own_check
 
-# By suite and expectation, what differs from its declaration: allowed, severity.
+# By suite and expectation, what differs from its declaration (allowed, severity), or what declares one's own.
 Overrides = Mapping[str, Mapping[str, Mapping[str, Any]]]
-SEVERITIES = ("error", "warning")
-
-
-class UnknownExpectationError(ValueError):
-    """A setting of an unknown expectation, or an invalid setting; the message names it."""
 
 
 def configured(chosen: Iterable[Suite], overrides: Overrides | None = None) -> list[Suite]:
-    """The suites with the settings of expectations.toml and then `overrides`.
+    """The suites with the settings of expectations.toml and then `overrides`, and with the own ones of these.
 
     Raises UnknownExpectationError.
     """
@@ -39,28 +35,27 @@ def _check_settings(chosen: Iterable[Suite], settings: Overrides) -> None:
             known = ", ".join(sorted(names))
             raise UnknownExpectationError(f"there is no suite {suite}; known suites: {known}")
         for name, changes in expectations.items():
-            if name not in names[suite]:
+            if is_own(changes):
+                if name in names[suite]:
+                    raise UnknownExpectationError(f"{suite}.{name} is declared: give yours another name")
+            elif name not in names[suite]:
                 known = ", ".join(sorted(names[suite]))
                 raise UnknownExpectationError(f"suite {suite} has no expectation {name}; it has: {known}")
-            _check_changes(f"{suite}.{name}", changes)
+            else:
+                _check_override(f"{suite}.{name}", changes)
 
 
-def _check_changes(name: str, changes: Mapping[str, Any]) -> None:
+def _check_override(name: str, changes: Mapping[str, Any]) -> None:
     unknown = sorted(set(changes) - {"allowed", "severity"})
     if unknown:
         raise UnknownExpectationError(f"{name}: unknown setting {unknown[0]}; use allowed or severity")
-    if changes.get("severity", "error") not in SEVERITIES:
-        raise UnknownExpectationError(f"{name}: severity is error or warning, not {changes['severity']}")
-    allowed = changes.get("allowed", 0)
-    if isinstance(allowed, bool) or not isinstance(allowed, int | float):
-        raise UnknownExpectationError(f"{name}: allowed is a number, not {allowed!r}")
+    check_changes(name, changes)
 
 
 def _with_settings(suite: Suite, settings: Mapping[str, Mapping[str, Any]]) -> Suite:
-    return replace(
-        suite,
-        checks=tuple(
-            replace(c, expectations=tuple(replace(e, **settings.get(e.name, {})) for e in c.expectations))
-            for c in suite.checks
-        ),
+    changed = (
+        replace(c, expectations=tuple(replace(e, **settings.get(e.name, {})) for e in c.expectations))
+        for c in suite.checks
     )
+    own = (own_check(suite.table, name, words) for name, words in settings.items() if is_own(words))
+    return replace(suite, checks=(*changed, *own))

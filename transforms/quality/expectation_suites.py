@@ -18,9 +18,14 @@ from transforms.lake.tables import Table
 
 ERROR = "error"
 WARNING = "warning"
+SEVERITIES = (ERROR, WARNING)
 # Stands for the cluster of rows that belong to none.
 WHOLE_LAKE = "*"
 STATUSES = "('committed', 'truncated', 'uncommitted', 'undecided')"
+
+
+class UnknownExpectationError(ValueError):
+    """A setting of an unknown expectation, or an invalid setting; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +48,14 @@ class Check:
 
     every_cluster: evaluated for every cluster of the lake, also without new rows: all captures age.
     names: the columns that identify a row; without any the table's key, or all columns where that is missing.
+    own: a user's own; its relation names tables and views of the session's catalog, and may lack cluster_id.
     """
 
     rows: str | None
     expectations: tuple[Expectation, ...]
     every_cluster: bool = False
     names: tuple[str, ...] = ()
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

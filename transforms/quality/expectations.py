@@ -7,6 +7,7 @@ module imports it, and late.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,11 +15,12 @@ from functools import cache, reduce
 from typing import Any
 
 import pandas as pd
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transforms.lake.arrow_rows import to_rows
-from transforms.lake.lake import Lake
+from transforms.lake.lake import Lake, in_clusters
 from transforms.lake.tables import EXPECTATION_RESULTS, Table
 from transforms.quality.expectation_scope import WHOLE_SCOPE, Frames, Scope, lake_frames, scoped
 from transforms.quality.expectation_settings import Overrides, UnknownExpectationError, configured
@@ -80,7 +82,10 @@ def failing_rows(
             for expectation in check.expectations:
                 if f"{suite.table.name}.{expectation.name}" == name:
                     frames = scoped(lake_frames(lake), Scope(clusters))
-                    return _relation(suite, check, frames, now).where(~_condition(expectation))
+                    failing = _relation(suite, check, frames, now).where(~_condition(expectation))
+                    if clusters is None or not check.own:
+                        return failing
+                    return failing.where(in_clusters(clusters))
     raise UnknownExpectationError(f"there is no expectation {name}; names are like captures.log_is_gapless")
 
 
@@ -102,16 +107,34 @@ def results(
     chosen: Iterable[Suite], frames: Frames, every: Frames, now: datetime, clusters: Sequence[str] | None
 ) -> Iterator[Row]:
     """Rows of expectation_results without the columns of the run; `clusters`: None for all."""
+    chosen = list(chosen)
     checks: list[SuiteCheck] = [
         (suite, check)
         for suite in chosen
         for check in suite.checks
         if clusters or clusters is None or check.every_cluster or _is_of_lake(suite.table)
+        if not check.own
     ]
+    yield from _results(checks, frames, every, now, clusters)
+    # One by one: what is wrong with one must not keep the others from being evaluated.
+    for own in [(suite, check) for suite in chosen for check in suite.checks if check.own]:
+        try:
+            yield from list(_results([own], every, every, now, None))
+        except PySparkException as error:
+            yield _not_evaluated(*own, error)
+
+
+def _results(
+    checks: Sequence[SuiteCheck], frames: Frames, every: Frames, now: datetime, clusters: Sequence[str] | None
+) -> Iterator[Row]:
+    """The results of some checks."""
     known = sorted(clusters if clusters is not None else _cluster_ids(every["captures"]))
     evaluated: list[list[Row]] = []
     for (suite, check), numbers in zip(checks, _numbers(checks, frames, every, now), strict=True):
-        owners = [WHOLE_LAKE] if _is_of_lake(suite.table) else known
+        of_lake = _is_of_lake(suite.table) or (
+            check.own and "cluster_id" not in _queried(check, {}, frames, now).columns
+        )
+        owners = [WHOLE_LAKE] if of_lake else known
         evaluated.append(list(_evaluated(suite.table, check, _with_all(numbers, check, owners))))
     failed = {position for position, rows in enumerate(evaluated) if any(not row["success"] for row in rows)}
     examples = _failing_examples(checks, failed, frames, every, now) if failed else {}
@@ -131,13 +154,31 @@ def _cluster_ids(captures: DataFrame) -> list[str]:
 
 
 def _relation(suite: Suite, check: Check, frames: Frames, now: datetime) -> DataFrame:
-    """The rows that the check evaluates."""
+    """The rows that the check evaluates; those of an own one that name no cluster are the lake's."""
     if check.rows is None:
         return _keys([suite.table], frames)
+    if check.own:
+        rows, whole = _queried(check, {}, frames, now), F.lit(WHOLE_LAKE)
+        owner = F.coalesce("cluster_id", whole) if "cluster_id" in rows.columns else whole
+        return rows.withColumn("cluster_id", owner)
     used = {name: frame for name, frame in frames.items() if f"{{{name}}}" in check.rows}
-    spark = next(iter(used.values())).sparkSession
+    return _queried(check, used, frames, now)
+
+
+def _queried(check: Check, used: Frames, frames: Frames, now: datetime) -> DataFrame:
+    """The rows of a check's query, which names the used frames in braces."""
+    spark = next(iter(frames.values())).sparkSession
     clock = f"TIMESTAMP '{now.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
-    return spark.sql(check.rows.replace("{now}", clock), args=None, **used)
+    return spark.sql((check.rows or "").replace("{now}", clock), args=None, **used)
+
+
+def _not_evaluated(suite: Suite, check: Check, error: PySparkException) -> Row:
+    """What cannot be evaluated is not met."""
+    (expectation,) = check.expectations
+    reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+    return _result(suite.table, expectation, WHOLE_LAKE, None, False) | {
+        "failing_rows": [json.dumps({"error": reason}, ensure_ascii=False)]
+    }
 
 
 def _keys(of: Iterable[Table], frames: Frames) -> DataFrame:
@@ -253,17 +294,22 @@ def _evaluated(table: Table, check: Check, frame: pd.DataFrame) -> Iterator[Row]
     failed = failing_clusters(table.name, check.expectations, frame)
     for expectation in check.expectations:
         for owner, value in zip(frame["cluster_id"], frame[expectation.name], strict=True):
-            yield {
-                "cluster_id": owner,
-                "suite": table.name,
-                "expectation": expectation.name,
-                "sentence": expectation.sentence,
-                "severity": expectation.severity,
-                "success": owner not in failed[expectation.name],
-                "observed": None if pd.isna(value) else float(value),
-                "allowed": float(expectation.allowed),
-                "failing_rows": [],
-            }
+            observed = None if pd.isna(value) else float(value)
+            yield _result(table, expectation, owner, observed, owner not in failed[expectation.name])
+
+
+def _result(table: Table, expectation: Expectation, owner: str, observed: float | None, success: bool) -> Row:
+    return {
+        "cluster_id": owner,
+        "suite": table.name,
+        "expectation": expectation.name,
+        "sentence": expectation.sentence,
+        "severity": expectation.severity,
+        "success": success,
+        "observed": observed,
+        "allowed": float(expectation.allowed),
+        "failing_rows": [],
+    }
 
 
 def failing_clusters(
