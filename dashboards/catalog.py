@@ -64,9 +64,11 @@ class AskedLake:
 
     def _register(self, table: Table, of_delta: bool) -> None:
         known = self._versions.get(table, -1)
+        # Before its files: what is committed in between is seen the next time.
+        newest = newest_version(self._lake.path, table)
         files = None if of_delta else self._lake.plain_files(table)
         # Delta's tables show each version as it is committed.
-        version = None if files is None else newest_version(self._lake.path, table)
+        version = None if files is None else newest
         if known is None or known == version:
             return
         if files is None:
