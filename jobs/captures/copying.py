@@ -62,6 +62,9 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
             time.sleep(FIRST_PAUSE_S * 2 ** (attempt - 2))
         directory = one_directory(source)
         meta = directory.meta
+        fault = next((fault for fault in directory.faults if fault.file == "meta.properties"), None)
+        if fault is not None:
+            raise CopyError(f"{fault.file}: {fault.reason}")
         if meta is None or meta.cluster_id is None or meta.node_id is None:
             raise CopyError(f"its meta.properties has {missing_ids(directory)}")
         if not is_folder_name(meta.cluster_id):

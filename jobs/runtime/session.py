@@ -103,8 +103,7 @@ def open_session(
         settings["spark.jars.packages"] = ""
     else:
         settings |= _jar_settings(settings, say, lake)
-        os.environ.setdefault("SPARK_CONF_DIR", str(_conf_folder()))
-    with _stdout_is_stderr():
+    with _stdout_is_stderr(), _own_log_settings():
         spark = _configured(SparkSession.builder.master(master), settings).getOrCreate()
     return _quiet(spark)
 
@@ -180,6 +179,20 @@ def _stdout_is_stderr() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
+
+
+@contextmanager
+def _own_log_settings() -> Iterator[None]:
+    """Let Spark's launcher find log4j2.properties; later processes would take the variable for the user's."""
+    name = "SPARK_CONF_DIR"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = str(_conf_folder())
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 def _prepare_environment(master: str) -> None:

@@ -178,14 +178,24 @@ def test_wrong_paths(
 
 
 @pytest.mark.parametrize(
-    "cluster_id", ["../../outside", "..", ".", "a/b", "/", "{absolute}", r"a\u0000b", "n" * 256]
+    ("cluster_id", "said"),
+    [
+        ("../../outside", "cluster.id '../../outside' contains a slash"),
+        ("..", "no folder can be called as its cluster id"),
+        (".", "no folder can be called as its cluster id"),
+        ("a/b", "cluster.id 'a/b' contains a slash"),
+        ("/", "cluster.id '/' contains a slash"),
+        ("{absolute}", "contains a slash"),
+        (r"a\u0000b", "no folder can be called as its cluster id"),
+        ("n" * 256, "no folder can be called as its cluster id"),
+    ],
 )
 def test_a_cluster_id_leads_nowhere_else(
-    controller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster_id: str
+    controller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster_id: str, said: str
 ) -> None:
     """It becomes a folder's name, and comes from the directory that is copied."""
     named = cluster_id.format(absolute=tmp_path / "outside")
     (controller / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={named}\n")
     assert main(["capture", str(controller), "--to", str(tmp_path / "a/b/to")]) == 3
-    assert "no folder can be called as its cluster id" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["controller"]

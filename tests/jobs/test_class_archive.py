@@ -145,3 +145,17 @@ def test_an_archive_of_another_kind_is_ignored(tmp_path: Path) -> None:
     wrong.write_bytes(b"no archive")
     done = session(f"-XX:SharedArchiveFile={wrong}", "-Xshare:auto")
     assert done.stdout == "7\n", done.stderr
+
+
+def test_a_full_session_leaves_nothing_to_later_ones() -> None:
+    """What Spark's launcher is told would keep a short job's JVM from the archive."""
+    asked = SESSION.replace("quick=True, ", "") + "import os; print(os.environ.get('SPARK_CONF_DIR'))"
+    done = subprocess.run(
+        [sys.executable, "-c", asked],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "7\nNone\n", done.stderr

@@ -120,6 +120,8 @@ def test_the_commonest_mistake(golden: Path) -> None:
         for path in folders:
             path.chmod(0o755)
         (folder / "0/node-3" / LOG_DIR_NAME).chmod(0o750)
+        (folder / "lakes").mkdir()
+        (folder / "lakes").chmod(0o777)  # where the user may create a lake
         code, out, err = unprivileged(lambda: _dry_run(folder))
         assert code == ExitCode.FOUND
         assert f"unreadable: {folder}/0/node-3/{LOG_DIR_NAME}: Permission denied" in err
@@ -133,7 +135,7 @@ def test_the_commonest_mistake(golden: Path) -> None:
 
 
 def _dry_run(folder: Path) -> tuple[int, str, str]:
-    return _main("run", "--lake", str(folder / "lake"), "--captures", str(folder), "--dry-run")
+    return _main("run", "--lake", str(folder / "lakes" / "lake"), "--captures", str(folder), "--dry-run")
 
 
 def _main(*arguments: str) -> tuple[int, str, str]:

@@ -39,5 +39,5 @@ def test_the_page_shows_every_view() -> None:
 
 def test_its_query(lake: Any) -> None:
     (query,) = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
-    catalog.open_lake(lake.spark, lake.path, query)
+    catalog.AskedLake(lake.spark, lake.path).register(query)
     assert [tuple(row) for row in lake.spark.sql(query).collect()] == [(0, -1, []), (1, 11, [11])]
