@@ -153,6 +153,7 @@ def until_closed(peer: socket.socket, began: float, drip: bytes = b"") -> float:
 
 def test_who_has_not_logged_in_takes_little(server: Server) -> None:
     """Anybody may connect: neither many, nor slow ones, nor a long message keep others out."""
+    before = len(server.errors.read_text())  # of a login that another test got wrong
     with ExitStack() as stack:
         began = time.monotonic()
         peers = [
@@ -168,7 +169,7 @@ def test_who_has_not_logged_in_takes_little(server: Server) -> None:
         for peer in peers[2:]:
             until_closed(peer, began)
     assert server.asked("SELECT 1") == ["1"]
-    assert "Exception" not in server.errors.read_text()
+    assert "Exception" not in server.errors.read_text()[before:]
 
 
 def is_closed(peer: socket.socket) -> bool:
