@@ -1,0 +1,50 @@
+"""Own expectations in kraftlake.toml: in the table, in the exit code of every validation, and on the page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import EXPECTATION_RESULTS
+from transforms.quality.expectation_history import open_failures
+
+OWN = """
+[expectations.topics.no_topic_of_a_test]
+sql = "SELECT cluster_id, name FROM topics_now WHERE name LIKE 't-%'"
+sentence = "Topics of tests are removed"
+[expectations.brokers.ids_are_low]
+column = "broker_id"
+max = 1000
+severity = "warning"
+"""
+TESTED = "no_topic_of_a_test"
+
+
+def test_own_expectations_of_a_lake(lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, settings, page = tmp_path / "lake", tmp_path / "kraftlake.toml", tmp_path / "page.html"
+    shutil.copytree(lake.path, path)
+    words = ["validate", "--lake", str(path), "--now", "2026-11-21T12:00:00Z"]
+    assert main(words) == 0
+    settings.write_text(OWN)
+    mine = [*words, "--config", str(settings)]
+    for _ in range(2):
+        assert main(mine) == 1
+        assert f"ERROR  topics.{TESTED}  cluster " in capsys.readouterr().out
+    results = rows_with(path, EXPECTATION_RESULTS, expectation=[TESTED])
+    failed = next(row for row in results if not row["success"])
+    assert failed["sentence"] == "Topics of tests are removed"
+    assert json.loads(failed["failing_rows"][0])["name"].startswith("t-")
+    assert {row["expectation"] for row in open_failures(path)} >= {TESTED}
+    assert main([*mine, "--failing", f"topics.{TESTED}", "--cluster", failed["cluster_id"]]) == 0
+    *rows, _ = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [row["cluster_id"] for row in rows] == [failed["cluster_id"]] * int(failed["observed"])
+    assert main(["report", "--lake", str(path), "--out", str(page)]) == 0
+    assert "Topics of tests are removed" in page.read_text()
+    assert main(words) == 0  # it is asked no longer
+    assert TESTED not in {row["expectation"] for row in open_failures(path)}
