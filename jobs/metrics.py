@@ -9,33 +9,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 from jobs.arguments import add_lake_path, add_now, now_of
-from jobs.quorum.quorum_samples import Sample, cluster_samples
+from jobs.quorum.sample import Sample
 from jobs.runtime.crash import failure_of
-from jobs.runtime.fail_on import OPEN
 from jobs.runtime.lakes import must_be_lake, must_be_whole
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import printable
-from transforms.lake.delta_rs import rows_with
-from transforms.lake.lives import named_clusters
-from transforms.lake.storage.location import Location
-from transforms.lake.tables import (
-    CAPTURES,
-    DERIVATIONS,
-    EXPECTATION_RESULTS,
-    FINDINGS,
-    QUARANTINE,
-    RUNS,
-    Table,
-)
-from transforms.quality.expectation_history import MARK, open_failures
-from transforms.quality.expectation_suites import WHOLE_LAKE
 
 EXAMPLES = """examples:
   kraftlake metrics --lake /data/lake
@@ -44,14 +27,6 @@ EXAMPLES = """examples:
 The file is replaced atomically: a collector never reads half of it.
 exit codes: 0 success, 2 wrong usage or not a lake"""
 
-# The verbs that load captures: only they show how old the lake is.
-READING = ("run", "ingest")
-# Exit codes of a successful run, with or without findings.
-GOOD = (ExitCode.FINE, ExitCode.FOUND)
-STATES = ("open", "acknowledged", "resolved")
-SEVERITIES = ("error", "warning")
-# The most frequent reason of table quarantine: a live copy's incomplete last batch.
-TORN_TAIL = "torn_tail"
 HELP = {
     "kraftlake_last_good_run_timestamp_seconds": "When the last run that loaded captures ended",
     "kraftlake_last_good_run_age_seconds": "Age of that run when this was written",
@@ -101,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the metrics. Raises Failure."""
     must_be_lake(args.lake)
     must_be_whole(args.lake)
+    from jobs.quorum.lake_samples import cluster_names, samples
+
     lake = args.lake.resolve()
     names = cluster_names(lake) | {cluster.id: cluster.name for cluster in args.settings.clusters}
     text = "".join(f"{line}\n" for line in lines(named(samples(lake, now_of(args)), names)))
@@ -122,21 +99,6 @@ def put(path: Path, text: str) -> None:
         raise failure_of(failed, path) or Failure(f"{path} cannot be written: {error.strerror}") from None
 
 
-def samples(lake: Location, now: datetime) -> Iterator[Sample]:
-    """Every sample of a lake."""
-    yield from _run_samples(lake, now)
-    yield from failure_samples(lake)
-    yield from _finding_samples(lake)
-    yield from _expectation_samples(lake)
-    yield from _quarantine_samples(lake)
-    yield from cluster_samples(lake)
-
-
-def cluster_names(lake: Location) -> dict[str, str]:
-    """The names of table cluster_names by cluster id."""
-    return {row["cluster_id"]: row["name"] for row in named_clusters(lake)}
-
-
 def named(found: Iterable[Sample], names: Mapping[str, str]) -> Iterator[Sample]:
     """The samples; those of a cluster with its name as label `cluster`, its id where it has none."""
     for sample in found:
@@ -146,75 +108,6 @@ def named(found: Iterable[Sample], names: Mapping[str, str]) -> Iterator[Sample]
         else:
             label = {"cluster": names.get(cluster_id, cluster_id)}
             yield replace(sample, labels=label | sample.labels)
-
-
-def _run_samples(lake: Location, now: datetime) -> Iterator[Sample]:
-    columns = ["finished_at", "exit_code", "failed_clusters"]
-    reading = rows_with(lake, RUNS, columns, job=READING)
-    ended = [row for row in reading if row["finished_at"] is not None]
-    last = max(ended, key=lambda row: row["finished_at"], default=None)
-    if last is None:
-        return
-    # A run that could not even record how it ended.
-    code = ExitCode.TRY_AGAIN if last["exit_code"] is None else last["exit_code"]
-    yield Sample("kraftlake_last_run_exit_code", code)
-    yield Sample("kraftlake_failed_clusters", len(last["failed_clusters"] or ()))
-    good = max((row["finished_at"] for row in ended if row["exit_code"] in GOOD), default=None)
-    if good is not None:
-        yield Sample("kraftlake_last_good_run_timestamp_seconds", good.timestamp())
-        yield Sample("kraftlake_last_good_run_age_seconds", (now - good).total_seconds())
-
-
-def failure_samples(lake: Location) -> Iterator[Sample]:
-    """Whether the derivation of each cluster failed."""
-    for row in rows_with(lake, DERIVATIONS, ["cluster_id", "failure"]):
-        of = {"cluster_id": row["cluster_id"]}
-        yield Sample("kraftlake_derivation_failed", int(row["failure"] is not None), of)
-
-
-def _finding_samples(lake: Location) -> Iterator[Sample]:
-    """Of every derived cluster; a rule that was found once stays, with 0 in the states without a finding."""
-    columns = ["cluster_id", "rule", "name", "severity"]
-    rows = rows_with(lake, FINDINGS, [*columns, "state"])
-    found = Counter((*(str(row[c]) for c in columns), row["state"]) for row in rows)
-    for values in sorted({values[:-1] for values in found}):
-        labels = dict(zip(columns, values, strict=True))
-        for state in STATES:
-            yield Sample("kraftlake_findings", found[*values, state], labels | {"state": state})
-    is_open = Counter((row["cluster_id"], row["severity"]) for row in rows if row["state"] == OPEN)
-    yield from _by_severity("kraftlake_open_findings", is_open, _clusters(lake, DERIVATIONS))
-
-
-def _expectation_samples(lake: Location) -> Iterator[Sample]:
-    """Of every cluster that was validated, and of the lake as a whole."""
-    unmet = Counter((row["cluster_id"], row["severity"]) for row in open_failures(lake))
-    validated = _clusters(lake, EXPECTATION_RESULTS, **MARK)
-    whole = {WHOLE_LAKE} if validated else set[str]()
-    yield from _by_severity("kraftlake_expectations_not_met", unmet, validated | whole)
-
-
-def _quarantine_samples(lake: Location) -> Iterator[Sample]:
-    """Of every captured cluster, by each reason that the lake has."""
-    sizes: Counter[tuple[str, str]] = Counter()
-    for row in rows_with(lake, QUARANTINE, ["cluster_id", "reason", "size_bytes"]):
-        sizes[row["cluster_id"], row["reason"]] += row["size_bytes"]
-    reasons = {TORN_TAIL, *(reason for _, reason in sizes)}
-    for cluster_id in sorted(_clusters(lake, CAPTURES) | {cluster for cluster, _ in sizes}):
-        for reason in sorted(reasons):
-            labels = {"cluster_id": cluster_id, "reason": reason}
-            yield Sample("kraftlake_quarantined_bytes", sizes[cluster_id, reason], labels)
-
-
-def _by_severity(name: str, counts: Mapping[tuple[str, str], int], clusters: Set[str]) -> Iterator[Sample]:
-    """A sample for each severity of each cluster: 0 where nothing is counted."""
-    for cluster_id in sorted(clusters | {cluster for cluster, _ in counts}):
-        for severity in SEVERITIES:
-            labels = {"cluster_id": cluster_id, "severity": severity}
-            yield Sample(name, counts.get((cluster_id, severity), 0), labels)
-
-
-def _clusters(lake: Location, table: Table, **wanted: Iterable[str]) -> set[str]:
-    return {row["cluster_id"] for row in rows_with(lake, table, ["cluster_id"], None, **wanted)}
 
 
 def lines(found: Iterable[Sample]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs.arguments import EPOCH, AddPaths, add_cluster_id, add_evidence_age, add_format, moment_ms, now_of
 from jobs.captures.given_clusters import given_clusters
@@ -19,20 +19,19 @@ from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.runtime.suggestion import did_you_mean
 from jobs.time_travel.moment import iso
-from kraft_core.evidence.collect import CollectedCluster, collect_lives
-from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import STATED_SOURCES, label
 from kraft_core.format.capture import identity, missing_ids
 from kraft_core.format.controller_dir import ControllerDir, fault_lines, find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
-from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
-from kraft_core.plan.plan import Plan, plan
-from kraft_core.plan.registrations import registered
-from kraft_core.plan.risks import failures
-from kraft_core.plan.standings import Member
-from kraft_core.plan.verdicts import Side
 from kraft_core.raft.voters import Endpoint
 from kraft_core.wording import count
+
+if TYPE_CHECKING:
+    from kraft_core.evidence.collect import CollectedCluster
+    from kraft_core.plan.captured_quorum import CapturedQuorum
+    from kraft_core.plan.plan import Plan
+    from kraft_core.plan.standings import Member
+    from kraft_core.plan.verdicts import Side
 
 EXAMPLES = """examples:
   kraftlake plan remove 3 --captures /backup/controllers
@@ -137,6 +136,9 @@ def run(args: argparse.Namespace) -> int:
     action = action_of(args)
     if not args.captures and args.lake is None:
         raise Failure("give --captures PATH... or --lake PATH")
+    # What concludes and plans is imported late: help, and what is wrong with a command, comes first.
+    from kraft_core.plan.plan import plan
+
     quorum, unread = from_captures(args) if args.captures else from_lake(args)
     made = plan(quorum, action)
     age = _evidence_age(quorum, args)
@@ -180,6 +182,11 @@ def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     for path in args.captures:
         if not path.exists():
             raise Failure(f"{path} does not exist")
+    from kraft_core.evidence.collect import collect_lives
+    from kraft_core.evidence.conclusions import conclude
+    from kraft_core.plan.captured_quorum import quorum_of
+    from kraft_core.plan.registrations import registered
+
     found = find_controller_dirs(args.captures)
     cluster_id, given = given_clusters(args.cluster_id, args.settings.cluster_paths, str)
     clusters = collect_lives(found.directories, args.captured_at, cluster_id, args.node_id, given.of)
@@ -203,9 +210,11 @@ def _lacks_ids(directory: ControllerDir) -> str:
 
 def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
     """The quorum by a lake's newest captures, and what of these could not be read. Raises Failure."""
-    # Imported here: the tables' declarations import PySpark, a second that --captures need not wait.
+    # The tables' declarations import PySpark, a second that --captures need not wait.
     from jobs.quorum.quorum_facts import errors_of, facts_of, faults_of, registered_in, superseded_by
     from jobs.runtime.lake_clusters import one_cluster
+    from kraft_core.evidence.conclusions import conclude
+    from kraft_core.plan.captured_quorum import quorum_of
 
     lake = args.lake.resolve()
     must_be_lake(lake)
@@ -310,6 +319,8 @@ def _watermark_words(marks: tuple[int | None, int | None]) -> str:
 
 
 def _side_words(side: Side) -> str:
+    from kraft_core.plan.risks import failures
+
     names = ", ".join(label(key) for key in side.voters)
     spare = f"{side.spare} more may stop" if side.spare >= 0 else f"{-side.spare} too few to commit"
     hangs = f", commits need each of {', '.join(str(k.id) for k in side.hangs_on)}" if side.hangs_on else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,27 +11,6 @@ from kraft_core.evidence.facts import label
 from kraft_core.restore.restoration import NewVoter, Restoration, Restored, RestoreRequest
 
 FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class VoterAddress:
-    """A controller to be, as the user names it."""
-
-    id: int
-    host: str
-    port: int
-
-    def with_directory(self, directory_id: str) -> NewVoter:
-        return NewVoter(self.id, directory_id, self.host, self.port)
-
-
-def voter_of(text: str) -> VoterAddress:
-    """ID@HOST:PORT."""
-    id_, _, address = text.partition("@")
-    host, _, port = address.rpartition(":")
-    if not id_.isdecimal() or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a voter such as 1@host-1:9093")
-    return VoterAddress(int(id_), host, int(port))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
-from dashboards.definitions import defined, every_definition
 from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
 from jobs.questions.result_files import BINARY, text_file, write_frame
@@ -24,7 +23,6 @@ from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line, printable
 from jobs.runtime.prompt import prompt
 from jobs.runtime.suggestion import did_you_mean
-from transforms.lake.tables import TABLES
 
 EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake .lake
@@ -113,6 +111,9 @@ def _meant(error: Any) -> str:
     """The table or view whose name is nearest to one that is not there."""
     if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
         return ""
+    from dashboards.definitions import defined, every_definition
+    from transforms.lake.tables import TABLES
+
     name = str((error.getMessageParameters() or {}).get("relationName", ""))
     known = {table.name for table in TABLES} | {defined(statement) for statement in every_definition()}
     return did_you_mean(name.replace("`", "").rpartition(".")[2], known)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from jobs.quorum.sample import Sample
 from kraft_core.evidence.watermark_at import newest_watermark
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.standings import FETCH_TIMEOUT_MS
@@ -40,13 +41,6 @@ READ: dict[Table, tuple[str, ...]] = {
     HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
     LOG_RANGES: ("leader_epoch", "end_offset", "commit_status"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    name: str
-    value: float
-    labels: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

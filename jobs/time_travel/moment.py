@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
+from typing import TYPE_CHECKING
 
 from jobs.runtime.output import warn_line
-from jobs.time_travel.source import MetadataSource
 from kraft_core.columnar.timestamps import representable
-from kraft_core.image.image import Image
-from kraft_core.image.replica import OutOfReachError
+
+if TYPE_CHECKING:
+    from jobs.time_travel.source import MetadataSource
+    from kraft_core.image.image import Image
 
 FORMS = "an offset, a time such as 2026-11-21T09:42:33Z or 09:42, @ms since the epoch, or end"
 
@@ -63,6 +65,8 @@ def image_at(source: MetadataSource, moment: Moment, newest: int) -> Image:
 
     A time after it is warned of: of what happened since then, nothing is known.
     """
+    from kraft_core.image.replica import OutOfReachError
+
     try:
         if moment.time is None:
             return source.image_at(moment.offset)

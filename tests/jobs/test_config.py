@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import VERBS, main
-from jobs.metrics import failure_samples
+from jobs.quorum.lake_samples import failure_samples
 from jobs.runtime import settings
 from jobs.runtime.outcome import Failure
 from jobs.runtime.progress import Progress

@@ -10,15 +10,16 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.cli import main
-from jobs.metrics import HELP, STATES, lines, named, samples
+from jobs.metrics import HELP, lines, named
+from jobs.quorum.lake_samples import STATES, samples
 from jobs.quorum.quorum_samples import (
     ClusterRows,
-    Sample,
     _of_high_watermark,
     _of_voters,
     lag_ms,
     log_samples,
 )
+from jobs.quorum.sample import Sample
 from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
