@@ -95,6 +95,20 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers-stopped", action="store_true", help="state: no broker runs until the new quorum leads"
     )
+    parser.add_argument(
+        "--at",
+        default="end",
+        metavar="MOMENT",
+        help="the metadata of an earlier moment, an offset (its record included) or a time: undoes what came "
+        "later, and needs --brokers-stopped (default: end)",
+    )
+    parser.add_argument(
+        "--placement",
+        choices=("newest", "as-of"),
+        default="newest",
+        help="with --at: replicas and ISRs as they are now, where the messages lie, or as of the moment "
+        "(default: newest)",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the plan to this new file")
     add_format(parser, "text", "json")
 

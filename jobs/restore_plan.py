@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_core.evidence.facts import label
-from kraft_core.restore.restoration import NewVoter, Restoration, Restored, RestoreRequest
+from kraft_core.restore.replay import Cut
+from kraft_core.restore.request import NewVoter, RestoreRequest
+from kraft_core.restore.restoration import Restoration, Restored
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ def _inputs(inputs: PlanInputs) -> dict[str, Any]:
         "lost_brokers": sorted(request.lost_brokers),
         "controllers_stopped": request.are_stopped,
         "brokers_stopped": request.brokers_stopped,
+        "at": None if request.at is None else {"end_offset": request.at.end_offset, "time": request.at.time},
+        "placement": request.placement,
     }
 
 
@@ -79,6 +83,8 @@ def inputs_of(content: Mapping[str, Any]) -> PlanInputs:
             lost_brokers=frozenset(given["lost_brokers"]),
             are_stopped=given["controllers_stopped"],
             brokers_stopped=given["brokers_stopped"],
+            at=None if given["at"] is None else Cut(**given["at"]),
+            placement=given["placement"],
         ),
     )
 
@@ -93,6 +99,9 @@ def _restored(made: Restored) -> dict[str, Any]:
         "source_capture": made.source.capture_id,
         "source_end_offset": made.source_end,
         "source_leader_epoch": made.source_epoch,
+        "restored_end_offset": made.restored_end,
+        "restored_leader_epoch": made.restored_epoch,
+        "restored_time": made.restored_time,
         "kept_although_unproven": made.unproven,
         "left_behind": made.left_behind,
         "left_out": made.left_out,
@@ -110,6 +119,11 @@ def _restored(made: Restored) -> dict[str, Any]:
             "next_producer_id": horizon.new_producer_id,
         },
         "counts": made.counts,
+        "differences": [
+            {"loss": each.loss, "kind": each.kind, "thing": each.thing, "change": each.change}
+            for each in made.later
+        ],
+        "stray": {str(broker): list(partitions) for broker, partitions in made.stray.items()},
         "first_brokers": first_brokers(made),
         "partitions": [
             {

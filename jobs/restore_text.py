@@ -8,7 +8,8 @@ from jobs.restore_plan import first_brokers
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import label
 from kraft_core.format.log_dirs import LOG_DIR_NAME
-from kraft_core.restore.restoration import Restoration, Restored, RestoreRequest
+from kraft_core.restore.request import RestoreRequest
+from kraft_core.restore.restoration import MOST_NAMED, Restoration, Restored
 from kraft_core.wording import count
 
 
@@ -26,6 +27,11 @@ def summary(plan: Restoration) -> Iterator[str]:
         f"  source: node {label(made.source.replica)}, epoch {made.source_epoch}, up to offset "
         f"{made.source_end} (exclusive): {made.directory.path}"
     )
+    if made.restored_end < made.source_end:
+        yield (
+            f"  as it was at {iso(made.restored_time)}, epoch {made.restored_epoch}, up to offset "
+            f"{made.restored_end} (exclusive)"
+        )
     if made.unproven:
         yield f"  kept, though not proven to be committed: {made.unproven}"
     if made.left_behind:
@@ -34,6 +40,10 @@ def summary(plan: Restoration) -> Iterator[str]:
         yield f"  left out, as a new leader aborts it: {made.left_out}"
     held = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in made.counts.items() if n)
     yield f"  metadata: {held}"
+    for broker, partitions in made.stray.items():
+        named = ", ".join(partitions[:MOST_NAMED])
+        more = f" and {len(partitions) - MOST_NAMED} more" if len(partitions) > MOST_NAMED else ""
+        yield f"  stray on broker {broker}, or deleted if it runs: {named}{more}"
     written = made.horizon
     yield (
         f"  written: offset {written.new_end}, epoch {written.new_epoch}, above the highest seen, "

@@ -16,6 +16,7 @@ from jobs.restore_plan import PlanInputs, as_plan, inputs_of
 from jobs.restore_text import runbook, summary
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.time_travel.moment import InvalidMomentError, parse_moment
 from kraft_core.evidence.collect import CollectedCluster, collect_lives
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.recovery import counting_sets
@@ -30,7 +31,9 @@ from kraft_core.restore.directories import (
     check_written,
     write_restoration,
 )
-from kraft_core.restore.restoration import NewVoter, Restoration, RestoreRequest, restoration_of
+from kraft_core.restore.replay import Cut
+from kraft_core.restore.request import NewVoter, RestoreRequest
+from kraft_core.restore.restoration import Restoration, restoration_of
 
 # No node has it: node ids are 32-bit numbers from 0 on.
 REHEARSED_ID = (1 << 31) - 1
@@ -46,9 +49,12 @@ def _plan(args: argparse.Namespace) -> int:
         lost_brokers=frozenset(args.lost_brokers),
         are_stopped=args.controllers_stopped,
         brokers_stopped=args.brokers_stopped,
+        placement=args.placement,
     )
     inputs = _inputs(args, request)
-    made = restoration_of(*_captured(inputs, args))
+    cluster, _, unread = _captured(inputs, args)
+    inputs = replace(inputs, request=replace(request, at=_cut(args.at, cluster)))
+    made = restoration_of(cluster, inputs.request, unread)
     content = as_plan(inputs, made)
     if args.out is not None:
         try:
@@ -61,6 +67,18 @@ def _plan(args: argparse.Namespace) -> int:
     else:
         print_lines((*summary(made), *runbook(inputs.request, made)))
     return ExitCode.FINE if made.verdict == "SAFE" else ExitCode.FOUND
+
+
+def _cut(text: str, cluster: CollectedCluster) -> Cut | None:
+    """The moment of --at; None for the end. A bare time of day is of the day of the newest record."""
+    newest = (run.last_appended_at for capture in cluster.facts.captures for run in capture.runs)
+    try:
+        moment = parse_moment(text, max(newest, default=0))
+    except InvalidMomentError as error:
+        raise Failure(str(error)) from None
+    if moment.offset is not None:
+        return Cut(end_offset=moment.offset + 1)
+    return None if moment.time is None else Cut(time=moment.time)
 
 
 def _inputs(args: argparse.Namespace, request: RestoreRequest) -> PlanInputs:

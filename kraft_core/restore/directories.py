@@ -15,7 +15,8 @@ from kraft_core.format.controller_dir import read_controller_dir
 from kraft_core.format.log_dirs import LOG_DIR_NAME, is_log_dir
 from kraft_core.image.differences import differences
 from kraft_core.restore.replay import UnusableLogError, replayed
-from kraft_core.restore.restoration import NewVoter, Restored
+from kraft_core.restore.request import NewVoter
+from kraft_core.restore.restoration import Restored
 
 REPORT_NAME = "restore.json"
 _UNFINISHED_LOG_DIR = "unfinished"

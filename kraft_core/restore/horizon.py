@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts
-from kraft_core.image.image import Image
 from kraft_core.image.producer_ids import ProducerIds
-from kraft_core.image.tables import PARTITIONS, PRODUCER_IDS
+from kraft_core.image.tables import PRODUCER_IDS
+from kraft_core.restore.replay import PartitionEpochs, PartitionKey, ReplayedLog
 
 OFFSET_MARGIN = 10_000_000
 EPOCH_MARGIN = 1_000_000
@@ -22,8 +22,6 @@ PARTITION_EPOCH_MARGIN = 100_000
 PRODUCER_ID_MARGIN = 1_000_000_000
 _MAX_INT = (1 << 31) - 1
 _MAX_LONG = (1 << 63) - 1
-
-PartitionKey = tuple[str, int]
 
 
 class ExhaustedError(ValueError):
@@ -40,7 +38,7 @@ class Horizon:
     leader_epoch: int
     end_offset: int
     next_producer_id: int
-    partitions: dict[PartitionKey, tuple[int, int]]
+    partitions: dict[PartitionKey, PartitionEpochs]
 
     @property
     def new_epoch(self) -> int:
@@ -64,22 +62,19 @@ class Horizon:
 
 
 def horizon_of(
-    captures: Iterable[Capture], snapshots: Iterable[SnapshotFacts], images: Iterable[Image]
+    captures: Iterable[Capture], snapshots: Iterable[SnapshotFacts], logs: Iterable[ReplayedLog]
 ) -> Horizon:
-    """The horizon of all captured files. images: at the end of every captured log."""
+    """The horizon of all captured files. logs: all that were captured."""
     captures, snapshots = list(captures), list(snapshots)
     epochs = [epoch for c in captures for epoch in _epochs(c)] + [s.leader_epoch for s in snapshots]
     ends = [end for c in captures for end in _ends(c)] + [s.end_offset for s in snapshots]
-    partitions: dict[PartitionKey, tuple[int, int]] = {}
+    partitions: dict[PartitionKey, PartitionEpochs] = {}
     producer_ids = [0]
-    for image in images:
-        for key, found in image.tables.items(PARTITIONS):
-            leader_epoch, partition_epoch = partitions.get(key, (-1, -1))
-            partitions[key] = (
-                max(leader_epoch, found.leader_epoch),
-                max(partition_epoch, found.partition_epoch),
-            )
-        given: Iterator[ProducerIds] = (ids for _, ids in image.tables.items(PRODUCER_IDS))
+    for log in logs:
+        for key, found in log.partitions_seen.items():
+            known = partitions.get(key, found)
+            partitions[key] = max(known[0], found[0]), max(known[1], found[1])
+        given: Iterator[ProducerIds] = (ids for _, ids in log.image.tables.items(PRODUCER_IDS))
         producer_ids += [ids.next_producer_id for ids in given]
     return Horizon(max(epochs, default=0), max(ends, default=0), max(producer_ids), partitions)
 

@@ -8,7 +8,7 @@ unusable as a source.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from kraft_core.format.batch import BatchHeader
@@ -21,12 +21,26 @@ from kraft_core.format.snapshot import read_snapshot
 from kraft_core.image.delegation_tokens import token_digest
 from kraft_core.image.image import Image
 from kraft_core.image.snapshot_check import deviations
-from kraft_core.image.tables import DELEGATION_TOKENS
+from kraft_core.image.tables import DELEGATION_TOKENS, PARTITIONS
 from kraft_core.raft.voters import VoterSet
+
+# A topic's id and a partition of it; a leader epoch and a partition epoch.
+PartitionKey = tuple[str, int]
+PartitionEpochs = tuple[int, int]
 
 
 class UnusableLogError(ValueError):
     """A directory whose metadata cannot be restored as it was; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A moment before the end of a log: an end offset (exclusive), or a time (ms) and all that was appended
+    by then.
+    """
+
+    end_offset: int | None = None
+    time: int | None = None
 
 
 @dataclass(slots=True)
@@ -47,6 +61,13 @@ class ReplayedLog:
     voters: VoterSet | None = None
     open_transaction: int | None = None
     deviations: tuple[str, ...] = ()
+    partitions_seen: dict[PartitionKey, PartitionEpochs] = field(
+        default_factory=dict[PartitionKey, PartitionEpochs]
+    )
+
+    def see(self, key: PartitionKey, epochs: PartitionEpochs) -> None:
+        known = self.partitions_seen.get(key, epochs)
+        self.partitions_seen[key] = max(known[0], epochs[0]), max(known[1], epochs[1])
 
 
 def replayed(directory: ControllerDir) -> ReplayedLog:
@@ -54,14 +75,56 @@ def replayed(directory: ControllerDir) -> ReplayedLog:
 
     Where the directory holds an older state too, the log between them must lead to the same metadata.
     """
-    if directory.unreadable:
-        lost = directory.unreadable[0]
-        raise UnusableLogError(f"{lost.file} cannot be read: {lost.reason}")
+    _check_readable(directory)
     starts = _starts(directory)
     log = _replayed_from(directory, starts[-1])
     if len(starts) > 1:
-        log.deviations = tuple(_deviations(_replayed_from(directory, starts[0]).image, log.image, starts[-1]))
+        whole = _replayed_from(directory, starts[0])
+        log.deviations = tuple(_deviations(whole.image, log.image, starts[-1]))
+        for key, epochs in whole.partitions_seen.items():
+            log.see(key, epochs)
     return log
+
+
+def replayed_until(directory: ControllerDir, cut: Cut) -> ReplayedLog:
+    """The metadata at a moment, from the newest checkpoint below it.
+
+    Raises UnusableLogError, also where the log does not reach back so far, or the moment is inside a batch:
+    what is written in one batch takes effect at once. OSError.
+    """
+    _check_readable(directory)
+    end = cut.end_offset if cut.time is None else _end_at(directory, cut.time)
+    assert end is not None
+    starts = [start for start in _starts(directory) if (0 if start is None else _end(start)) <= end]
+    if not starts:
+        raise UnusableLogError(f"its log does not reach back to offset {end}")
+    log = _replayed_from(directory, starts[-1], end)
+    if log.end_offset != end:
+        raise UnusableLogError(f"its log ends at {log.end_offset}, before offset {end}")
+    if cut.time is not None and log.image.timestamp > cut.time:
+        raise UnusableLogError("its log does not reach back to that time")
+    return log
+
+
+def _check_readable(directory: ControllerDir) -> None:
+    if directory.unreadable:
+        lost = directory.unreadable[0]
+        raise UnusableLogError(f"{lost.file} cannot be read: {lost.reason}")
+
+
+def _end_at(directory: ControllerDir, time: int) -> int:
+    """The end offset (exclusive) before the first batch that was appended after a time (ms)."""
+    end = max((c.id.end_offset for c in directory.checkpoints if c.id is not None), default=0)
+    for segment in directory.segments:
+        end = segment.base_offset
+        with mapped(segment.path) as buf:
+            for item in scan(buf, end=segment.size_bytes, next_offset=end):
+                if isinstance(item, Damage):
+                    break
+                if item.max_timestamp > time:
+                    return end
+                end = item.next_offset
+    return end
 
 
 def _starts(directory: ControllerDir) -> list[CheckpointFile | None]:
@@ -93,7 +156,10 @@ def _deviations(by_log: Image, by_checkpoint: Image, checkpoint: CheckpointFile 
         yield f"{sentence}: {deviation.explanation}. The checkpoint is restored."
 
 
-def _replayed_from(directory: ControllerDir, start: CheckpointFile | None) -> ReplayedLog:
+def _replayed_from(
+    directory: ControllerDir, start: CheckpointFile | None, until: int | None = None
+) -> ReplayedLog:
+    """until: an end offset (exclusive) above which no batch may reach."""
     log = ReplayedLog(Image())
     for formatted in (c for c in directory.checkpoints if c.id is not None and c.id.end_offset == 0):
         for record in _checkpoint_records(formatted):
@@ -101,8 +167,10 @@ def _replayed_from(directory: ControllerDir, start: CheckpointFile | None) -> Re
     if start is not None and start.id is not None:
         log.image = _checkpoint_image(start, log)
         log.end_offset, log.leader_epoch = start.id.end_offset, start.id.leader_epoch
+        for key, partition in log.image.tables.items(PARTITIONS):
+            log.see((key[0], key[1]), (partition.leader_epoch, partition.partition_epoch))
     for nth, segment in enumerate(directory.segments, start=1):
-        for record in _segment_records(segment, log, is_last=nth == len(directory.segments)):
+        for record in _segment_records(segment, log, is_last=nth == len(directory.segments), until=until):
             _take_control(log, record)
             _apply(log, record)
     return log
@@ -134,7 +202,9 @@ def _checkpoint_records(checkpoint: CheckpointFile) -> Iterator[Record]:
             yield _known(item, checkpoint.path.name)
 
 
-def _segment_records(segment: SegmentFile, log: ReplayedLog, is_last: bool) -> Iterator[Record]:
+def _segment_records(
+    segment: SegmentFile, log: ReplayedLog, is_last: bool, until: int | None
+) -> Iterator[Record]:
     """The records above what the log holds so far; log.end_offset and leader_epoch follow them."""
     name, expected = segment.path.name, segment.base_offset
     with mapped(segment.path) as buf:
@@ -143,12 +213,23 @@ def _segment_records(segment: SegmentFile, log: ReplayedLog, is_last: bool) -> I
                 if is_last and item.reason == "torn_tail":
                     return  # where the copy ended, or where the controller was killed
                 raise UnusableLogError(f"{name} is damaged at byte {item.position}: {item.reason}")
+            if until is not None and item.next_offset > until:
+                _check_between_batches(item, until)
+                return
             if item.base_offset != expected or expected > log.end_offset:
                 missing = min(expected, log.end_offset)
                 raise UnusableLogError(f"{name} continues at {item.base_offset}, but {missing} comes next")
             expected = item.next_offset
             if expected > log.end_offset:
                 yield from _batch_records(buf, item, log, name)
+
+
+def _check_between_batches(header: BatchHeader, until: int) -> None:
+    if header.base_offset < until:
+        raise UnusableLogError(
+            f"offset {until - 1} is inside the batch of {header.base_offset} to {header.last_offset}, "
+            f"which takes effect at once: give {header.base_offset - 1} or {header.last_offset}"
+        )
 
 
 def _batch_records(buf: Any, header: BatchHeader, log: ReplayedLog, name: str) -> Iterator[Record]:
@@ -163,7 +244,10 @@ def _batch_records(buf: Any, header: BatchHeader, log: ReplayedLog, name: str) -
 
 def _apply(log: ReplayedLog, record: Record) -> None:
     was_open = log.image.in_transaction
-    log.image.apply(record)
+    for made in log.image.apply(record):
+        change = made.change
+        if change.kind == PARTITIONS and change.value is not None:
+            log.see((change.key[0], change.key[1]), (change.value.leader_epoch, change.value.partition_epoch))
     if not was_open and log.image.in_transaction:
         log.open_transaction = record.offset
     elif not log.image.in_transaction:

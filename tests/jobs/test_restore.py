@@ -215,3 +215,28 @@ def test_a_killed_apply_leaves_no_directory(safe: Path, tmp_path: Path) -> None:
             assert ".new.unfinished-" in str(directory.path)
             assert len(directory.checkpoints) == 1
     assert main(words) == 0
+
+
+def test_an_earlier_moment_names_what_it_undoes(
+    captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, target = tmp_path / "plan.json", tmp_path / "new"
+    stated = ("--controllers-stopped", "--brokers-stopped")
+    code, made = _plan(captures, plan, *stated, "--at", "2026-11-21T09:15:05Z")
+    out = capsys.readouterr().out
+    assert (code, made["verdict"]) == (1, "LOSES")
+    assert "as it was at 2026-11-21T09:15:04.988Z, epoch 1, up to offset 268 (exclusive)" in out
+    assert "stray on broker 11, or deleted if it runs: after-truncation-0, " in out
+    names = ["topics-unknown", "rights-missing", "settings-return"]
+    assert [loss["name"] for loss in made["losses"]] == names
+    assert {each["loss"] for each in made["restored"]["differences"]} == set(names)
+    apply = ["restore", "apply", str(plan), "--to", str(target), "--accept-loss"]
+    assert main([*apply, *names[1:]]) == 1
+    assert main([*apply, *names]) == 0
+    assert main(["restore", "verify", str(target), "--against", str(plan)]) == 0
+    code, again = _plan(captures, tmp_path / "end.json", "--controllers-stopped", "--at", "end")
+    assert (code, again["verdict"], again["restored"]["differences"]) == (0, "SAFE", [])
+    words = ["restore", "plan", "--captures", str(captures), *VOTERS, "--at"]
+    assert main([*words, "252"]) == 1
+    assert "refused: The restored metadata may be older" in capsys.readouterr().out
+    assert main([*words, "yesterday"]) == 2

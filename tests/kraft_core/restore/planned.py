@@ -7,7 +7,8 @@ from pathlib import Path
 
 from kraft_core.evidence.collect import collect_lives
 from kraft_core.format.controller_dir import find_controller_dirs
-from kraft_core.restore.restoration import NewVoter, Restoration, RestoreRequest, restoration_of
+from kraft_core.restore.request import NewVoter, RestoreRequest
+from kraft_core.restore.restoration import Restoration, restoration_of
 from tests.kraft_core.evidence.golden import GOLDEN
 
 VOTER = NewVoter(90, "dXmw1Ru2SU-5jEzTbqgRFA", "127.0.0.1", 19093)

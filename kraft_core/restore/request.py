@@ -1,0 +1,46 @@
+"""What is asked for of a restoration: the new voters, the moment, and what somebody states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kraft_core.restore.replay import Cut
+
+Placement = Literal["newest", "as-of"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewVoter:
+    """A controller of the restored quorum; directory_id: of the directory that is made for it.
+
+    A node that is a broker, too, keeps the directory id that its partitions name, whatever is asked for.
+    """
+
+    id: int
+    directory_id: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """What is asked for. made_at (ms): the time in the written batches.
+
+    listener: the name of the controllers' listener, None to take it from the captures. gone: voters that were
+    not captured and never come back; lost_brokers: brokers that never come back. kraft_version: None for that
+    of the captures. are_stopped: all controllers had stopped before the captures were taken; brokers_stopped:
+    no broker runs until the new quorum has a leader. at: None for the end of the source's log. placement: of
+    an older moment, whether replicas and ISRs are those of the end of the log or of that moment.
+    """
+
+    voters: tuple[NewVoter, ...]
+    made_at: int
+    listener: str | None = None
+    gone: frozenset[int] = frozenset()
+    lost_brokers: frozenset[int] = frozenset()
+    kraft_version: int | None = None
+    are_stopped: bool = False
+    brokers_stopped: bool = False
+    at: Cut | None = None
+    placement: Placement = "newest"
