@@ -23,6 +23,8 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = struct.Struct(">8sii")
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _CHUNK_BYTES = 1024 * 1024
+_GZIP_HEADER_BYTES = 10
+_GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT = 2, 4, 8, 16
 
 
 class UnpackError(DecodeError):
@@ -70,6 +72,7 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
+    """All members; what follows the last and is none is ignored, as by Java's GZIPInputStream."""
     out = bytearray()
     while data:
         member = zlib.decompressobj(wbits=31)
@@ -78,8 +81,28 @@ def _gunzip(data: bytes, limit: int) -> bytes:
             raise TooLargeError(limit)
         if not member.eof:
             raise UnpackError(0, "gzip data ends early")
-        data = member.unused_data
+        data = member.unused_data if _is_gzip_member(member.unused_data) else b""
     return bytes(out)
+
+
+def _is_gzip_member(data: bytes) -> bool:
+    """Whether a whole gzip header begins here (RFC 1952, 2.3)."""
+    if data[:3] != b"\x1f\x8b\x08" or len(data) < _GZIP_HEADER_BYTES:
+        return False
+    flags, at = data[3], _GZIP_HEADER_BYTES
+    if flags & _GZIP_EXTRA:
+        at += 2 + int.from_bytes(data[at : at + 2], "little")
+    for text in (_GZIP_NAME, _GZIP_COMMENT):
+        if flags & text:
+            at = data.find(0, at) + 1
+            if at == 0:
+                return False
+    if flags & _GZIP_HEADER_CRC:
+        stated = int.from_bytes(data[at : at + 2], "little")
+        if stated != zlib.crc32(data[:at]) & 0xFFFF:
+            return False
+        at += 2
+    return at <= len(data)
 
 
 def _unsnappy(data: bytes, limit: int) -> bytes:

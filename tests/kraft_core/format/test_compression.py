@@ -49,6 +49,31 @@ def test_gzip_members_follow_each_other():
     assert decompress(GZIP, members) == b"onetwo"
 
 
+def full_header(crc_change=0):
+    """A gzip header with all its optional fields."""
+    header = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x03\x00abc" + b"name\x00" + b"comment\x00"
+    return header + ((zlib.crc32(header) & 0xFFFF) ^ crc_change).to_bytes(2, "little")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [bytes(11), b"\x1f", b"\x1f\x8b\x08", b"\x1f\x8b\x09" + bytes(30), full_header(1), full_header()[:-3]]
+    + [full_header()[:at] for at in (12, 14, 18, 24)],
+)
+def test_what_follows_gzip_members_and_is_none_is_ignored(rest):
+    """As Java's GZIPInputStream does."""
+    assert decompress(GZIP, compress(GZIP, b"one") + rest) == b"one"
+
+
+def test_a_gzip_member_with_a_full_header_counts():
+    body = compress(GZIP, b"two")[10:]
+    members = compress(GZIP, b"one") + full_header() + body
+    assert decompress(GZIP, members) == b"onetwo"
+    for damaged in (members[:-1], compress(GZIP, b"one") + full_header() + b"\xff" + body):
+        with pytest.raises(UnpackError):
+            decompress(GZIP, damaged)
+
+
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
 @given(data=st.data())
 def test_damage_raises_unpack_errors_only(codec, data):
