@@ -26,8 +26,8 @@ VERBS = {"added": "added", "removed": "removed", "updated": "updated", "bootstra
 WORST = ("truncated", "uncommitted", "undecided", "committed", None)
 
 
-def draw_lanes(lanes: Lanes) -> Markup:
-    """The figure."""
+def draw_lanes(lanes: Lanes, sets: int, most_voters: int) -> Markup:
+    """The figure. `sets`: how many voter sets are proven; `most_voters`: how many the largest of them has."""
     bottom = TOP + PITCH * len(lanes.lanes)
     scale = lanes.scale
     parts: list[Markup] = [label(0, 11, "Membership changes", "row")]
@@ -36,19 +36,23 @@ def draw_lanes(lanes: Lanes) -> Markup:
     for index, lane in enumerate(lanes.lanes):
         parts += _draw_lane(lane, scale, TOP + PITCH * index)
     parts += [_draw_changes(group, x) for x, group in _grouped(lanes.changes, scale)]
-    return figure("Voters and leaders", _caption(lanes), _legend(lanes), bottom + AXIS_HEIGHT, parts)
+    return figure(
+        "Voters and leaders", _caption(lanes, sets, most_voters), _legend(lanes), bottom + AXIS_HEIGHT, parts
+    )
 
 
-def _caption(lanes: Lanes) -> str:
+def _caption(lanes: Lanes, sets: int, most_voters: int) -> str:
     voters = sum(1 for lane in lanes.lanes if lane.was_voter)
     epochs = sum(led.epochs for lane in lanes.lanes for led in lane.led)
     words = f"{count(voters, 'replica')} could vote"
+    if voters > most_voters > 0:
+        words += f" at some time, at most {most_voters} of them at once"
     if observers := len(lanes.lanes) - voters:
         words += f", {observers} more were observers"
     lost = sum(1 for c in lanes.changes if c.status == "truncated")
     words += f"; {count(epochs, 'epoch')} with a leader"
-    if lanes.changes:
-        words += f"; {count(len(lanes.changes), 'voter set')} in the log"
+    if sets:
+        words += f"; {count(sets, 'voter set')}"
     if lost:
         words += f", {lost} of them truncated"
     return f"{words}{_leaderless_words(lanes)}."

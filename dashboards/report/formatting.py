@@ -26,6 +26,17 @@ def utc(ms: int) -> str:
     return moment(ms).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+def day(ms: int) -> str:
+    """The date: 2026-11-21."""
+    return moment(ms).strftime("%Y-%m-%d")
+
+
+def clock(ms: int) -> Markup:
+    """A time of a day that stands above, as a <time> element: 09:15:16Z."""
+    exact = moment(ms)
+    return el("time", exact.strftime("%H:%M:%SZ"), datetime=exact.isoformat(timespec="milliseconds"))
+
+
 def time_of(ms: int | None) -> Markup:
     """A time as a <time> element; a dash for none."""
     if ms is None:

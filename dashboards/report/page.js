@@ -11,6 +11,13 @@
     title.remove();
   }
 
+  // A narrow screen shows the rows of tables as cards, each cell under the name of its column.
+  for (const table of document.querySelectorAll(".scroll table")) {
+    const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+    for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => { cell.dataset.l = names[i]; });
+  }
+  document.documentElement.classList.add("named");
+
   function hide() {
     if (marked) marked.classList.remove("on");
     marked = null;

@@ -277,8 +277,8 @@ DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
     "sets": (
         VOTER_SETS,
         ("offset", "leader_epoch", "source", "voters", "majority", "commit_status", "evidence",
-         "in_force_from", "in_force_to", "in_force_from_exact", "in_force_to_exact", "truncated_by_epoch",
-         "observed_from", "observed_to"),
+         "in_force_from_offset", "in_force_from", "in_force_to", "in_force_from_exact", "in_force_to_exact",
+         "truncated_by_epoch", "observed_from", "observed_to"),
     ),
     "changes": (
         VOTER_CHANGES,
@@ -344,6 +344,7 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
     epochs, captures = rows.get("epochs", []), rows.get("captures", [])
     reported = [s for s in rows.get("sets", []) if s["source"] in ONLY_REPORTED]
     sets = [s for s in rows.get("sets", []) if s["source"] not in ONLY_REPORTED]
+    proven = [s for s in sets if s["in_force_from_offset"] is not None]
     by_id = {c["capture_id"]: c for c in captures}
     unsettled = [r for r in rows.get("log_ranges", []) if r["commit_status"] != "committed"]
     quarantine = [
@@ -374,6 +375,8 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
         "expectations": aggregates.newest_results(rows.get("expectations", [])),
         "counts": [
             {
+                "sets": len(proven),
+                "most_voters": max((len(s["voters"] or ()) for s in proven), default=0),
                 "epochs": len(epochs),
                 "reported_sets": len(reported),
                 "elections_not_covered": aggregates.elections_not_covered(epochs),

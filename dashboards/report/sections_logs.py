@@ -51,7 +51,8 @@ def truncations(view: View) -> Markup | None:
     columns = [Col("Replica"), Col("Offsets lost"), Col("of epochs"), Col("by epoch"),
                Col("Membership changes lost", long=True), Col("Last held"), Col("First gone")]  # fmt: skip
     more = newest(len(rows), view.count("truncations"), "truncations")
-    return table("Truncations between captures", columns, cells, more)
+    ids = [f"{view.anchor}-truncation-{n}" for n in range(len(rows))]
+    return table("Truncations between captures", columns, cells, more, ids)
 
 
 def recovery(view: View) -> Markup | None:

@@ -72,7 +72,11 @@ def admin_events(view: View) -> Markup | None:
     columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource"), Col("Change", long=True),
                Col("Status")]  # fmt: skip
     more = "The newest. At or before: only a snapshot shows it, which ends there."
-    return table("Administrative operations", columns, rows, more)
+    ids: list[str | None] = []
+    for event in events:
+        row_id = f"{view.anchor}-event-{event['offset']}"
+        ids.append(None if row_id in ids else row_id)
+    return table("Administrative operations", columns, rows, more, ids)
 
 
 def _under(span: Row) -> str:

@@ -9,6 +9,7 @@ from dashboards.report.formatting import listed, number, short, size, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, offsets, table
 from dashboards.report.view import Row, View
+from kraft_core.findings.advice import ADVICE
 from kraft_core.wording import count
 
 
@@ -21,8 +22,10 @@ def findings(view: View) -> Markup | None:
     more = newest(_number(rows), view.count("findings"), "findings")
     return el(
         "div",
-        _listing(is_open) if is_open else el("p", "No open findings.", class_="fine"),
-        el("details", el("summary", _past_counts(past)), _listing(past), class_="past") if past else None,
+        _listing(is_open, view.anchor) if is_open else el("p", "No open findings.", class_="fine"),
+        el("details", el("summary", _past_counts(past)), _listing(past, view.anchor), class_="past")
+        if past
+        else None,
         el("p", more, class_="more") if more else None,
     )
 
@@ -32,8 +35,16 @@ def _number(rows: Iterable[Row]) -> int:
     return sum(1 + row["others"] for row in rows)
 
 
-def _listing(rows: Sequence[Row]) -> Markup:
-    items = [el("li", _finding(row), class_=f"{row['severity']} {row['state']}") for row in rows]
+def _listing(rows: Sequence[Row], anchor: str) -> Markup:
+    items = [
+        el(
+            "li",
+            _finding(row),
+            class_=f"{row['severity']} {row['state']}",
+            id=f"{anchor}-{row['finding_id']}",
+        )
+        for row in rows
+    ]
     return el("ol", items, class_="findings")
 
 
@@ -45,7 +56,7 @@ def _past_counts(rows: Sequence[Row]) -> str:
 
 
 def _finding(row: Row) -> list[Markup | None]:
-    """A finding: the sentence, its location, and its evidence, collapsed."""
+    """A finding: the sentence, what it means, what to do, its location, and its evidence, collapsed."""
     where: list[str] = []
     if row["first_offset"] is not None:
         last = row["first_offset"] if row["end_offset"] is None else row["end_offset"] - 1
@@ -62,14 +73,24 @@ def _finding(row: Row) -> list[Markup | None]:
     return [
         el("p", el("span", el("span", sign, aria_hidden="true"), f" {row['severity']}", class_="badge"), " ",
            el("b", row["sentence"])),
+        _advice(row["name"]),
         el("p", " · ".join((f"Rule {row['rule']}, {row['name']}", _state_words(row), *where)),
            " · first seen ", time_of(row["first_seen_at"]), ", last seen ", time_of(row["last_seen_at"]),
            class_="where"),
         _alike(row),
         el("details", el("summary", "Evidence"), el("p", row["evidence"]),
-           el("p", "Source of the rule: ", row["source"]),
+           el("p", "Source of the rule: ", row["source"], ". More on it: docs/findings.md"),
            el("p", "Finding ", el("code", row["finding_id"]))),
     ]  # fmt: skip
+
+
+def _advice(rule: str) -> Markup | None:
+    """What a broken rule means, and what to do; None for a rule of another version."""
+    advice = ADVICE.get(rule)
+    if advice is None:
+        return None
+    return el("dl", el("dt", "What it means"), el("dd", advice.meaning), el("dt", "What to do"),
+              el("dd", advice.action), class_="todo")  # fmt: skip
 
 
 def _alike(row: Row) -> Markup | None:

@@ -16,9 +16,11 @@ def voting(view: View) -> Markup | None:
     if view.lanes is None:
         return None
     status = {(s["offset"], s["leader_epoch"]): s for s in view.of("sets")}
-    rows = []
+    rows, ids = [], []
     for change in sorted(view.of("changes"), key=lambda c: (-c["offset"], -c["leader_epoch"], c["voter_id"])):
         of_set = status.get((change["offset"], change["leader_epoch"]), {})
+        row_id = f"{view.anchor}-voters-{change['offset']}-{change['leader_epoch']}"
+        ids.append(None if row_id in ids else row_id)
         rows.append(
             (
                 time_by(change["changed_at"], change["changed_exact"]),
@@ -38,8 +40,8 @@ def voting(view: View) -> Markup | None:
     first = None if rows else el("p", _without_changes(view), class_="more")
     return el(
         "div",
-        draw_lanes(view.lanes),
-        table("Membership changes", columns, rows) if rows else first,
+        draw_lanes(view.lanes, view.count("sets"), view.count("most_voters")),
+        table("Membership changes", columns, rows, ids=ids) if rows else first,
         _reported_sets(view),
     )
 
@@ -113,6 +115,7 @@ def epochs(view: View) -> Markup | None:
          Col("Voters"), Col("Leaderless before, at most", True)],
         cells,
         newest(len(rows), view.count("epochs"), "epochs"),
+        [f"{view.anchor}-epoch-{r['leader_epoch']}" for r in rows],
     )  # fmt: skip
     return el("div", by_leader, by_epoch)
 

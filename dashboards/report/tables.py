@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 from dashboards.report.formatting import duration, number
 from dashboards.report.markup import Markup, el
@@ -23,16 +24,21 @@ class Col:
 
 
 def table(
-    title: str, columns: Sequence[Col], rows: Iterable[Sequence[object]], more: str | None = None
+    title: str,
+    columns: Sequence[Col],
+    rows: Iterable[Sequence[object]],
+    more: str | None = None,
+    ids: Iterable[str | None] = (),
 ) -> Markup:
-    """A table in a scrollable, focusable container; `more` says what it leaves out."""
+    """A table in a scrollable, focusable container; `more` says what it leaves out, `ids` are the rows'."""
     head = el("tr", [el("th", c.title, scope="col", class_=c.kind) for c in columns])
     body = [
         el(
             "tr",
             [el("td", cell, class_=c.kind) for c, cell in zip(columns, row, strict=True)],
+            id=row_id,
         )
-        for row in rows
+        for row, row_id in zip(rows, chain(ids, repeat(None)), strict=False)
     ]
     whole = el("table", el("caption", title, class_="vh"), el("thead", head), el("tbody", body))
     return el(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
+from pypdf import PdfReader
 
 from dashboards.report.page import page
 from tests.dashboards.browser import Visit, launched
@@ -126,6 +128,19 @@ def test_no_window_is_too_narrow(visit: Any, width: int) -> None:
     assert overflow(shown) <= 0
 
 
+@pytest.mark.parametrize("width", [1400, 400])
+def test_no_column_is_off_the_screen_or_cut(visit: Any, width: int) -> None:
+    """On a phone each row is a card whose cells bear the names of their columns."""
+    shown = visit(one_cluster(), viewport={"width": width, "height": 900})
+    for place in shown.locator(".scroll").all():
+        assert place.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
+    label = "getComputedStyle(e, '::before').content"
+    cell = shown.locator("section[id$=voters] td").last
+    assert cell.evaluate(f"e => {label}") == ('"Proven by"' if width == 400 else "none")
+    cut = "t => t.getBoundingClientRect().left < 0 || t.getBoundingClientRect().right > innerWidth"
+    assert [tick.inner_text() for tick in shown.locator(".tick:visible").all() if tick.evaluate(cut)] == []
+
+
 def test_in_the_dark_the_page_is_dark_and_its_text_can_be_read(visit: Any) -> None:
     shown = visit(one_cluster(), color_scheme="dark")
     assert brightness(shown, "body", "backgroundColor") < 40
@@ -156,6 +171,16 @@ def test_on_paper_tables_are_whole_and_navigation_is_gone(visit: Any) -> None:
     assert folded.count() == 0
     shown.evaluate("dispatchEvent(new Event('afterprint'))")
     assert folded.count() > 0
+
+
+@pytest.mark.parametrize("clusters", [1, 9])
+def test_no_sheet_of_paper_is_blank(visit: Any, clusters: int) -> None:
+    names = tuple(f"cluster-{n}" for n in range(clusters))
+    shown = visit(page(states(*names), dict.fromkeys(names, told()), NOW, "lake").text)
+    sheets = PdfReader(io.BytesIO(shown.pdf(format="A4"))).pages
+    words = [len(sheet.extract_text().split()) for sheet in sheets]
+    assert len(words) > 2 or clusters > 1
+    assert min(words) > 10
 
 
 def test_a_link_of_the_fleet_unfolds_its_cluster(visit: Any) -> None:

@@ -164,7 +164,7 @@ def test_no_node_leads_before_it_can_vote() -> None:
         (at(5), at(30), "election"),
         (at(40), at(60), "record"),
     ]
-    assert "could vote at" in str(draw_lanes(exact))
+    assert "could vote at" in str(draw_lanes(exact, 1, 3))
 
 
 def test_a_leader_that_no_majority_elected_is_no_voter() -> None:

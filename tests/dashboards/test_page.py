@@ -9,6 +9,7 @@ import re
 import pytest
 
 from dashboards.report.page import MOST_BYTES, page
+from kraft_core.findings.advice import ADVICE
 from tests.dashboards.test_lanes import storm
 from tests.dashboards.test_markup import read
 from tests.dashboards.worlds import (
@@ -24,6 +25,7 @@ from tests.dashboards.worlds import (
     states,
     story,
     told,
+    voter_set,
 )
 
 HOSTILE = "</script></svg></td><script>parent.alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\u202e"
@@ -259,3 +261,27 @@ def test_what_only_a_snapshot_shows_happened_at_or_before() -> None:
 
 LATER = {"kind": "added", "voter_id": 4, "changed_at": at(32), "changed_exact": False,
          "commit_status": "truncated"}  # fmt: skip
+
+
+def test_a_finding_says_what_it_means_and_what_to_do() -> None:
+    rows = few_of(story() | {"findings": [finding("error", "open", "stored_stays")]})
+    text = page(states("a"), {"a": rows}, NOW, "lake").text
+    told_of = ADVICE["stored_stays"]
+    assert f"<dt>What it means</dt><dd>{told_of.meaning}</dd>" in text
+    assert f"<dt>What to do</dt><dd>{told_of.action}</dd>" in text
+    assert "docs/findings.md" in text
+
+
+def test_replicas_that_voted_one_after_the_other_are_not_counted_at_once() -> None:
+    """Node 4 took the place of node 3: sets count as the summary counts them."""
+    rows = story()
+    rows["sets"] = [
+        voter_set(-1, 0, (1, 2, 3), None, in_force_to=at(0)),
+        voter_set(2, 1, (1, 2, 3), "committed", in_force_from=at(0), in_force_to=at(20)),
+        voter_set(9, 1, (1, 2), "committed", in_force_from=at(20), in_force_to=at(30)),
+        voter_set(12, 1, (1, 2, 4), "committed", in_force_from=at(30)),
+        reported_set(1, (1, 2), at(-30), at(-20)),
+    ]
+    text = page(states("a"), {"a": few_of(rows)}, NOW, "lake").text
+    assert "4 replicas could vote at some time, at most 3 of them at once; " in text
+    assert "; 4 voter sets, 1 of them truncated;" in text

@@ -29,6 +29,7 @@ def voter_set(offset: int, epoch: int, ids: tuple[int, ...], status: str | None,
         "majority": len(ids) // 2 + 1,
         "commit_status": status,
         "evidence": "snapshot 321/e1",
+        "in_force_from_offset": offset,
         "in_force_from": None,
         "in_force_to": None,
         "in_force_from_exact": True,
@@ -76,6 +77,7 @@ def epoch(number: int, leader: int | None, elected_at: int | None, leaderless_ms
 def reported_set(epoch_: int, ids: tuple[int, ...], since: int, to: int) -> Row:
     """A voter set that only describe outputs report."""
     return voter_set(-1, epoch_, ids, "undecided", source="describe", observed_from=since, observed_to=to,
+                     in_force_from_offset=None,
                      evidence="reported by leader 3; not proven", in_force_from=to,
                      in_force_from_exact=False)  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kraft_core.findings.advice import ADVICE
 from kraft_core.raft.rules import ORDERED, READABLE, RULES
 
 PAGE = Path(__file__).parents[3] / "docs/findings.md"
@@ -20,6 +21,15 @@ def test_the_page_lists_the_rules() -> None:
             f"| {r.number} | {r.name} | {r.demands} | {r.source} | {_where(r.reported_as, r.note)} |"
             for r in others
         ),
+    ]
+
+
+def test_every_finding_says_what_it_means_and_what_to_do() -> None:
+    rules = (READABLE, ORDERED, *RULES.values())
+    assert list(ADVICE) == [rule.name for rule in rules if rule.finding and rule.reported_as is None]
+    section = PAGE.read_text().partition("## What to do\n")[2].partition("\n## ")[0]
+    assert [line for line in section.splitlines() if line.startswith("| ")][1:] == [
+        f"| {name} | {advice.meaning} | {advice.action} |" for name, advice in ADVICE.items()
     ]
 
 
