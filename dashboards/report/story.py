@@ -134,7 +134,8 @@ def _granted(epoch: Row) -> str:
     voters, granting = epoch["voters"] or (), epoch["granting_voters"] or ()
     if not granting:
         return ""
-    return f", elected by {_nodes(granting)} of voters {listed(voters)}" if voters else ""
+    of = f"{'voter' if len(voters) == 1 else 'voters'} {listed(voters)}"
+    return f", elected by {_nodes(granting)} of {of}" if voters else ""
 
 
 def _nodes(ids: Iterable[int]) -> str:
