@@ -123,6 +123,16 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="captured directories of controllers, and of brokers: they hold a copy of the metadata log, too",
     )
+    parser.add_argument(
+        "--broker-dirs",
+        type=Path,
+        nargs="+",
+        action=AddPaths,
+        default=[],
+        metavar="PATH",
+        help="log directories of brokers, with meta.properties: topics and leader epochs that they know, and "
+        "their copy of the metadata log",
+    )
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
     add_cluster_id(parser)
     parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")

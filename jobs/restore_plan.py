@@ -17,9 +17,12 @@ FORMAT = 2
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """captures: absolute paths. cluster_ids: words of --cluster-id. captured_at (ms): of all captures."""
+    """captures, broker_dirs: absolute paths. cluster_ids: words of --cluster-id. captured_at (ms): of all
+    captures.
+    """
 
     captures: tuple[str, ...]
+    broker_dirs: tuple[str, ...]
     cluster: str | None
     cluster_ids: tuple[str, ...]
     captured_at: int | None
@@ -45,6 +48,7 @@ def _inputs(inputs: PlanInputs) -> dict[str, Any]:
     request = inputs.request
     return {
         "captures": list(inputs.captures),
+        "broker_dirs": list(inputs.broker_dirs),
         "cluster": inputs.cluster,
         "cluster_ids": list(inputs.cluster_ids),
         "captured_at": inputs.captured_at,
@@ -71,6 +75,7 @@ def inputs_of(content: Mapping[str, Any]) -> PlanInputs:
     given = content["inputs"]
     return PlanInputs(
         captures=tuple(given["captures"]),
+        broker_dirs=tuple(given["broker_dirs"]),
         cluster=given["cluster"],
         cluster_ids=tuple(given["cluster_ids"]),
         captured_at=given["captured_at"],

@@ -52,9 +52,9 @@ def _plan(args: argparse.Namespace) -> int:
         placement=args.placement,
     )
     inputs = _inputs(args, request)
-    cluster, _, unread = _captured(inputs, args)
+    cluster, unread = _captured(inputs, args)
     inputs = replace(inputs, request=replace(request, at=_cut(args.at, cluster)))
-    made = restoration_of(cluster, inputs.request, unread)
+    made = _restoration(inputs, cluster, unread)
     content = as_plan(inputs, made)
     if args.out is not None:
         try:
@@ -84,6 +84,7 @@ def _cut(text: str, cluster: CollectedCluster) -> Cut | None:
 def _inputs(args: argparse.Namespace, request: RestoreRequest) -> PlanInputs:
     return PlanInputs(
         captures=tuple(str(path.absolute()) for path in args.captures),
+        broker_dirs=tuple(str(path.absolute()) for path in args.broker_dirs),
         cluster=args.cluster,
         cluster_ids=tuple(args.cluster_id),
         captured_at=args.captured_at,
@@ -91,14 +92,20 @@ def _inputs(args: argparse.Namespace, request: RestoreRequest) -> PlanInputs:
     )
 
 
-def _captured(
-    inputs: PlanInputs, args: argparse.Namespace
-) -> tuple[CollectedCluster, RestoreRequest, list[str]]:
-    """What a restoration is planned from, by the captures as they are now. Raises Failure."""
+def _restoration(inputs: PlanInputs, cluster: CollectedCluster, unread: list[str]) -> Restoration:
+    return restoration_of(cluster, inputs.request, unread, map(Path, inputs.broker_dirs))
+
+
+def _captured(inputs: PlanInputs, args: argparse.Namespace) -> tuple[CollectedCluster, list[str]]:
+    """The cluster that is restored by the captures as they are now, and what was not read. Raises Failure.
+
+    A broker's copy of the metadata log is a capture like any other.
+    """
     roots = [Path(path) for path in inputs.captures]
-    for path in roots:
+    for path in (*roots, *map(Path, inputs.broker_dirs)):
         if not path.exists():
             raise Failure(f"{path} does not exist")
+    roots += [path for path in map(Path, inputs.broker_dirs) if (path / LOG_DIR_NAME).exists()]
     found = find_controller_dirs(roots)
     plain, given = given_clusters(inputs.cluster_ids, args.settings.cluster_paths, str)
     clusters = collect_lives(found.directories, inputs.captured_at, plain, None, given.of)
@@ -106,7 +113,7 @@ def _captured(
     unread = [f"{each.path}: {each.reason}." for each in found.refused]
     unread += [f"{d.path}: {missing_ids(d)} in meta.properties." for d in found.directories if missing_ids(d)]
     unread += [f"{line}." for directory in chosen.directories for line in fault_lines(directory)]
-    return chosen, inputs.request, unread
+    return chosen, unread
 
 
 def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restoration]:
@@ -116,7 +123,7 @@ def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restorat
         inputs = inputs_of(content)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Failure(f"{path} is no plan of kraftlake restore: {error}") from None
-    made = restoration_of(*_captured(inputs, args))
+    made = _restoration(inputs, *_captured(inputs, args))
     if json.loads(json.dumps(as_plan(inputs, made))) != content:
         raise Failure(f"the captures no longer lead to {path}: plan again", ExitCode.FOUND)
     return inputs, made
@@ -172,11 +179,11 @@ def _rehearse(args: argparse.Namespace) -> int:
         brokers_stopped=True,
     )
     inputs = _inputs(args, request)
-    cluster, _, unread = _captured(inputs, args)
+    cluster, unread = _captured(inputs, args)
     sets = counting_sets(conclude(cluster.facts))
     gone = frozenset(voter.key.id for counted in sets for voter in counted.voters)
     inputs = replace(inputs, request=replace(request, gone=gone))
-    plan = restoration_of(cluster, inputs.request, unread)
+    plan = _restoration(inputs, cluster, unread)
     if plan.made is not None and plan.verdict != "REFUSED":
         with tempfile.TemporaryDirectory(prefix="kraftlake-rehearsal-") as scratch:
             target = Path(scratch) / "new"

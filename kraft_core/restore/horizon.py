@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from kraft_core.evidence.facts import Capture, SnapshotFacts
 from kraft_core.image.producer_ids import ProducerIds
 from kraft_core.image.tables import PRODUCER_IDS
+from kraft_core.restore.broker_dirs import HeldPartition
 from kraft_core.restore.replay import PartitionEpochs, PartitionKey, ReplayedLog
 
 OFFSET_MARGIN = 10_000_000
@@ -62,9 +63,12 @@ class Horizon:
 
 
 def horizon_of(
-    captures: Iterable[Capture], snapshots: Iterable[SnapshotFacts], logs: Iterable[ReplayedLog]
+    captures: Iterable[Capture],
+    snapshots: Iterable[SnapshotFacts],
+    logs: Iterable[ReplayedLog],
+    held: Iterable[HeldPartition] = (),
 ) -> Horizon:
-    """The horizon of all captured files. logs: all that were captured."""
+    """The horizon of all captured files. logs: all that were captured; held: partitions of brokers."""
     captures, snapshots = list(captures), list(snapshots)
     epochs = [epoch for c in captures for epoch in _epochs(c)] + [s.leader_epoch for s in snapshots]
     ends = [end for c in captures for end in _ends(c)] + [s.end_offset for s in snapshots]
@@ -76,6 +80,9 @@ def horizon_of(
             partitions[key] = max(known[0], found[0]), max(known[1], found[1])
         given: Iterator[ProducerIds] = (ids for _, ids in log.image.tables.items(PRODUCER_IDS))
         producer_ids += [ids.next_producer_id for ids in given]
+    for each in held:
+        leader_epoch, partition_epoch = partitions.get(each.key, (-1, -1))
+        partitions[each.key] = max(leader_epoch, each.leader_epoch), partition_epoch
     return Horizon(max(epochs, default=0), max(ends, default=0), max(producer_ids), partitions)
 
 

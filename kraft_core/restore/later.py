@@ -38,6 +38,8 @@ RIGHTS_RETURN, RIGHTS_MISSING = "rights-return", "rights-missing"
 PLACEMENT_RETURNS, SETTINGS_RETURN = "placement-returns", "settings-return"
 BROKERS_RETURN = "brokers-return"
 
+BECOMES_STRAY = "unknown again; its messages become stray"
+
 # What the sentence of each loss says of the things that it names.
 MEANING = {
     TOPICS_UNKNOWN: "created later, and unknown again (a stopped broker keeps the messages in directories "
@@ -88,7 +90,7 @@ def consequences(restored: Image, seen: Image, since: Image | None) -> Iterator[
             yield from _consequence(found)
 
 
-def stray(restored: Image, seen: Iterable[Seen]) -> dict[int, tuple[str, ...]]:
+def stray(restored: Image, seen: Iterable[Seen]) -> dict[int, set[str]]:
     """By broker the partitions whose directories become `-stray`, or are deleted if the broker runs."""
     found: defaultdict[int, set[str]] = defaultdict(set)
     for image, since in seen:
@@ -100,7 +102,7 @@ def stray(restored: Image, seen: Iterable[Seen]) -> dict[int, tuple[str, ...]]:
             for broker in partition.replicas:
                 if kept is None or broker not in kept.replicas:
                     found[broker].add(f"{partition.topic_name}-{partition.partition_id}")
-    return {broker: tuple(sorted(found[broker])) for broker in sorted(found)}
+    return dict(found)
 
 
 def _is_of(found: Difference, topics: set[str]) -> bool:
@@ -115,7 +117,7 @@ def _consequence(found: Difference) -> Iterator[Consequence]:
     if kind == TOPICS:
         named = f"{named} (id {found.key[0]})"
     if kind in (TOPICS, PARTITIONS) and restored is None:
-        yield Consequence(TOPICS_UNKNOWN, kind, named, "unknown again; its messages become stray")
+        yield Consequence(TOPICS_UNKNOWN, kind, named, BECOMES_STRAY)
     elif kind in (TOPICS, PARTITIONS) and seen is None:
         yield Consequence(TOPICS_RETURN, kind, named, "there again, without messages")
     elif kind == PARTITIONS and seen is not None and restored is not None:

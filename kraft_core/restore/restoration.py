@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from kraft_core.evidence.collect import CollectedCluster
@@ -19,6 +20,7 @@ from kraft_core.findings.recovery import lacking, ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, KINDS, ZK_MIGRATION
+from kraft_core.restore.broker_dirs import BrokerDirError, BrokersEvidence, HeldPartition, held_partitions
 from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes, level_of
 from kraft_core.restore.choice import OLDER_METADATA, OTHER_TAILS, Choice, PossibleLoss, choose
 from kraft_core.restore.earlier import placed
@@ -117,33 +119,45 @@ class Restoration:
 
 
 def restoration_of(
-    cluster: CollectedCluster, request: RestoreRequest, unread: Iterable[str] = ()
+    cluster: CollectedCluster,
+    request: RestoreRequest,
+    unread: Iterable[str] = (),
+    broker_dirs: Iterable[Path] = (),
 ) -> Restoration:
     """The plan for a cluster by all its captures. Nothing is written.
 
-    unread: what could not be read and may be of this cluster, in words.
+    unread: what could not be read and may be of this cluster, in words. broker_dirs: log directories of
+    brokers.
     """
     known = conclude(cluster.facts)
     choice = choose(known, judge(known), request.gone, request.are_stopped)
     refusals = [*unread, *_of_identity(cluster), *choice.refusals]
-    if not request.brokers_stopped and any(loss.name in OLDER_METADATA for loss in choice.losses):
-        refusals.append(BROKERS_DELETE)
     logs: dict[str, ReplayedLog] = {}
     for capture, directory in _held(cluster):
         try:
             logs[capture.capture_id] = replayed(directory)
         except (UnusableLogError, OSError) as error:
             refusals.append(f"{directory.path}: {error}")
+    held: list[HeldPartition] = []
+    for path in broker_dirs:
+        try:
+            held += held_partitions(path, cluster.kafka_cluster_id)
+        except BrokerDirError as error:
+            refusals.append(f"{error}.")
+    brokers = BrokersEvidence.of(held, logs.values())
+    losses = [*choice.losses, *brokers.unseen()]
+    if not request.brokers_stopped and any(loss.name in OLDER_METADATA for loss in losses):
+        refusals.append(BROKERS_DELETE)
     made = None
     if choice.capture is not None and not refusals:
         try:
-            made = _made(known, cluster, choice, logs, request)
+            made = _made(known, cluster, choice, logs, request, brokers)
         except (UnusableLogError, UnwritableError, ExhaustedError, OSError) as error:
             refusals.append(f"{error}.")
     if made is not None and made.restored_end < made.source_end and not request.brokers_stopped:
         refusals.append(BROKERS_DELETE)
         made = None
-    losses = [*choice.losses, *(_of_content(made) if made else ())]
+    losses += _of_content(made) if made else ()
     return Restoration(
         cluster.kafka_cluster_id,
         choice.advice.as_of,
@@ -177,6 +191,7 @@ def _made(
     choice: Choice,
     logs: dict[str, ReplayedLog],
     request: RestoreRequest,
+    brokers: BrokersEvidence,
 ) -> Restored:
     """What is written. Raises UnusableLogError, UnwritableError, ExhaustedError, OSError."""
     source = choice.capture
@@ -186,7 +201,7 @@ def _made(
     if log.end_offset != source.log_end_offset:
         raise UnusableLogError(f"its log was read to {log.end_offset}, not to {source.log_end_offset}")
     _check_request(log, request)
-    horizon = horizon_of(known.facts.captures, known.facts.snapshots, logs.values())
+    horizon = horizon_of(known.facts.captures, known.facts.snapshots, logs.values(), brokers.held)
     taken = log if request.at is None else replayed_until(directory, request.at)
     newest = without_transaction(log).image
     restored = placed(without_transaction(taken).image, newest, request.placement)
@@ -217,11 +232,21 @@ def _made(
         sure=tuple(sure),
         counts={kind: image.tables.count(kind) for kind in KINDS},
         deviations=tuple(dict.fromkeys(each for held in logs.values() for each in held.deviations)),
-        later=tuple(dict.fromkeys(c for end, since in seen for c in consequences(restored, end, since))),
-        stray=stray(restored, seen),
+        later=tuple(dict.fromkeys([*_later(restored, seen), *brokers.unknown()])),
+        stray=_joined(stray(restored, seen), brokers.stray(restored)),
         image=image,
         checkpoint=checkpoint_bytes(image, horizon.new_epoch, request.made_at, voter_set),
     )
+
+
+def _later(restored: Image, seen: Iterable[Seen]) -> Iterator[Consequence]:
+    for end, since in seen:
+        yield from consequences(restored, end, since)
+
+
+def _joined(*found: dict[int, set[str]]) -> dict[int, tuple[str, ...]]:
+    brokers = sorted({broker for each in found for broker in each})
+    return {broker: tuple(sorted({n for each in found for n in each.get(broker, ())})) for broker in brokers}
 
 
 def _tails(

@@ -240,3 +240,23 @@ def test_an_earlier_moment_names_what_it_undoes(
     assert main([*words, "252"]) == 1
     assert "refused: The restored metadata may be older" in capsys.readouterr().out
     assert main([*words, "yesterday"]) == 2
+
+
+def test_what_brokers_know_is_part_of_the_plan(captures: Path, tmp_path: Path) -> None:
+    """A topic that no capture knows; apply reads the brokers' directories again."""
+    log_dir = tmp_path / "broker"
+    folder = log_dir / "newer-0"
+    folder.mkdir(parents=True)
+    (log_dir / "meta.properties").write_text("version=1\nnode.id=11\ncluster.id=iWP35uOsShu1pFlBJh_E7w\n")
+    (folder / "partition.metadata").write_text("version: 0\ntopic_id: b0mw1Ru2SU-5jEzTbqgRFA")
+    stated = ("--controllers-stopped", "--brokers-stopped", "--broker-dirs", str(log_dir))
+    plan = tmp_path / "plan.json"
+    code, made = _plan(captures, plan, *stated)
+    assert (code, made["restored"]["stray"]) == (1, {"11": ["newer-0"]})
+    names = [loss["name"] for loss in made["losses"]]
+    assert names == ["unseen-records", "topics-unknown"]
+    apply = ["restore", "apply", str(plan), "--to", str(tmp_path / "new"), "--accept-loss", *names]
+    folder.rename(log_dir / "other-0")
+    assert main(apply) == 1
+    (log_dir / "other-0").rename(folder)
+    assert main(apply) == 0

@@ -165,9 +165,9 @@ def test_what_is_stray_by_broker() -> None:
     """Recreated under another id, and reassigned: the directories that the metadata does not name."""
     again = _partition(SECOND, "orders", (11, 13), (11,))
     seen = _image((TOPICS, (SECOND,), Topic(SECOND, "orders")), (PARTITIONS, (SECOND, 0), again))
-    assert stray(_with(), [(seen, None)]) == {11: ("orders-0",), 13: ("orders-0",)}
+    assert stray(_with(), [(seen, None)]) == {11: {"orders-0"}, 13: {"orders-0"}}
     moved = _with((PARTITIONS, (FIRST, 0), _partition(FIRST, "orders", (11, 13), (11,))))
-    assert stray(_with(), [(moved, None)]) == {13: ("orders-0",)}
+    assert stray(_with(), [(moved, None)]) == {13: {"orders-0"}}
     assert stray(_with(), [(_with(), None)]) == {}
     assert stray(_image(), [(_with(), _with())]) == {}
 

@@ -1,0 +1,140 @@
+"""What the log directories of brokers tell of the metadata that they were given: topics and leader epochs.
+
+A broker keeps in each partition's directory the topic's id and the leader epochs under which messages were
+written. What no capture knows of them was in metadata records that no capture holds; what is restored must
+lie above them, or brokers truncate messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.side_files import (
+    InvalidSideFileError,
+    read_leader_epoch_checkpoint,
+    read_meta_properties,
+    read_partition_metadata,
+)
+from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
+from kraft_core.image.tables import PARTITIONS, TOPICS
+from kraft_core.restore.choice import UNSEEN_RECORDS, PossibleLoss
+from kraft_core.restore.later import BECOMES_STRAY, TOPICS_UNKNOWN, Consequence
+from kraft_core.restore.replay import PartitionKey, ReplayedLog
+
+_PARTITION = re.compile(r"(.+)-(\d+)(\.[^.]+-(delete|stray|future))?", re.ASCII)
+_NO_LONGER_HELD = ("delete", "stray")
+_MOST_NAMED = 10
+
+Content = TypeVar("Content")
+
+
+class BrokerDirError(ValueError):
+    """A directory that is no broker's, or whose files do not say enough; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPartition:
+    """A partition's directory. leader_epoch: the last under which a message was written, -1 for none."""
+
+    broker_id: int
+    topic_id: str
+    topic_name: str
+    partition_id: int
+    leader_epoch: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic_name}-{self.partition_id}"
+
+    @property
+    def key(self) -> PartitionKey:
+        return self.topic_id, self.partition_id
+
+
+def held_partitions(log_dir: Path, cluster_id: str) -> Iterator[HeldPartition]:
+    """The partitions in one of a broker's log directories, by name; not what is stray or deleted.
+
+    Raises BrokerDirError, also for a directory of another cluster.
+    """
+    meta = _read(log_dir / "meta.properties", read_meta_properties)
+    if meta.node_id is None or meta.cluster_id != cluster_id:
+        raise BrokerDirError(f"{log_dir}: its meta.properties does not name a node of cluster {cluster_id}")
+    try:
+        names = sorted(path.name for path in log_dir.iterdir() if path.is_dir())
+    except OSError as error:
+        raise BrokerDirError(f"{log_dir}: {error.strerror}") from None
+    for name in names:
+        match = _PARTITION.fullmatch(name)
+        if match is None or name == LOG_DIR_NAME or match[4] in _NO_LONGER_HELD:
+            continue
+        folder = log_dir / name
+        topic_id = _read(folder / "partition.metadata", read_partition_metadata)
+        checkpoint = folder / "leader-epoch-checkpoint"
+        epochs = _read(checkpoint, read_leader_epoch_checkpoint) if checkpoint.exists() else ()
+        leader_epoch = max((epoch for epoch, _ in epochs), default=-1)
+        yield HeldPartition(meta.node_id, topic_id, match[1], int(match[2]), leader_epoch)
+
+
+def _read(path: Path, reader: Callable[[str], Content]) -> Content:
+    try:
+        return reader(path.read_text())
+    except (OSError, UnicodeDecodeError, InvalidSideFileError) as error:
+        raise BrokerDirError(f"{path} cannot be read: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersEvidence:
+    """held: of all log directories that were given. seen: by partition the highest leader epoch of a log."""
+
+    held: tuple[HeldPartition, ...]
+    seen: Mapping[PartitionKey, int]
+
+    @classmethod
+    def of(cls, held: Iterable[HeldPartition], logs: Iterable[ReplayedLog]) -> BrokersEvidence:
+        seen: dict[PartitionKey, int] = {}
+        for log in logs:
+            for key, (leader_epoch, _) in log.partitions_seen.items():
+                seen[key] = max(seen.get(key, -1), leader_epoch)
+        return cls(tuple(held), seen)
+
+    def unseen(self) -> Iterator[PossibleLoss]:
+        """What no captured log knows: proof that records are missing."""
+        found: dict[str, None] = {}
+        for each in self.held:
+            if each.key not in self.seen:
+                found[f"{each.name} of topic id {each.topic_id} on broker {each.broker_id}"] = None
+            elif each.leader_epoch > self.seen[each.key]:
+                found[f"{each.name} in leader epoch {each.leader_epoch} on broker {each.broker_id}"] = None
+        if found:
+            named = list(found)[:_MOST_NAMED]
+            more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+            yield PossibleLoss(
+                UNSEEN_RECORDS,
+                "Brokers hold what no captured metadata knows, so records are missing: "
+                f"{', '.join(named)}{more}.",
+            )
+
+    def unknown(self) -> Iterator[Consequence]:
+        """Topics and partitions that no captured log ever knew."""
+        topics = {topic for topic, _ in self.seen}
+        for each in self.held:
+            if each.key not in self.seen:
+                named = f"topic {each.topic_name} (id {each.topic_id})"
+                if each.topic_id in topics:
+                    named = f"partition {each.partition_id} of {each.topic_name}"
+                yield Consequence(TOPICS_UNKNOWN, TOPICS, named, BECOMES_STRAY)
+
+    def stray(self, restored: Image) -> dict[int, set[str]]:
+        """By broker the directories that the restored metadata does not know there."""
+        found: dict[int, set[str]] = {}
+        for each in self.held:
+            kept: Partition | None = restored.tables.get(PARTITIONS, each.key)
+            if kept is None or each.broker_id not in kept.replicas:
+                found.setdefault(each.broker_id, set()).add(each.name)
+        return found

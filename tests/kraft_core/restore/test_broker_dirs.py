@@ -1,0 +1,127 @@
+"""What brokers' directories know: records that no capture holds are noticed, and nothing goes below them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraft_core.evidence.collect import collect_lives
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.image.tables import PARTITIONS
+from kraft_core.restore.broker_dirs import BrokerDirError, held_partitions
+from kraft_core.restore.choice import UNSEEN_RECORDS
+from kraft_core.restore.horizon import PARTITION_EPOCH_MARGIN
+from kraft_core.restore.later import TOPICS_UNKNOWN
+from kraft_core.restore.request import RestoreRequest
+from kraft_core.restore.restoration import BROKERS_DELETE, Restoration, restoration_of
+from tests.kraft_core.evidence.golden import GOLDEN
+from tests.kraft_core.restore.planned import STOPPED, golden, losses, request
+
+WHOLE = "uncommitted-truncation/after"
+CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
+UNKNOWN = "b0mw1Ru2SU-5jEzTbqgRFA"
+BOTH_STOPPED = request(are_stopped=True, brokers_stopped=True)
+
+
+def _log_dir(path: Path, cluster: str = CLUSTER) -> Path:
+    path.mkdir()
+    meta = {"version": 1, "cluster.id": cluster, "node.id": 11, "directory.id": UNKNOWN}
+    (path / "meta.properties").write_text("\n".join(f"{name}={value}" for name, value in meta.items()))
+    (path / "__cluster_metadata-0").mkdir()
+    return path
+
+
+def _partition(log_dir: Path, name: str, topic_id: str, *epochs: int) -> Path:
+    folder = log_dir / name
+    folder.mkdir()
+    (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+    lines = ["0", str(len(epochs)), *(f"{epoch} {nth * 10}" for nth, epoch in enumerate(epochs))]
+    (folder / "leader-epoch-checkpoint").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def _known() -> tuple[str, int]:
+    """A topic's id of the captured metadata, and the leader epoch of its partition 0."""
+    made = golden(WHOLE).made
+    assert made is not None
+    key, partition = next(item for item in made.image.tables.items(PARTITIONS) if item[0][1] == 0)
+    return key[0], partition.leader_epoch - PARTITION_EPOCH_MARGIN
+
+
+def _plan(log_dir: Path, asked: RestoreRequest = STOPPED) -> Restoration:
+    (cluster,) = collect_lives(find_controller_dirs([GOLDEN / WHOLE]).directories)
+    return restoration_of(cluster, asked, (), [log_dir])
+
+
+def test_what_brokers_and_captures_know_alike_is_safe(tmp_path: Path) -> None:
+    log_dir, (topic, epoch) = _log_dir(tmp_path / "11"), _known()
+    _partition(log_dir, "base-0", topic, 0, epoch)
+    _partition(log_dir, "gone-3.4f0c-delete", UNKNOWN, 5)
+    _partition(log_dir, "older-3.4f0c-stray", UNKNOWN, 5)
+    plan = _plan(log_dir)
+    assert (plan.verdict, plan.refusals) == ("SAFE", ())
+    assert plan.made is not None
+    assert plan.made.stray == {}
+
+
+def test_a_topic_that_no_capture_knows_proves_that_records_are_missing(tmp_path: Path) -> None:
+    """Whatever was stated: with running brokers it is refused, else the topic is named."""
+    log_dir = _log_dir(tmp_path / "11")
+    _partition(log_dir, "newer.one-2", UNKNOWN, 0)
+    assert _plan(log_dir).refusals == (BROKERS_DELETE,)
+    plan = _plan(log_dir, BOTH_STOPPED)
+    assert (plan.verdict, losses(plan)) == ("LOSES", [UNSEEN_RECORDS, TOPICS_UNKNOWN])
+    assert f"newer.one-2 of topic id {UNKNOWN} on broker 11" in plan.losses[0].sentence
+    assert f"topic newer.one (id {UNKNOWN})" in plan.losses[1].sentence
+    assert plan.made is not None
+    assert plan.made.stray == {11: ("newer.one-2",)}
+
+
+def test_a_leader_epoch_that_no_capture_knows(tmp_path: Path) -> None:
+    """It is proof of missing records, and what is written lies above it."""
+    log_dir, (topic, epoch) = _log_dir(tmp_path / "11"), _known()
+    _partition(log_dir, "base-0", topic, 0, epoch + 1000)
+    assert _plan(log_dir).refusals == (BROKERS_DELETE,)
+    plan = _plan(log_dir, BOTH_STOPPED)
+    assert losses(plan) == [UNSEEN_RECORDS]
+    assert f"base-0 in leader epoch {epoch + 1000} on broker 11" in plan.losses[0].sentence
+    assert plan.made is not None
+    partition = plan.made.image.tables.get(PARTITIONS, (topic, 0))
+    assert partition is not None
+    assert partition.leader_epoch == epoch + 1000 + PARTITION_EPOCH_MARGIN
+
+
+def test_a_partition_that_lies_elsewhere_becomes_stray(tmp_path: Path) -> None:
+    log_dir, (topic, epoch) = _log_dir(tmp_path / "12"), _known()
+    meta = log_dir / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=11", "node.id=12"))
+    _partition(log_dir, "base-0", topic, epoch)
+    plan = _plan(log_dir)
+    assert plan.verdict == "SAFE"
+    assert plan.made is not None
+    assert plan.made.stray == {12: ("base-0",)}
+
+
+@pytest.mark.parametrize("file", ["partition.metadata", "leader-epoch-checkpoint"])
+@pytest.mark.parametrize("content", ["", "version: 7\n", "0\n2\n0 0\n"])
+def test_what_cannot_be_read_is_refused(tmp_path: Path, file: str, content: str) -> None:
+    log_dir, (topic, epoch) = _log_dir(tmp_path / "11"), _known()
+    folder = _partition(log_dir, "base-0", topic, epoch)
+    (folder / file).write_text(content)
+    (refusal,) = _plan(log_dir, BOTH_STOPPED).refusals
+    assert f"{file} cannot be read" in refusal
+
+
+def test_a_partition_without_a_topic_id_is_refused(tmp_path: Path) -> None:
+    log_dir, (topic, epoch) = _log_dir(tmp_path / "11"), _known()
+    (_partition(log_dir, "base-0", topic, epoch) / "partition.metadata").unlink()
+    (refusal,) = _plan(log_dir, BOTH_STOPPED).refusals
+    assert "partition.metadata cannot be read" in refusal
+
+
+def test_another_clusters_broker_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BrokerDirError, match="does not name a node of cluster"):
+        list(held_partitions(_log_dir(tmp_path / "11", UNKNOWN), CLUSTER))
+    with pytest.raises(BrokerDirError, match=r"meta\.properties cannot be read"):
+        list(held_partitions(tmp_path, CLUSTER))
