@@ -28,7 +28,13 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake_path(parser)
-    parser.add_argument("--out", type=page_file, required=True, metavar="FILE", help="HTML file to write")
+    parser.add_argument(
+        "--out",
+        type=page_file,
+        required=True,
+        metavar="FILE",
+        help="HTML file to write; clusters that it has no room for get a page each in a folder beside it",
+    )
     arguments.add_clusters(parser)
     arguments.add_now(parser)
 
@@ -56,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the page and print one JSON line. Returns the exit code. Raises Failure."""
     began = time.monotonic()
     must_be_lake(args.lake, up_to_date=True)
-    made = made_page(args, args.cluster)
+    made = made_page(args, args.out, args.cluster)
     put_page(made, args.out)
     for cluster, reason in made.failed.items():
         warn_line(f"kraftlake report: cluster {cluster} {NOT_SHOWN}: {reason}")
@@ -65,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
         "page": str(args.out),
         "page_bytes": len(made.data),
         "clusters": made.clusters,
-        "clusters_detailed": len(made.detailed),
+        "clusters_detailed": len(made.detailed) + len(made.beside),
+        "cluster_pages": len(made.beside),
         "failed_clusters": len(made.failed),
         "seconds": round(time.monotonic() - began, 1),
     }
@@ -73,14 +80,17 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FOUND if made.failed else ExitCode.FINE
 
 
-def made_page(args: argparse.Namespace, clusters: Sequence[str] = ()) -> Report:
-    """The page of args.lake over the named clusters, or all; the settings name them. Raises Failure."""
+def made_page(args: argparse.Namespace, out: Path, clusters: Sequence[str] = ()) -> Report:
+    """The page of args.lake over the named clusters, or all, for `out`; the settings name them.
+
+    Raises Failure.
+    """
     from dashboards.report.write import made_report
     from jobs.runtime.lake_clusters import lake_clusters
 
     chosen = lake_clusters(args.lake, clusters) if clusters else ()
     now = round(time.time() * 1000) if args.now is None else args.now
-    return made_report(args.lake, now, chosen, [cluster.row for cluster in args.settings.clusters])
+    return made_report(args.lake, now, out, chosen, [cluster.row for cluster in args.settings.clusters])
 
 
 def put_page(made: Report, out: Path) -> None:

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 def page_of(args: argparse.Namespace, record: RunRecord) -> Report:
     """The page of all clusters; those that cannot be shown are noted as failed."""
     with record.progress.stage("page"):
-        made = made_page(args)
+        made = made_page(args, args.report)
     for cluster, reason in made.failed.items():
         record.failed.setdefault(cluster, f"{NOT_SHOWN}: {reason}")
     return made

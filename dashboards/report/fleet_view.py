@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from dashboards.report.cluster_view import (
     badge,
@@ -32,18 +33,18 @@ SEVERAL = 4
 
 def fleet_view(
     states: Sequence[ClusterState],
-    anchors: Mapping[str, str],
+    links: Mapping[str, str],
     now: int,
     shown: int,
     failed: Mapping[str, str] = NONE_FAILED,
 ) -> Markup:
-    """The section. `anchors`: the ids of the clusters with a part of their own; `shown`: most rows.
+    """The section. `links`: where each listed cluster's details are; `shown`: most rows.
 
     `failed`: clusters that cannot be shown, and why.
     """
-    rows = [_failed_row(cluster, why, anchors.get(cluster)) for cluster, why in failed.items()]
+    rows = [_failed_row(cluster, why, links.get(cluster)) for cluster, why in failed.items()]
     shared = _shared(states)
-    rows += [_row(state, anchors.get(state.cluster_id), now, shared) for state in states[:shown]]
+    rows += [_row(state, links.get(state.cluster_id), now, shared) for state in states[:shown]]
     clusters = len(failed) + len(states)
     left_out = clusters - len(rows)
     headings = [el("th", title, scope="col") for title in COLUMNS]
@@ -52,8 +53,8 @@ def fleet_view(
         el("h2", "Fleet", id="fleet-h"),
         verdict(states, failed),
         _of_many(states),
-        _detailed(states, anchors),
-        _tiles(states, anchors, failed) if clusters > 1 else None,
+        _detailed(states, links),
+        _tiles(states, links, failed) if clusters > 1 else None,
         _search() if clusters >= SEARCHABLE else None,
         el(
             "table",
@@ -88,13 +89,16 @@ def _shared(states: Sequence[ClusterState]) -> set[str]:
     return set.intersection(*({r.words for r in s.reasons if not r.is_overdue} for s in states))
 
 
-def _detailed(states: Sequence[ClusterState], anchors: Mapping[str, str]) -> Markup | None:
+def _detailed(states: Sequence[ClusterState], links: Mapping[str, str]) -> Markup | None:
     """Which clusters have a part of their own, where not all have one."""
-    parts = sum(s.cluster_id in anchors for s in states)
-    if parts in (0, len(states)):
+    found = [links[s.cluster_id] for s in states if s.cluster_id in links]
+    folders = {link.partition("/")[0] for link in found if not link.startswith("#")}
+    if not folders:
         return None
-    words = f"Details of the {parts:,} most urgent clusters follow the table; of any other: "
-    return el("p", words, el("code", "kraftlake report --cluster ID"), class_="more")
+    parts = sum(link.startswith("#") for link in found)
+    words = f"Details of the {count(parts, 'most urgent cluster')} follow the table; " if parts else ""
+    where = el("code", unquote(folders.pop()))
+    return el("p", f"{words}each other has a page, in folder ", where, " beside this one.", class_="more")
 
 
 def verdict(states: Sequence[ClusterState], failed: Mapping[str, str] = NONE_FAILED) -> Markup:
@@ -114,7 +118,7 @@ def verdict(states: Sequence[ClusterState], failed: Mapping[str, str] = NONE_FAI
     return el("p", f"{words}.", class_="verdict")
 
 
-def _tiles(states: Sequence[ClusterState], anchors: Mapping[str, str], failed: Mapping[str, str]) -> Markup:
+def _tiles(states: Sequence[ClusterState], links: Mapping[str, str], failed: Mapping[str, str]) -> Markup:
     """A tile per cluster, grouped by urgency, in the order of the table."""
     groups = []
     for need in sorted(Need, reverse=True):
@@ -126,7 +130,7 @@ def _tiles(states: Sequence[ClusterState], anchors: Mapping[str, str], failed: M
             el(
                 "a",
                 el("span", title, class_="vh"),
-                href=f"#{anchors.get(cluster, 'fleet')}",
+                href=links.get(cluster, "#fleet"),
                 title=title,
             )
             for cluster, title in members[:MOST_TILES]
@@ -151,15 +155,15 @@ def _search() -> Markup:
     )
 
 
-def _failed_row(cluster_id: str, why: str, anchor: str | None) -> Markup:
-    name = [_linked(cluster_id, anchor), el("ul", el("li", failed_words(why)))]
+def _failed_row(cluster_id: str, why: str, link: str | None) -> Markup:
+    name = [_linked(cluster_id, link), el("ul", el("li", failed_words(why)))]
     unknown = el("span", "–", class_="none")
     return _cells((badge(Need.ACTION), name, *[unknown] * (len(COLUMNS) - 2)), Need.ACTION)
 
 
-def _row(state: ClusterState, anchor: str | None, now: int, shared: Collection[str]) -> Markup:
+def _row(state: ClusterState, link: str | None, now: int, shared: Collection[str]) -> Markup:
     """shared: what is said of every cluster above the table."""
-    title = _linked(state.title, anchor)
+    title = _linked(state.title, link)
     why = [el("li", r.words) for r in state.reasons if not r.is_overdue and r.words not in shared]
     overdue = "overdue, " if any(r.is_overdue for r in state.reasons) else ""
     name = [
@@ -186,8 +190,8 @@ def _row(state: ClusterState, anchor: str | None, now: int, shared: Collection[s
     return _cells(cells, state.need)
 
 
-def _linked(title: str, anchor: str | None) -> Markup:
-    return el("a", title, href=f"#{anchor}") if anchor else el("span", title)
+def _linked(title: str, link: str | None) -> Markup:
+    return el("a", title, href=link) if link else el("span", title)
 
 
 def _cells(cells: Sequence[Any], need: Need) -> Markup:

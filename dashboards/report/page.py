@@ -1,13 +1,18 @@
-"""The whole page: one file that fetches nothing and runs only its own script."""
+"""The whole page: one file that fetches nothing and runs only its own script.
+
+The clusters that it has no room for have a page each, in a folder beside it.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 from dashboards.report.cluster_view import cluster_view, failed_view
 from dashboards.report.fleet_view import fleet_view
@@ -40,31 +45,54 @@ def page(
     lake: str,
     of_lake: Sequence[Row] = (),
     failed: Mapping[str, str] = NONE_FAILED,
+    folder: str = "clusters",
 ) -> Page:
     """The page over the fleet. `now` in ms.
 
     `rows` are those of the clusters that get a part of their own, as far as there is room; `of_lake` the
-    expectation results of the lake as a whole; `failed` are clusters that are not among `states`.
+    expectation results of the lake as a whole; `failed` are clusters that are not among `states`; `folder`
+    beside the page has a page, named by file_name, of each listed cluster without a part of its own.
     """
     failures = [failed_view(cluster, why, _anchor(n)) for n, (cluster, why) in enumerate(failed.items())]
     views = _cluster_views(states, rows, now, failures)
     detailed = tuple(views)
-    linked = {cluster: _anchor(n) for n, cluster in enumerate((*failed, *detailed))}
+    links = {s.cluster_id: f"{quote(folder)}/{file_name(s.cluster_id)}" for s in states[:MOST_LISTED]}
+    links |= {cluster: f"#{_anchor(n)}" for n, cluster in enumerate((*failed, *detailed))}
     body = [
         el("a", "Skip to the clusters", href="#clusters", class_="skip") if views or failed else None,
         PATTERNS,
-        el("header", el("h1", "Kraftlake"), el("p", f"{lake} · as of ", time_of(now), " · all times UTC")),
+        el("header", el("h1", "Kraftlake"), _made(lake, now)),
         el(
             "main",
-            fleet_view(states, linked, now, MOST_LISTED, failed) if states or failed else EMPTY,
+            fleet_view(states, links, now, MOST_LISTED, failed) if states or failed else EMPTY,
             _lake_view(of_lake),
             el("div", failures, list(views.values()), id="clusters"),
         ),
-        el("footer", el("p", "What the captures do not prove is undecided. "
-                        "kraftlake sql queries every number on this page.")),
-        el("div", id="tip", role="status", aria_live="polite", hidden=True),
-    ]  # fmt: skip
+        FOOTER,
+    ]
     return Page(_file(join(body), lake), len(states) + len(failed), detailed)
+
+
+def cluster_page(state: ClusterState, rows: dict[str, list[Row]], now: int, lake: str, home: str) -> str:
+    """A page of one cluster. `now` in ms; `home`: the name of the page over the fleet, one folder up."""
+    body = [
+        PATTERNS,
+        el("header", el("h1", el("a", "Kraftlake", href=f"../{quote(home)}")), _made(lake, now)),
+        el("main", cluster_view(state, rows, now, _anchor(0), is_open=True)),
+        FOOTER,
+    ]
+    return _file(join(body), f"{state.title}, {lake}")
+
+
+def file_name(cluster_id: str) -> str:
+    """The name of a cluster's page: its id, or a digest of an id that may be no name of a file."""
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", cluster_id):
+        return f"{cluster_id}.html"
+    return f"{hashlib.sha256(cluster_id.encode(errors='surrogatepass')).hexdigest()[:22]}.html"
+
+
+def _made(lake: str, now: int) -> Markup:
+    return el("p", f"{lake} · as of ", time_of(now), " · all times UTC")
 
 
 def _cluster_views(
@@ -135,6 +163,14 @@ def _hatch(name: str) -> Markup:
 
 
 EMPTY = el("p", "The lake holds no captures yet: load some with kraftlake run --captures.", class_="verdict")
+
+FOOTER = join(
+    (
+        el("footer", el("p", "What the captures do not prove is undecided. "
+                        "kraftlake sql queries every number on this page.")),
+        el("div", id="tip", role="status", aria_live="polite", hidden=True),
+    )
+)  # fmt: skip
 
 PATTERNS = el(
     "svg",

@@ -59,6 +59,6 @@ def write_for(lake: Path, view: str, tables: dict[str, list[dict[str, Any]]]) ->
 
 def written_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ()) -> Report:
     """The page of a lake, which is also written."""
-    report = made_report(lake, now, clusters)
+    report = made_report(lake, now, file, clusters)
     put_report(report, file)
     return report

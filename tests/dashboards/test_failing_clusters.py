@@ -24,6 +24,7 @@ from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, DERIVATIONS, EPOCHS,
 
 Row = dict[str, Any]
 NOW = 1_795_262_400_000
+PAGE = Path("page.html")
 CLUSTERS = ["cluster-0", "cluster-1"]
 FAILING = "cluster-1"
 SOUND = [cluster for cluster in CLUSTERS if cluster != FAILING]
@@ -118,9 +119,9 @@ def parts(page: Path) -> list[str]:
 def test_the_settings_name_clusters_that_the_lake_does_not(tmp_path: Path) -> None:
     sound_lake(tmp_path)
     write(tmp_path, CLUSTER_NAMES, [{"cluster_id": CLUSTERS[0], "name": "in-the-lake"}])
-    assert "in-the-lake" in made_report(tmp_path, NOW).data.decode()
+    assert "in-the-lake" in made_report(tmp_path, NOW, PAGE).data.decode()
     names = [NamedCluster("in-the-settings", CLUSTERS[1]).row]
-    page = made_report(tmp_path, NOW, names=names).data.decode()
+    page = made_report(tmp_path, NOW, PAGE, names=names).data.decode()
     assert f"in-the-settings</a><code>{CLUSTERS[1]}</code>" in page
     assert "in-the-lake" not in page
 

@@ -41,7 +41,7 @@ def lake(tmp_path: Path) -> Path:
 def test_page_and_summary_say_which_life_it_is(lake: Path) -> None:
     newest = "newest of 2 histories of cluster id tutorial"
     older = f"earlier history of cluster id tutorial; the newest is {NEWEST}"
-    text = made_report(lake, 1_795_000_000_000).data.decode()
+    text = made_report(lake, 1_795_000_000_000, Path("page.html")).data.decode()
     assert newest in text
     assert "test/bbbbbbbb" in text
     assert older in text

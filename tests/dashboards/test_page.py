@@ -37,7 +37,7 @@ def test_one_file_that_fetches_nothing_and_runs_only_its_own_script() -> None:
     tags = [tag for tag, _ in seen.tags]
     assert tags.count("script") == tags.count("style") == 1
     assert not {"link", "img", "iframe", "object", "embed", "base", "form"} & set(tags)
-    assert not re.search(r"(src|href|action)=\"(?!#)", text)
+    assert not re.search(r"(src|href|action)=\"(?!#)", text)  # all clusters have room
     assert "url(http" not in text
     assert "@import" not in text
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
@@ -160,7 +160,8 @@ def test_when_there_is_no_room_the_rest_is_named() -> None:
     rows = told("x" * 60_000)
     made = page(states("a", "b", "c"), dict.fromkeys("abc", rows), NOW, "lake")
     assert 1 <= len(made.detailed) < 3
-    assert "kraftlake report --cluster ID" in made.text
+    assert 'href="clusters/c.html"' in made.text
+    assert "each other has a page, in folder <code>clusters</code>" in made.text
 
 
 def test_what_is_wrong_with_the_lake_itself_is_told() -> None:
