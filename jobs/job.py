@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dashboards.databases import Database
 from jobs.maintenance.publishing import check_database, database_of, publish
 from jobs.runtime.crash import failure_of, must_be_writable
-from jobs.runtime.fail_on import verdict
+from jobs.runtime.fail_on import ErrorCheck, verdict
 from jobs.runtime.interrupt import starting_spark
 from jobs.runtime.java import is_submitted, java_of
 from jobs.runtime.outcome import ExitCode, Failure
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jobs.captures.planning import ReadPlan
     from jobs.runtime.lease import Lease
     from transforms.lake.lake import Lake
+    from transforms.lake.seen import SeenLake
 
 # Where less than this is to be read, start-up time counts for more than optimized code.
 QUICK_BYTES = 64 * 1024 * 1024
@@ -34,10 +35,15 @@ QUICK_BYTES = 64 * 1024 * 1024
 
 @contextmanager
 def opened_job(
-    args: argparse.Namespace, progress: Progress, make_lake: bool, quick: bool = False
+    args: argparse.Namespace,
+    progress: Progress,
+    make_lake: bool,
+    quick: bool = False,
+    seen: SeenLake | None = None,
 ) -> Iterator[Job]:
-    """A job that holds the lease of args.lake until the block ends. quick: as in open_session.
+    """A job that holds the lease of args.lake until the block ends.
 
+    quick: as in open_session. seen: the lake as it was before, if it was one and was looked at.
     Raises Failure before Spark starts if the path is no lake, or another run holds the lease longer than
     args.wait.
     """
@@ -47,7 +53,7 @@ def opened_job(
             prepare_lake(args.lake, args.settings.shown_configs)
         from transforms.lake.schema import outdated_tables, update_schemas
 
-        outdated = outdated_tables(args.lake)
+        outdated = outdated_tables(args.lake) if seen is None else seen.outdated()
     except NoLakeError as error:
         raise failure_of(error, args.lake) or Failure(str(error)) from None
     database = database_of(args)
@@ -204,7 +210,8 @@ class Job:
         from jobs.maintenance.compaction import compact
 
         compact(self.lake.writer, self.progress)
-        return end(self.lake.path, self.record, lines, clusters, self.lease.end, len(self.touched), lost_rows)
+        errors = verdict(self.lake.path, clusters, self.record.fail_on)
+        return end(self.record, lines, clusters, errors, self.lease.end, len(self.touched), lost_rows)
 
 
 def known_clusters(lake: Location) -> set[str]:
@@ -218,16 +225,15 @@ def known_clusters(lake: Location) -> set[str]:
 
 
 def end(
-    lake: Location,
     record: RunRecord,
     lines: Sequence[str],
     clusters: Sequence[str],
+    errors: ErrorCheck,
     note: Callable[[int], None],
     touched: int = 0,
     lost_rows: int = 0,
 ) -> int:
     """Decide the exit code, pass it to `note`, which records it, and print the lines and a JSON line."""
-    errors = verdict(lake, clusters, record.fail_on)
     record.reported = errors.reported
     code = ExitCode.FOUND if record.failed or record.unmet or errors.fails else ExitCode.FINE
     note(code)

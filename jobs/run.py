@@ -85,8 +85,9 @@ def read_captures(
     """
     from jobs.captures.inputs import opened_inputs
     from jobs.captures.planning import plan
-    from jobs.no_new_captures import end_if_unchanged
+    from jobs.no_new_captures import end_if_unchanged, remember
     from transforms.lake.lives import expanded
+    from transforms.lake.seen import unseen
 
     progress: Progress = args.progress
     if validate:
@@ -97,13 +98,13 @@ def read_captures(
             progress.say(f"left out: {inputs.named(line)}")
         for line in planned.faults:
             progress.say(inputs.named(line))
-        must_be_whole(args.lake)
+        seen = must_be_whole(args.lake)
         if args.dry_run:
             check_start(args, make_lake=True)
             print_plan(planned, inputs)
             unreadable = any(copy.directory.unreadable for copy in planned.captures)
             return ExitCode.FOUND if unreadable and args.fail_on != "never" else ExitCode.FINE
-        if not validate:
+        if not validate and seen is not None:
             record = RunRecord(args.verb, progress, args.fail_on)
             shown = args.settings.shown_configs
 
@@ -111,10 +112,11 @@ def read_captures(
                 publish_known(args, progress)
                 show(record)
 
-            code = end_if_unchanged(args.lake, shown, planned, record, publish_and_show)
+            code = end_if_unchanged(seen, shown, planned, record, publish_and_show)
             if code is not None:
                 return code
-        with opened_job(args, progress, make_lake=True, quick=planned.size_bytes < QUICK_BYTES) as job:
+        quick = planned.size_bytes < QUICK_BYTES
+        with opened_job(args, progress, make_lake=True, quick=quick, seen=seen) as job:
             job.read(planned, inputs.fetch)
             clusters = expanded(args.lake, planned.clusters)
             job.derive(sorted(job.touched | job.underived(clusters) if derive else job.half_done()))
@@ -122,7 +124,9 @@ def read_captures(
             failing = failed_expectations(job, args) if validate else []
             job.publish()
             show(job.record)
-            return job.finish(expanded(args.lake, planned.clusters), failing)
+            code = job.finish(expanded(args.lake, planned.clusters), failing)
+        remember(seen or unseen(args.lake), planned, job.record)
+        return code
 
 
 def failed_expectations(job: Job, args: argparse.Namespace) -> list[str]:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from jobs.runtime.outcome import Failure
 from transforms.lake.storage import NoLakeError, check_lake
 from transforms.lake.storage.location import Location, LocationError, location
+
+if TYPE_CHECKING:
+    from transforms.lake.seen import SeenLake
+    from transforms.lake.tables import Table
 
 
 def lake_folder(word: str) -> Location:
@@ -19,11 +25,21 @@ def lake_folder(word: str) -> Location:
         raise Failure(f"--lake {shown}: {error}") from None
 
 
-def must_be_whole(path: Location) -> None:
-    """Raises Failure if files of a lake are lost; does nothing where there is no lake yet."""
-    damage = damage_of(path)
-    if damage is not None:
-        raise Failure(damage)
+def must_be_whole(path: Location) -> SeenLake | None:
+    """What is seen of a lake before anything is read; None where there is no lake yet.
+
+    Raises Failure if files of it are lost. Tables that are as an earlier run found them are not opened.
+    """
+    try:
+        check_lake(path)
+    except NoLakeError:
+        return None
+    from transforms.lake.seen import seen_lake
+
+    seen = seen_lake(path)
+    if seen.damage:
+        raise Failure(_words(path, seen.damage))
+    return seen
 
 
 def damage_of(path: Location, open_files: bool = False) -> str | None:
@@ -37,8 +53,13 @@ def damage_of(path: Location, open_files: bool = False) -> str | None:
         check_lake(path)
     except NoLakeError:
         return None
-    damage = [words for of_table in damaged_tables(path, open_files).values() for words in of_table]
-    return f"{path}/{damage[0]}: kraftlake check --lake {path} lists what is lost" if damage else None
+    damaged = damaged_tables(path, open_files)
+    return _words(path, damaged) if damaged else None
+
+
+def _words(path: Location, damaged: Mapping[Table, Sequence[str]]) -> str:
+    first = next(iter(damaged.values()))[0]
+    return f"{path}/{first}: kraftlake check --lake {path} lists what is lost"
 
 
 def must_be_lake(path: Location, up_to_date: bool = False) -> None:

@@ -117,7 +117,7 @@ def started(jar: Path, folder: Path, authorization: str = "aws-v2-or-v4") -> Ite
 
 def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process, too, reach another server."""
-    from transforms.lake.storage import conditions, objects, table_folders
+    from transforms.lake.storage import conditions, lake_json, objects, table_folders
 
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -125,7 +125,7 @@ def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     for cached in (objects._store, objects.arrow_files, conditions._check):
         cached.cache_clear()
-    for held in (table_folders._found, table_folders._opened):
+    for held in (table_folders._found, table_folders._opened, lake_json._known):
         held.clear()
 
 

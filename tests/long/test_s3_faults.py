@@ -11,6 +11,7 @@ from tests.long.s3proxy import S3Server, environment, faulty, s3, s3proxy_jar, u
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import newest_version, rows_with
 from transforms.lake.storage import prepare_lake
+from transforms.lake.storage.listing import lake_listing
 from transforms.lake.storage.location import StoreUrl
 from transforms.lake.tables import CLUSTER_NAMES
 
@@ -55,6 +56,16 @@ def test_each_commit_is_made_once(left: Path, times: str) -> None:
     assert names() == ["append", "once", "put"]
     writer.append_once(CLUSTER_NAMES, [row("once")], "a load")
     assert names() == ["append", "once", "put"]
+
+
+def test_a_row_is_put_once_into_a_table_that_is_not_opened(left: Path) -> None:
+    writer = TableWriter(LAKE, 1)
+    writer.create(CLUSTER_NAMES)
+    listed = lake_listing(LAKE)
+    left.write_text("1")
+    appended = writer.append_next(CLUSTER_NAMES, row("next"), listed)
+    left.write_text("0")
+    assert names() == (["next"] if appended else [])
 
 
 def test_who_takes_the_lease_knows_it(left: Path) -> None:

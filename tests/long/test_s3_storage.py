@@ -18,12 +18,12 @@ from tests.long.s3proxy import (
     started,
     use,
 )
-from transforms.lake import table_damage
 from transforms.lake.commits import LEASE, FencedError, TableWriter
 from transforms.lake.delta_rs import exists, rows_with, unneeded_files
 from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
 from transforms.lake.storage.conditions import UnsafeStoreError
 from transforms.lake.storage.files import names_in
+from transforms.lake.storage.listing import lake_listing
 from transforms.lake.storage.location import StoreUrl
 from transforms.lake.storage.table_folders import read_table
 from transforms.lake.table_damage import damaged_tables
@@ -105,14 +105,13 @@ def test_a_lost_file_is_found(s3: S3Server) -> None:
     assert damaged_tables(LAKE)[CLUSTER_NAMES][0].endswith("is missing")
 
 
-def test_a_server_that_is_gone_is_no_damage(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_gone_is_no_damage(s3: S3Server) -> None:
     prepare_lake(LAKE)
     TableWriter(LAKE, 1).append_once(CLUSTER_NAMES, NAMES, "all")
-    stored = table_damage.listing(LAKE, CLUSTER_NAMES)
-    monkeypatch.setattr(table_damage, "listing", lambda _, table: stored if table == CLUSTER_NAMES else None)
+    stored = lake_listing(LAKE)
     s3.end()
     with pytest.raises(OSError, match="Generic S3 error"):
-        damaged_tables(LAKE)
+        damaged_tables(LAKE, stored=stored)
 
 
 def test_a_store_without_conditions_is_refused(

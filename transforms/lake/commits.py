@@ -12,13 +12,15 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -27,15 +29,20 @@ from transforms.lake.delta_rs import among, dataset
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage import generation
 from transforms.lake.storage.conditions import check_conditional_puts
+from transforms.lake.storage.files import FoundFile
+from transforms.lake.storage.listing import LOG, LakeListing, commit_name, with_files
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import (
+    CHECKPOINT_EVERY,
     delta_options,
     delta_table,
     exists,
+    put_commit,
     read_table,
     table_folder,
     table_properties,
 )
+from transforms.lake.table_files import TableFile
 from transforms.lake.tables import RUNS, TABLES, Table
 
 # In the logs: the lease of a table's last commit; in `runs`, the lease that was given back last; how often
@@ -91,11 +98,36 @@ class TableWriter:
 
     def append_after(self, table: Table, row: Row, version: int) -> bool:
         """Append a row as version + 1 of a table that exists. False if another commit took that version."""
-        held = delta_table(self.lake, table)
-        if held.version() != version:
-            return False
-        change = FileChange(self._stored(table, held).written([row]))
-        return self._commit_once(table, held, lambda how: _write(held, change, how), uuid.uuid4().hex) is None
+        with read_table(self.lake, table) as held:
+            if held.version() != version:
+                return False
+            change = FileChange(self._stored(table, held).written([row]))
+            name = uuid.uuid4().hex
+            return self._commit_once(table, held, lambda how: _write(held, change, how), name) is None
+
+    def append_next(self, table: Table, row: Row, listed: LakeListing) -> LakeListing | None:
+        """Append a row to a table that is as listed, as its next version and without opening it.
+
+        The table has the declared columns. Returns the listing with the new files. None where another commit
+        took that version, or where delta-rs is to write a checkpoint after it: nothing is committed then.
+        """
+        stored = listed.of(table)
+        assert stored is not None
+        version = stored.versions[-1] + 1
+        if (version + 1) % CHECKPOINT_EVERY == 0:
+            return None
+        check_conditional_puts(self.lake)
+        folder, schema = table_folder(self.lake, table), arrow_schema(table.schema)
+        data = TableFile(folder, schema)
+        data.add(pa.Table.from_pylist([row], schema=schema))
+        written = data.close()
+        assert written is not None
+        made = put_commit(folder, version, _appending(written))
+        if made is None:
+            return None
+        names = (written["path"], f"{LOG}/{commit_name(version)}")
+        found = zip(names, (FoundFile(written["size_bytes"], ""), made), strict=True)
+        return with_files(listed, {f"{table.name}/{name}": file for name, file in found})
 
     def append_once(self, table: Table, rows: Iterable[Row], load_id: str) -> None:
         """Append the rows of a load, unless the table, which is created if it does not exist, has it."""
@@ -109,8 +141,8 @@ class TableWriter:
 
     def is_loaded(self, table: Table, load_id: str) -> bool:
         """Whether the log of a table that exists has the load."""
-        held = self._loaded(table)
-        return held.transaction_version(self._load_name(table, held, load_id)) is not None
+        with self._loaded(table) as held:
+            return held.transaction_version(self._load_name(table, held, load_id)) is not None
 
     def put(self, table: Table, rows: Iterable[Row], by: str, gives_back: bool = False) -> None:
         """Insert or update rows of a table that exists by its key, of which `by` is a selective column.
@@ -177,18 +209,21 @@ class TableWriter:
 
     def _fence(self, table: Table) -> None:
         self.create(table)
-        if self._loaded(table).transaction_version(LEASE) != self.lease:
+        with self._loaded(table) as held:
+            number = held.transaction_version(LEASE)
+        if number != self.lease:
             self._change(table, lambda _: FileChange())
 
     # --- one commit ---
 
-    def _loaded(self, table: Table) -> DeltaTable:
-        """The newest version of a table that exists."""
-        held = delta_table(self.lake, table)
-        number = held.transaction_version(LEASE)
-        if self.lease is not None and number is not None and number > self.lease:
-            raise FencedError(f"table {table.name} has lease {number}, and this run {self.lease}")
-        return held
+    @contextmanager
+    def _loaded(self, table: Table) -> Iterator[DeltaTable]:
+        """The newest version of a table that exists, for one commit."""
+        with read_table(self.lake, table) as held:
+            number = held.transaction_version(LEASE)
+            if self.lease is not None and number is not None and number > self.lease:
+                raise FencedError(f"table {table.name} has lease {number}, and this run {self.lease}")
+            yield held
 
     def _stored(self, table: Table, held: DeltaTable) -> StoredTable:
         return StoredTable(table_folder(self.lake, table), held)
@@ -223,8 +258,8 @@ class TableWriter:
         """Make a commit from the newest version, and again where another one came in between."""
         name = uuid.uuid4().hex
         for attempt in range(1, ATTEMPTS + 1):
-            held = self._loaded(table)
-            lost = self._commit_once(table, held, lambda how, held=held: write(held, how), name)
+            with self._loaded(table) as held:
+                lost = self._commit_once(table, held, lambda how, held=held: write(held, how), name)
             if lost is None:
                 return
             if attempt == ATTEMPTS:
@@ -285,8 +320,10 @@ def just_removed(lake: Location, table: Table, cluster: str) -> bool:
     """
     if not exists(lake, table):
         return False
-    given_back = delta_table(lake, RUNS).transaction_version(GIVEN_BACK) or 0
-    return (delta_table(lake, table).transaction_version(_removed(cluster)) or 0) > given_back
+    with read_table(lake, RUNS) as held:
+        given_back = held.transaction_version(GIVEN_BACK) or 0
+    with read_table(lake, table) as held:
+        return (held.transaction_version(_removed(cluster)) or 0) > given_back
 
 
 def _removed(cluster: str) -> str:
@@ -323,6 +360,20 @@ def delta_schema(table: Table) -> Schema:
     return Schema.from_arrow(pa.schema([f.with_metadata({"comment": c.comment}) for f, c in fields]))
 
 
+def _appending(file: Row) -> list[dict[str, Any]]:
+    """The actions of a commit that adds a file (a row of table_files.FILES), as Delta's protocol has them."""
+    done = {"timestamp": file["modified_ms"], "operation": "WRITE", "operationParameters": {"mode": "Append"}}
+    added = {
+        "path": file["path"],
+        "partitionValues": {},
+        "size": file["size_bytes"],
+        "modificationTime": file["modified_ms"],
+        "dataChange": True,
+        "stats": file["stats"],
+    }
+    return [{"commitInfo": done}, {"add": added}]
+
+
 def _write(held: DeltaTable, change: FileChange, how: Properties) -> None:
     """The commit of a change, from a version of a table."""
     now_ms = time.time_ns() // 1_000_000
@@ -331,6 +382,12 @@ def _write(held: DeltaTable, change: FileChange, how: Properties) -> None:
         for f in change.added
     ]
     actions += [RemoveAction(f.path, change.data_change, now_ms, f.size_bytes, {}) for f in change.removed]
+    # Old commits are looked for where a checkpoint is written, not after every one.
+    ends = (held.version() + 2) % CHECKPOINT_EVERY == 0
     held.create_write_transaction(
-        actions, "append", held.schema(), commit_properties=how(change.transactions)
+        actions,
+        "append",
+        held.schema(),
+        commit_properties=how(change.transactions),
+        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=None if ends else False),
     )

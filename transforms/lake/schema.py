@@ -37,9 +37,9 @@ def check_schema(path: Location) -> None:
         )
 
 
-def outdated_tables(path: Location) -> list[Table]:
-    """The tables that lack a declared column or struct field. Raises NoLakeError as missing_columns."""
-    stored = _stored_schemas(path)
+def outdated_tables(path: Location, tables: Iterable[Table] = TABLES) -> list[Table]:
+    """Those that lack a declared column or struct field. Raises NoLakeError as missing_columns."""
+    stored = _stored_schemas(path, tables)
     _missing(path, stored)
     return [table for table, held in stored.items() if lacks(held, table.schema)]
 
@@ -56,9 +56,9 @@ def update_schemas(writer: TableWriter) -> None:
         writer.add_columns(table, fields)
 
 
-def _stored_schemas(path: Location) -> dict[Table, StructType]:
+def _stored_schemas(path: Location, tables: Iterable[Table] = TABLES) -> dict[Table, StructType]:
     found = {}
-    for table in TABLES:
+    for table in tables:
         if exists(path, table):
             with read_table(path, table) as held:
                 stored = held.schema().to_json()

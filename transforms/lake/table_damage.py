@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
@@ -10,35 +10,47 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from transforms.lake.storage.faults import fault_of
-from transforms.lake.storage.files import FolderListing
+from transforms.lake.storage.listing import FolderListing, LakeListing, lake_listing
 from transforms.lake.storage.location import Location, StoreUrl
-from transforms.lake.storage.table_folders import check_footer, listing, read_table, table_folder
+from transforms.lake.storage.table_folders import check_footer, read_table, table_folder
 from transforms.lake.tables import TABLES, Table
 
 
-def damaged_tables(lake: Location, open_files: bool = False) -> dict[Table, list[str]]:
+def damaged_tables(
+    lake: Location,
+    open_files: bool = False,
+    stored: LakeListing | None = None,
+    tables: Collection[Table] = TABLES,
+) -> dict[Table, list[str]]:
     """The tables of which something is missing or unreadable, with what it is; sound tables are left out.
 
-    open_files: also read the footer of each data file. Tables that no run has written are sound.
+    open_files: also read the footer of each data file. stored: the lake's files, if they are known. tables:
+    those to look at. Tables that no run has written are sound.
     """
-    found = {table: list(_damage(lake, table, open_files)) for table in TABLES}
-    return {table: damage for table, damage in found.items() if damage}
+    listed = lake_listing(lake) if stored is None else stored
+    found = {table: list(_damage(listed, table, open_files)) for table in tables}
+    damaged = {table: damage for table, damage in found.items() if damage}
+    # A commit after the listing names files that it lacks.
+    now = lake_listing(lake) if damaged else listed
+    if any(now.fingerprint(table) != listed.fingerprint(table) for table in damaged):
+        return damaged_tables(lake, open_files, now, list(damaged))
+    return damaged
 
 
-def _damage(lake: Location, table: Table, open_files: bool) -> Iterator[str]:
+def _damage(listed: LakeListing, table: Table, open_files: bool) -> Iterator[str]:
     """What is wrong with a table's files, relative to the lake."""
-    folder = table_folder(lake, table)
+    folder = table_folder(listed.lake, table)
     try:
-        stored = listing(lake, table)
+        stored = listed.of(table)
     except NotADirectoryError:
         yield f"{folder.name} is no folder"
         return
     if stored is None:
         return
-    commits = sorted(int(name[:-5]) for name in stored.log if name.endswith(".json") and name[:-5].isdigit())
+    commits = stored.versions
     if not commits:
         # A killed run may have left an empty log, which the next run fills.
-        if any(name.endswith(".parquet") for name in stored.names):
+        if stored.has_data:
             yield f"{folder.name}/_delta_log has no commit"
         return
     missing = _missing_commits(stored.log, commits)
@@ -46,7 +58,7 @@ def _damage(lake: Location, table: Table, open_files: bool) -> Iterator[str]:
         yield f"{folder.name}/_delta_log/{missing:020d}.json is missing"
         return
     try:
-        with read_table(lake, table) as held:
+        with read_table(listed.lake, table) as held:
             files = pa.table(held.get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
         _raise_of_store(error, folder)

@@ -56,6 +56,28 @@ def second_run(lake: Path, captures: Path) -> dict[str, Any]:
     return report(done.stdout)
 
 
+# A process in which no table can be opened, either.
+BLIND = COMMAND.replace("sys.exit", "import deltalake\ndel deltalake.DeltaTable.__init__\nsys.exit")
+
+
+def test_the_memo_of_the_last_run_answers(lake: Any, golden_captures: list[Path], tmp_path: Path) -> None:
+    """By the listing of the lake alone, as long as nothing but `runs` has another commit or file."""
+    copy = shutil.copytree(lake.path, tmp_path / "lake")
+    command = ["run", "--lake", str(copy), "--captures", *map(str, golden_captures), "--fail-on", "never"]
+
+    def ended(code: str) -> int:
+        return subprocess.run([sys.executable, "-c", code, *command], capture_output=True).returncode
+
+    ended(COMMAND)
+    held = len(rows_with(copy, RUNS))
+    blind = [ended(BLIND) for _ in range(12)]
+    # delta-rs writes the checkpoint, and joins files.
+    assert blind.count(0) == held
+    (log,) = (copy / "captures/_delta_log").glob("*0.json")
+    log.write_bytes(log.read_bytes())
+    assert (ended(BLIND), ended(COMMAND), ended(BLIND)) == (1, 0, 0)
+
+
 def damaged(batch: bytes) -> bytes:
     return batch[:-1] + bytes([batch[-1] ^ 1])
 

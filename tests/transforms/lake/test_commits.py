@@ -355,13 +355,14 @@ def test_infinity_is_found(tmp_path: Path) -> None:
 COMMITTING = re.compile(
     r"write_deltalake|delta\.tables|\.write\.|\.save\(|saveAsTable|create_write_transaction|DeltaTable\.create"
     r"|\.alter\.|\.optimize\.|\.merge\(|MERGE INTO|VACUUM|OPTIMIZE |DELETE FROM|INSERT INTO|UPDATE delta"
+    r"|(?<!def )put_commit\("
 )
 WRITERS = {
     "jobs/runtime/lease.py": "TableWriter(lake, greatest + 1)",
     "transforms/lake/lake.py": "TableWriter(self.path, self.lease)",
     "jobs/job.py": "TableWriter(lake.path, None).create(RUNS)",
     "jobs/clusters.py": "TableWriter(lake, None).create(RUNS)",
-    "jobs/no_new_captures.py": "TableWriter(lake, None).append(RUNS",
+    "jobs/no_new_captures.py": "writer = TableWriter(seen.lake, None)",
     "jobs/maintenance/compaction.py": "TableWriter(lake, None).compact(table)",
 }
 

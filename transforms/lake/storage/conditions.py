@@ -56,7 +56,7 @@ def _winners(lake: StoreUrl) -> int:
     with ThreadPoolExecutor(RACERS) as threads:
         won = list(threads.map(lambda racer: objects.put_new(place, str(racer).encode()), range(RACERS)))
     objects.delete(place)
-    return sum(won)
+    return sum(tag is not None for tag in won)
 
 
 def _overwrites(lake: StoreUrl) -> bool:
@@ -65,7 +65,7 @@ def _overwrites(lake: StoreUrl) -> bool:
     objects.put_new(place, b"1")
     made = objects.put_new(place, b"2")
     objects.delete(place)
-    return made
+    return made is not None
 
 
 def _probe(lake: StoreUrl) -> StoreUrl:

@@ -10,10 +10,11 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 
 from transforms.lake.storage import objects
 from transforms.lake.storage.location import Location, StoreUrl
@@ -23,39 +24,38 @@ MARKER = "lake.json"
 
 
 @dataclass(frozen=True, slots=True)
-class FolderListing:
-    """The names in a table's folder and in its Delta log; size_of: a file's bytes by its path in the folder.
+class FoundFile:
+    """A file's bytes, and a word that changes where the file is written again."""
 
-    size_of raises OSError; FileNotFoundError where there is no such file.
-    """
-
-    names: list[str]
-    log: list[str]
-    size_of: Callable[[str], int]
+    size_bytes: int
+    written: str
 
 
-def listing(folder: Location, log: str) -> FolderListing | None:
-    """What a folder holds of which `log` names the Delta log; None where there is nothing of that name.
-
-    Raises NotADirectoryError, and OSError where it may not be read.
-    """
+def every_file(folder: Location) -> dict[str, FoundFile]:
+    """All files below a folder by their path there. Raises OSError, also where one may not be listed."""
     if isinstance(folder, StoreUrl):
-        sizes = {found.name: found.size_bytes for found in objects.below(folder)}
-        names = sorted({name.partition("/")[0] for name in sizes})
-        in_log = [name.removeprefix(f"{log}/") for name in sizes if name.startswith(f"{log}/")]
+        every = {found.name: FoundFile(found.size_bytes, found.tag) for found in objects.below(folder)}
+        # Some tools make objects of folders, for these to look like some.
+        folders = {str(above) for name in every for above in PurePosixPath(name).parents}
+        return {name: file for name, file in every.items() if name not in folders}
+    return dict(_below(str(folder), ""))
 
-        def held(name: str) -> int:
-            if name not in sizes:
-                raise FileNotFoundError(errno.ENOENT, "no such object", f"{folder}/{name}")
-            return sizes[name]
 
-        return FolderListing(names, in_log, held) if sizes else None
-    if not os.path.lexists(folder):
-        return None
-    if not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    in_log = names_in(folder / log) if (folder / log).is_dir() else []
-    return FolderListing(names_in(folder), in_log, lambda name: (folder / name).stat().st_size)
+def _below(folder: str, prefix: str) -> Iterator[tuple[str, FoundFile]]:
+    """The same of a folder on a file system. What is removed meanwhile is left out."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = prefix + entry.name
+            if entry.is_dir():
+                yield from _below(entry.path, f"{name}/")
+                continue
+            with suppress(FileNotFoundError):
+                held = entry.stat(follow_symlinks=not _is_broken_link(entry))
+                yield name, FoundFile(held.st_size, str(held.st_mtime_ns))
+
+
+def _is_broken_link(entry: os.DirEntry[str]) -> bool:
+    return entry.is_symlink() and not Path(entry.path).exists()
 
 
 def exists(path: Location) -> bool:
@@ -106,22 +106,36 @@ def modified_at(path: Location) -> float:
     return objects.written_at(path) if isinstance(path, StoreUrl) else path.stat().st_mtime
 
 
-def create(path: Location, content: str) -> None:
+def create(path: Location, content: str) -> FoundFile | None:
     """Make a file, and its folder, unless there is one: of several at once, one makes it, whole.
 
-    What a killed writer leaves has a name that begun_name matches. Raises OSError.
+    Returns it if this one did. What a killed writer leaves has a name that begun_name matches. Raises
+    OSError.
     """
+    size_bytes = len(content.encode())
     if isinstance(path, StoreUrl):
-        objects.put_new(path, content.encode())
-        return
+        tag = objects.put_new(path, content.encode())
+        return None if tag is None else FoundFile(size_bytes, tag)
     path.parent.mkdir(parents=True, exist_ok=True)
     begun = path.with_name(begun_name(path.name, uuid.uuid4().hex))
     begun.write_text(content)
     try:
-        with suppress(FileExistsError):
-            os.link(begun, path)
+        os.link(begun, path)
+        return FoundFile(size_bytes, str(path.stat().st_mtime_ns))
+    except FileExistsError:
+        return None
     finally:
         begun.unlink()
+
+
+def put(path: Location, content: str) -> None:
+    """Make a file, or replace it by another that is whole. Raises OSError."""
+    if isinstance(path, StoreUrl):
+        objects.put(path, content.encode())
+        return
+    begun = path.with_name(begun_name(path.name, uuid.uuid4().hex))
+    begun.write_text(content)
+    begun.replace(path)
 
 
 def begun_name(name: str, token: str = "*") -> str:

@@ -11,12 +11,16 @@ from typing import Any, cast
 from transforms.lake.storage import files
 from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import MARKER
-from transforms.lake.storage.location import Location
+from transforms.lake.storage.location import Location, StoreUrl
 
 FORMAT_VERSION = 1
 # What killed writers leave in the lake's folder: lake.json before it has its name, and folders of tables, as
 # earlier versions made them.
 BEGUN_MARKERS, BEGUN_TABLES = files.begun_name(MARKER), ".*-*/"
+# And memos and commits before they have theirs.
+BEGUN_OTHERS = (files.begun_name("memo.json"), f"*/_delta_log/{files.begun_name('*.json')}")
+# Of stores, where lake.json is made once: what this process has read.
+_known: dict[Location, str] = {}
 
 
 class NoLakeError(Exception):
@@ -25,7 +29,24 @@ class NoLakeError(Exception):
 
 def is_lake(path: Location) -> bool:
     """Whether there is a lake.json, of whatever content."""
-    return files.is_file(path / MARKER)
+    if not isinstance(path, StoreUrl):
+        return files.is_file(path / MARKER)
+    try:
+        _text(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _text(path: Location) -> str:
+    """The content of lake.json. Raises OSError and ValueError."""
+    marker = path / MARKER
+    if marker in _known:
+        return _known[marker]
+    content = files.text_of(marker)
+    if isinstance(marker, StoreUrl):
+        _known[marker] = content
+    return content
 
 
 def check_lake(path: Location) -> None:
@@ -36,7 +57,7 @@ def check_lake(path: Location) -> None:
             f"{path} is no lake (no lake.json): kraftlake run --captures ... --lake {path} makes one"
         )
     try:
-        content = json.loads(files.text_of(marker))
+        content = json.loads(_text(path))
         version = content["format_version"]
         _check_content(content)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -62,12 +83,12 @@ def _check_content(content: dict[str, Any]) -> None:
 
 def generation(path: Location) -> int:
     """How often earlier versions removed rows from the lake; now the logs of the tables count it."""
-    return json.loads(files.text_of(path / MARKER)).get("generation", 0) if is_lake(path) else 0
+    return json.loads(_text(path)).get("generation", 0) if is_lake(path) else 0
 
 
 def shown_configs(path: Location) -> frozenset[str]:
     """The configs that the lake shows although Kafka does not define them."""
-    return frozenset(json.loads(files.text_of(path / MARKER)).get("shown_configs", ()))
+    return frozenset(json.loads(_text(path)).get("shown_configs", ()))
 
 
 def check_shown(path: Location, names: Set[str]) -> None:
@@ -142,6 +163,7 @@ def _is_free(path: Location) -> bool:
 
 def remove_begun(path: Location, hours: int) -> None:
     """Remove what killed writers left in the lake's folder more than so many hours ago."""
-    for begun in (*files.found(path, BEGUN_MARKERS), *files.found(path, BEGUN_TABLES)):
+    patterns = (BEGUN_MARKERS, BEGUN_TABLES, *BEGUN_OTHERS)
+    for begun in (found for pattern in patterns for found in files.found(path, pattern)):
         if files.modified_at(begun) < time.time() - hours * 3600:
             files.remove_any(begun)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object below a place: its key there, its bytes, and when it was written, in seconds since 1970."""
+    """An object below a place: its key there, its bytes, and the tag of its content."""
 
     name: str
     size_bytes: int
-    modified_at: float
+    tag: str
 
 
 def endpoint() -> str | None:
@@ -82,17 +82,28 @@ def _as_os_errors() -> Iterator[None]:
         raise OSError(str(error)) from None
 
 
-def put_new(place: StoreUrl, content: bytes) -> bool:
-    """Make an object unless there is one. Returns whether it was made. Raises OSError."""
+def put_new(place: StoreUrl, content: bytes) -> str | None:
+    """Make an object unless there is one. Returns the tag of its content, None if there was one.
+
+    Raises OSError.
+    """
     import obstore
     from obstore.exceptions import AlreadyExistsError
 
     with _as_os_errors():
         try:
-            obstore.put(_store(place.bucket), place.key, content, mode="create")
+            made = obstore.put(_store(place.bucket), place.key, content, mode="create")
         except AlreadyExistsError:
-            return False
-    return True
+            return None
+    return made["e_tag"] or ""
+
+
+def put(place: StoreUrl, content: bytes) -> None:
+    """Make an object, or replace it. Raises OSError."""
+    import obstore
+
+    with _as_os_errors():
+        obstore.put(_store(place.bucket), place.key, content)
 
 
 def content(place: StoreUrl) -> bytes:
@@ -116,7 +127,7 @@ def below(place: StoreUrl) -> Iterator[StoredObject]:
         for some in obstore.list(_store(place.bucket), place.key + "/"):
             for found in some:
                 name = found["path"].removeprefix(place.key + "/")
-                yield StoredObject(name, found["size"], found["last_modified"].timestamp())
+                yield StoredObject(name, found["size"], found["e_tag"] or "")
 
 
 def names_in(place: StoreUrl) -> list[str]:

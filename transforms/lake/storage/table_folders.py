@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -12,10 +14,13 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from transforms.lake.storage import files, objects
+from transforms.lake.storage.files import FoundFile
+from transforms.lake.storage.listing import LOG, LakeListing, commit_name, is_commit
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.tables import Table
 
-LOG = "_delta_log"
+# How many commits, at most, come after the last checkpoint of a table in a store.
+CHECKPOINT_EVERY = 10
 # Of stores: the tables that this process has found, those that it reads, and who reads them now.
 _found: set[Location] = set()
 _opened: dict[StoreUrl, DeltaTable] = {}
@@ -39,12 +44,12 @@ def exists(lake: Location, table: Table) -> bool:
     return found
 
 
-def listing(lake: Location, table: Table) -> files.FolderListing | None:
-    """The files in a table's folder, also those that no version has; None where there is no folder.
-
-    Raises NotADirectoryError, and OSError where it may not be read.
-    """
-    return files.listing(table_folder(lake, table), LOG)
+def note_tables(listed: LakeListing) -> None:
+    """What need not be asked for again: the tables that a listing of a store shows."""
+    if isinstance(listed.lake, StoreUrl):
+        _found.update(
+            listed.lake / name.partition("/")[0] for name in listed.files if is_commit(name.partition("/")[2])
+        )
 
 
 def delta_table(lake: Location, table: Table, version: int | None = None) -> DeltaTable:
@@ -55,10 +60,11 @@ def delta_table(lake: Location, table: Table, version: int | None = None) -> Del
 
 @contextmanager
 def read_table(lake: Location, table: Table) -> Iterator[DeltaTable]:
-    """The newest version of a table that exists, to be read within the block, never written.
+    """The newest version of a table that exists, to be read within the block, or to make one commit from.
 
-    Opening one in a store takes two requests for each commit since the last checkpoint: a process opens it
-    once, and then asks for newer commits only. Raises DeltaError and OSError.
+    Opening one in a store takes two requests for each commit since the last checkpoint, and a dozen for that:
+    a process opens it once, and then asks for newer commits only. A thread at a time: nothing moves the
+    version within the block. Raises DeltaError and OSError.
     """
     folder = table_folder(lake, table)
     if not isinstance(folder, StoreUrl):
@@ -82,7 +88,7 @@ def delta_options(folder: Location) -> dict[str, str] | None:
 
 def table_properties(folder: Location) -> dict[str, str | None]:
     """Properties of a new table: in a store, each commit since a checkpoint costs two requests to open it."""
-    return {"delta.checkpointInterval": "10"} if isinstance(folder, StoreUrl) else {}
+    return {"delta.checkpointInterval": str(CHECKPOINT_EVERY)} if isinstance(folder, StoreUrl) else {}
 
 
 def arrow_files(folder: Location) -> fs.FileSystem:
@@ -99,6 +105,17 @@ def arrow_files(folder: Location) -> fs.FileSystem:
 def spark_location(folder: Location) -> str:
     """A table's folder, as Spark takes it."""
     return f"s3a://{folder.bucket}/{folder.key}" if isinstance(folder, StoreUrl) else str(folder)
+
+
+def put_commit(folder: Location, version: int, actions: Iterable[Mapping[str, Any]]) -> FoundFile | None:
+    """Make a version of a table by its actions. None if another commit has it. Raises OSError."""
+    place = folder / LOG / commit_name(version)
+    content = "".join(f"{json.dumps(action)}\n" for action in actions)
+    made = files.create(place, content)
+    # Where an answer is lost, the store is asked again, and then finds what it has just made.
+    if made is None and files.is_file(place) and files.text_of(place) == content:
+        return FoundFile(len(content.encode()), "")
+    return made
 
 
 class DataFile:

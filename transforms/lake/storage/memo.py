@@ -1,0 +1,89 @@
+"""What runs found out about a lake, noted in it for the next: memo.json, a cache and nothing else.
+
+A note is about files: a table was sound when it had these; a question was answered when all tables had. It
+counts as long as a listing shows the same files, so that no commit, half-done work or lost file is hidden by
+it, whoever made them; and without the memo everything is found out again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, cast
+
+from transforms.lake.storage import files
+from transforms.lake.storage.listing import LakeListing
+from transforms.lake.storage.location import Location
+from transforms.lake.tables import PARSER_VERSION, RUNS, TABLES, Table
+
+NAME = "memo.json"
+# Questions are asked anew every night: so many answers about one state of a lake are kept.
+MOST_ANSWERS = 16
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """sound: by table the fingerprint of what was found sound. answers: by question, of just these tables."""
+
+    sound: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+
+    def unknown(self, listed: LakeListing) -> list[Table]:
+        """The tables that are not known to be sound as they are listed."""
+        return [table for table in TABLES if self.sound.get(table.name) != listed.fingerprint(table)]
+
+    def answer(self, question: str, listed: LakeListing) -> Answer | None:
+        """What was answered about the lake as it is listed."""
+        return None if self.unknown(listed) else self.answers.get(question)
+
+    def moved(self, listed: LakeListing) -> Memo:
+        """The memo after a row of this run alone came to `runs`: no answer hangs on that."""
+        return Memo(fingerprints(listed), self.answers)
+
+    def extended(self, listed: LakeListing, question: str, answer: Answer | None) -> Memo:
+        """The memo of a lake of which all tables were found sound as listed, with one more answer."""
+        is_other = any(table != RUNS for table in self.unknown(listed))
+        others = {} if is_other else dict(self.answers)
+        others.pop(question, None)
+        kept = [*others.items(), *([] if answer is None else [(question, answer)])]
+        return Memo(fingerprints(listed), dict(kept[-MOST_ANSWERS:]))
+
+
+def fingerprints(listed: LakeListing) -> dict[str, str]:
+    return {table.name: listed.fingerprint(table) for table in TABLES}
+
+
+def read_memo(lake: Location) -> Memo:
+    """The memo of a lake; an empty one where there is none that this version wrote. Raises OSError."""
+    try:
+        held = json.loads(files.text_of(lake / NAME))
+        if held["of"] == _version():
+            return Memo(_texts(held["sound"]), _answers(held["answers"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return Memo()
+
+
+def write_memo(lake: Location, memo: Memo) -> None:
+    """Raises OSError."""
+    content = {"of": _version(), "sound": memo.sound, "answers": memo.answers}
+    files.put(lake / NAME, json.dumps(content) + "\n")
+
+
+def _texts(held: Any) -> dict[str, str]:
+    return {str(name): str(value) for name, value in dict(held).items()}
+
+
+def _answers(held: Any) -> dict[str, Answer]:
+    return {str(name): dict(cast("Answer", value)) for name, value in dict(held).items()}
+
+
+@cache
+def _version() -> str:
+    """What soundness is held against: the tables that this version declares, and how it reads."""
+    return hashlib.sha256(f"{PARSER_VERSION} {TABLES}".encode()).hexdigest()
