@@ -1,7 +1,7 @@
 """A proxy on loopback of a server of S3's protocol that spoils commits: SERVER_PORT FAULT FILE.
 
-Prints its port. FILE says how many commits still meet the fault. It is a process of its own because delta-rs
-waits for some answers with Python's lock held.
+Prints its port. FILE says how many commits still meet the fault, or gets a line for each request. It is a
+process of its own because delta-rs waits for some answers with Python's lock held.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ FAULTS = {
     "reset": (False, None),
     "refused": (False, 412),
 }
-# The server ignores conditions, always.
-UNCONDITIONAL = "unconditional"
+# Always: the server ignores conditions, refuses to be changed, or is as it should be and FILE is a log.
+UNCONDITIONAL, READ_ONLY, COUNTED = "unconditional", "read-only", "counted"
+REFUSAL = b'<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>'
 # Headers that a proxy sets itself.
 OF_A_HOP = {"transfer-encoding", "connection", "date", "server"}
 SERVER_PORT, FAULT, LEFT = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
@@ -32,6 +33,16 @@ class Proxy(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         body = self._body()
+        if FAULT == READ_ONLY and self.command not in ("GET", "HEAD"):
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(REFUSAL)))
+            self.end_headers()
+            self.wfile.write(REFUSAL)
+            return
+        if FAULT == COUNTED:
+            is_list = self.command == "GET" and "list-type=" in self.path
+            with LEFT.open("a") as log:
+                log.write(f"{'LIST' if is_list else self.command} {self.path}\n")
         if not self._is_spoilt():
             self._pass_on(*self._forward(body))
             return
@@ -47,6 +58,8 @@ class Proxy(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _is_spoilt(self) -> bool:
+        if FAULT not in FAULTS:
+            return False
         is_commit = self.command == "PUT" and "_delta_log/" in self.path and self.path.endswith(".json")
         left = int(LEFT.read_text()) if is_commit else 0
         if left:

@@ -85,15 +85,23 @@ def answers(port: int) -> bool:
 @pytest.fixture(scope="session")
 def s3proxy_jar() -> Iterator[Path]:
     """The server's jar, by Maven."""
+    with tempfile.TemporaryDirectory() as folder:
+        jar = fetched_jar(Path(folder))
+        if jar is None:
+            pytest.skip("mvn is not installed")
+        yield jar
+
+
+def fetched_jar(folder: Path) -> Path | None:
+    """The server's jar, fetched by Maven; None without Maven."""
     mvn = shutil.which("mvn")
     if mvn is None:
-        pytest.skip("mvn is not installed")
-    with tempfile.TemporaryDirectory() as folder:
-        command = [mvn, "-B", "-q", COPY, f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        (jar,) = Path(folder).glob("*.jar")
-        yield jar
+        return None
+    command = [mvn, "-B", "-q", COPY, f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (jar,) = folder.glob("*.jar")
+    return jar
 
 
 @pytest.fixture
@@ -133,9 +141,9 @@ def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
 def faulty(port: int, fault: str, left: Path) -> Iterator[int]:
     """A proxy of a server (tests.long.faulty_proxy), in a process of its own. Yields its port.
 
-    left: the file that says how many requests still meet the fault.
+    left: the file that says how many requests still meet the fault, or that gets a line for each.
     """
-    left.write_text("0")
+    left.write_text("" if fault == "counted" else "0")
     command = [sys.executable, "-m", "tests.long.faulty_proxy", str(port), fault, str(left)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as proxy:
         assert proxy.stdout is not None

@@ -136,6 +136,24 @@ def test_a_store_without_conditions_is_refused(
             TableWriter(LAKE, 1).append(RUNS, [])
 
 
+def test_a_store_that_may_only_be_read(
+    s3: S3Server,
+    golden: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prepare_lake(LAKE)
+    TableWriter(LAKE, 1).create(RUNS)
+    with faulty(s3.port, "read-only", tmp_path / "left") as port:
+        use(environment(port), monkeypatch)
+        lake = "s3://bucket/another"
+        assert main(["run", "--captures", str(golden / "v4.4.0-mini"), "--lake", lake]) == 78
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"permission denied for {lake}: its store must let this user" in line
+        assert main(["clusters", "--lake", str(LAKE)]) == 0
+
+
 REFUSALS = (
     ("s3://no-such-bucket/lake", {}, 2, "there is no bucket no-such-bucket"),
     ("s3://bucket/lake", {}, 2, "s3://bucket/lake is no lake"),
