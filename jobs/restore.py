@@ -40,6 +40,14 @@ def voter_of(text: str) -> VoterAddress:
     return VoterAddress(int(id_), host, int(port))
 
 
+def line_of(text: str) -> tuple[int, int]:
+    """EPOCH@OFFSET."""
+    epoch, _, end = text.partition("@")
+    if not epoch.isdecimal() or not end.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the end of a log such as 5@5306")
+    return int(epoch), int(end)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="what", metavar="plan|apply|verify|rehearse", required=True)
     _add_plan(verbs.add_parser("plan", help="decide what would be restored, and what may be lost by it"))
@@ -108,6 +116,13 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         default="newest",
         help="with --at: replicas and ISRs as they are now, where the messages lie, or as of the moment "
         "(default: newest)",
+    )
+    parser.add_argument(
+        "--line",
+        type=line_of,
+        metavar="EPOCH@OFFSET",
+        help="where captures are of several histories: the one to restore, by the last epoch and the end of "
+        "its log, as the refusal lists them",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the plan to this new file")
     add_format(parser, "text", "json")

@@ -65,6 +65,7 @@ def _inputs(inputs: PlanInputs) -> dict[str, Any]:
         "brokers_stopped": request.brokers_stopped,
         "at": None if request.at is None else {"end_offset": request.at.end_offset, "time": request.at.time},
         "placement": request.placement,
+        "line": None if request.line is None else list(request.line),
     }
 
 
@@ -90,6 +91,7 @@ def inputs_of(content: Mapping[str, Any]) -> PlanInputs:
             brokers_stopped=given["brokers_stopped"],
             at=None if given["at"] is None else Cut(**given["at"]),
             placement=given["placement"],
+            line=None if given["line"] is None else tuple(given["line"]),
         ),
     )
 

@@ -7,7 +7,7 @@ import json
 import secrets
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jobs.captures.given_clusters import given_clusters
@@ -24,6 +24,7 @@ from kraft_core.format.capture import missing_ids
 from kraft_core.format.controller_dir import fault_lines, find_controller_dirs
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.messages.uuid_text import uuid_text
+from kraft_core.restore.choice import line_ends
 from kraft_core.restore.directories import (
     TargetError,
     check_apart,
@@ -50,11 +51,12 @@ def _plan(args: argparse.Namespace) -> int:
         are_stopped=args.controllers_stopped,
         brokers_stopped=args.brokers_stopped,
         placement=args.placement,
+        line=args.line,
     )
     inputs = _inputs(args, request)
-    cluster, unread = _captured(inputs, args)
-    inputs = replace(inputs, request=replace(request, at=_cut(args.at, cluster)))
-    made = _restoration(inputs, cluster, unread)
+    found = _captured(inputs, args)
+    inputs = replace(inputs, request=replace(request, at=_cut(args.at, found.cluster)))
+    made = _restoration(inputs, found)
     content = as_plan(inputs, made)
     if args.out is not None:
         try:
@@ -92,12 +94,22 @@ def _inputs(args: argparse.Namespace, request: RestoreRequest) -> PlanInputs:
     )
 
 
-def _restoration(inputs: PlanInputs, cluster: CollectedCluster, unread: list[str]) -> Restoration:
-    return restoration_of(cluster, inputs.request, unread, map(Path, inputs.broker_dirs))
+@dataclass(frozen=True, slots=True)
+class _Captured:
+    """The history that is restored, the others of its cluster id, and what was not read, in words."""
+
+    cluster: CollectedCluster
+    others: list[CollectedCluster]
+    unread: list[str]
 
 
-def _captured(inputs: PlanInputs, args: argparse.Namespace) -> tuple[CollectedCluster, list[str]]:
-    """The cluster that is restored by the captures as they are now, and what was not read. Raises Failure.
+def _restoration(inputs: PlanInputs, found: _Captured) -> Restoration:
+    broker_dirs = map(Path, inputs.broker_dirs)
+    return restoration_of(found.cluster, inputs.request, found.unread, broker_dirs, found.others)
+
+
+def _captured(inputs: PlanInputs, args: argparse.Namespace) -> _Captured:
+    """What is restored by the captures as they are now. Raises Failure.
 
     A broker's copy of the metadata log is a capture like any other.
     """
@@ -110,10 +122,17 @@ def _captured(inputs: PlanInputs, args: argparse.Namespace) -> tuple[CollectedCl
     plain, given = given_clusters(inputs.cluster_ids, args.settings.cluster_paths, str)
     clusters = collect_lives(found.directories, inputs.captured_at, plain, None, given.of)
     chosen = captured_cluster(clusters, inputs.cluster)
+    lives = [each for each in clusters if each.kafka_cluster_id == chosen.kafka_cluster_id]
+    line = inputs.request.line
+    if line is not None and len(lives) > 1:
+        named = [life for life in lives if line in line_ends(conclude(life.facts))]
+        if len(named) > 1:
+            raise Failure(f"several histories have a log that ends at {line[0]}@{line[1]}")
+        chosen = named[0] if named else chosen
     unread = [f"{each.path}: {each.reason}." for each in found.refused]
     unread += [f"{d.path}: {missing_ids(d)} in meta.properties." for d in found.directories if missing_ids(d)]
-    unread += [f"{line}." for directory in chosen.directories for line in fault_lines(directory)]
-    return chosen, unread
+    unread += [f"{text}." for life in lives for d in life.directories for text in fault_lines(d)]
+    return _Captured(chosen, [life for life in lives if life is not chosen], unread)
 
 
 def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restoration]:
@@ -123,7 +142,7 @@ def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restorat
         inputs = inputs_of(content)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Failure(f"{path} is no plan of kraftlake restore: {error}") from None
-    made = _restoration(inputs, *_captured(inputs, args))
+    made = _restoration(inputs, _captured(inputs, args))
     if json.loads(json.dumps(as_plan(inputs, made))) != content:
         raise Failure(f"the captures no longer lead to {path}: plan again", ExitCode.FOUND)
     return inputs, made
@@ -179,11 +198,11 @@ def _rehearse(args: argparse.Namespace) -> int:
         brokers_stopped=True,
     )
     inputs = _inputs(args, request)
-    cluster, unread = _captured(inputs, args)
-    sets = counting_sets(conclude(cluster.facts))
+    found = _captured(inputs, args)
+    sets = counting_sets(conclude(found.cluster.facts))
     gone = frozenset(voter.key.id for counted in sets for voter in counted.voters)
     inputs = replace(inputs, request=replace(request, gone=gone))
-    plan = _restoration(inputs, cluster, unread)
+    plan = _restoration(inputs, found)
     if plan.made is not None and plan.verdict != "REFUSED":
         with tempfile.TemporaryDirectory(prefix="kraftlake-rehearsal-") as scratch:
             target = Path(scratch) / "new"

@@ -7,7 +7,7 @@ is the answer of findings.recovery; what they do not prove is a possible loss; c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -25,11 +25,16 @@ from kraft_core.findings.recovery_safety import newest_of
 from kraft_core.raft.voters import Voter
 
 UNSEEN_RECORDS, AFTER_CAPTURES, OTHER_TAILS = "unseen-records", "after-captures", "other-tails"
+OTHER_LINE, COMMITTED_RECORDS = "other-line", "committed-records"
 # With these the restored metadata may be older than what brokers know.
-OLDER_METADATA = frozenset({UNSEEN_RECORDS, AFTER_CAPTURES, OTHER_TAILS})
+OLDER_METADATA = frozenset({UNSEEN_RECORDS, AFTER_CAPTURES, OTHER_TAILS, OTHER_LINE, COMMITTED_RECORDS})
+# The epoch of a log's last batch, and its end offset (exclusive).
+Line = tuple[int, int]
 
 # What a voter forgot, and what another history replaced, stays lost whatever newer captures show.
 _LASTING_RULES = frozenset({4, 7, 44, 45})
+# Broken where there are two histories: one may be chosen by name. Whatever else is broken stays refused.
+_RULES_OF_ONE_HISTORY = frozenset({1, 3, 4, 5, 7, 8, 23, 25, 27, 30, 44, 45, 47})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +56,74 @@ class Choice:
 
 
 def choose(
-    known: Conclusions, findings: Sequence[Finding], gone: frozenset[int], are_stopped: bool
+    known: Conclusions,
+    findings: Sequence[Finding],
+    gone: frozenset[int],
+    are_stopped: bool,
+    line: Line | None = None,
+    other_lives: Sequence[Conclusions] = (),
 ) -> Choice:
     """The best captured log. findings: the cluster's, by findings.judge.
 
     gone: ids of voters that were not captured and never come back. are_stopped: all controllers had stopped
-    before the captures were taken, as somebody states.
+    before the captures were taken, as somebody states. line: the end of the log that somebody chose where
+    captures contradict each other. other_lives: of the same cluster id.
     """
     advice = recovery_advice(known, findings)
     candidates = sorted((*advice.best, *advice.others), key=_claim)
     captures = {capture.capture_id: capture for capture in known.facts.captures}
-    capture = captures[candidates[0].capture_id] if candidates else None
-    refusals = [*_contradictions(known, findings), *_uncaptured(known, gone)]
-    if capture is None:
-        refusals.append("No captured log could be read: capture a controller, or a broker's metadata log.")
+    contested = [*_lives(known, other_lives), *_contested(known, findings)]
+    refusals = [*_broken(findings), *_uncaptured(known, gone)]
+    best = candidates[0] if candidates else None
+    chosen = best if line is None else next((c for c in candidates if _line(c) == line), None)
+    lines = _lines_text([*candidates, *(c for life in other_lives for c in _candidates(life))])
+    if contested and line is None:
+        refusals += contested
+        refusals.append(f"Choose the history that is restored by the end of its log (--line): {lines}.")
+    if chosen is None:
+        refusals.append(
+            "No captured log could be read: capture a controller, or a broker's metadata log."
+            if line is None
+            else f"No captured log of this history ends at {line[0]}@{line[1]}; there are: {lines}."
+        )
         return Choice(None, advice, tuple(refusals), ())
-    refusals += _unusable(known, capture)
-    return Choice(capture, advice, tuple(refusals), tuple(_losses(known, capture, advice, are_stopped)))
+    capture = captures[chosen.capture_id]
+    refusals += _unusable(capture)
+    losses = list(_losses(known, capture, advice, are_stopped))
+    given_up = list(_given_up(known, capture))
+    if line is None:
+        refusals += given_up
+    else:
+        losses += (PossibleLoss(COMMITTED_RECORDS, sentence) for sentence in given_up)
+        if contested or _line(chosen) != _line(candidates[0]):
+            words = f"Restored is the log that ends at {line[0]}@{line[1]}, of these: {lines}."
+            losses.append(PossibleLoss(OTHER_LINE, " ".join((*contested, words))))
+    return Choice(capture, advice, tuple(refusals), tuple(losses))
+
+
+def line_ends(known: Conclusions) -> set[Line]:
+    """The ends of the captured logs."""
+    return {_line(candidate) for candidate in _candidates(known)}
+
+
+def _candidates(known: Conclusions) -> list[RecoveryCandidate]:
+    advice = recovery_advice(known, ())
+    return [*advice.best, *advice.others]
+
+
+def _line(candidate: RecoveryCandidate) -> Line:
+    return candidate.last_leader_epoch, candidate.log_end_offset
+
+
+def _lines_text(candidates: Iterable[RecoveryCandidate]) -> str:
+    """5@5306 (node 2, 4), 4@5206 (node 1)."""
+    nodes: dict[Line, list[int]] = {}
+    for candidate in candidates:
+        nodes.setdefault(_line(candidate), []).append(candidate.node_id)
+    return ", ".join(
+        f"{epoch}@{end} (node {', '.join(map(str, sorted(nodes[epoch, end])))})"
+        for epoch, end in sorted(nodes, reverse=True)
+    )
 
 
 def _claim(candidate: RecoveryCandidate) -> tuple[int, int, bool, int, str]:
@@ -76,17 +132,33 @@ def _claim(candidate: RecoveryCandidate) -> tuple[int, int, bool, int, str]:
     return -epoch, -end, candidate.is_observer, candidate.node_id, candidate.directory_id
 
 
-def _contradictions(known: Conclusions, findings: Sequence[Finding]) -> Iterator[str]:
-    """Evidence that is of two histories, or that KRaft could not have written."""
+def _lives(known: Conclusions, others: Sequence[Conclusions]) -> Iterator[str]:
+    if others:
+        id_ = known.facts.cluster_id.partition("/")[0]
+        yield f"The captures of cluster id {id_} are of several histories: give those of one alone."
+
+
+def _contested(known: Conclusions, findings: Sequence[Finding]) -> Iterator[str]:
+    """Evidence of two histories."""
     contested = known.lineage.contested_epochs
     if contested:
         yield f"Captured logs contradict each other in epoch {', '.join(map(str, contested))}."
     for one in known.facts.elsewhere:
         yield f"{one.words[0].upper()}{one.words[1:]}."
     for finding in findings:
-        is_open = finding.severity == "error" and not finding.resolved
-        if is_open or finding.rule in _LASTING_RULES:
+        if _is_open(finding) and finding.rule in _RULES_OF_ONE_HISTORY:
             yield f"Rule {finding.rule} is broken: {finding.sentence}"
+
+
+def _broken(findings: Sequence[Finding]) -> Iterator[str]:
+    """Evidence that KRaft could not have written in any history."""
+    for finding in findings:
+        if _is_open(finding) and finding.rule not in _RULES_OF_ONE_HISTORY:
+            yield f"Rule {finding.rule} is broken: {finding.sentence}"
+
+
+def _is_open(finding: Finding) -> bool:
+    return (finding.severity == "error" and not finding.resolved) or finding.rule in _LASTING_RULES
 
 
 def _uncaptured(known: Conclusions, gone: frozenset[int]) -> Iterator[str]:
@@ -100,8 +172,8 @@ def _uncaptured(known: Conclusions, gone: frozenset[int]) -> Iterator[str]:
             )
 
 
-def _unusable(known: Conclusions, capture: Capture) -> Iterator[str]:
-    """What keeps the chosen log from being whole, and what is proven to be missing from it."""
+def _unusable(capture: Capture) -> Iterator[str]:
+    """What keeps the chosen log from being whole."""
     name = f"Node {label(capture.replica)} has the best claim, but"
     if not capture.readable:
         yield f"{name} files of its log could not be read: capture it with the right to read them."
@@ -109,13 +181,18 @@ def _unusable(known: Conclusions, capture: Capture) -> Iterator[str]:
         yield f"{name} its log is damaged at the end, and what follows there is not known."
     if not capture.is_contiguous:
         yield f"{name} its captured log has a gap: capture it again."
+
+
+def _given_up(known: Conclusions, capture: Capture) -> Iterator[str]:
+    """What is proven to have been committed and to be missing from the chosen log."""
+    name = f"The log of node {label(capture.replica)}"
     lost = [held for held in lacking(known, capture) if held[0] == "committed"]
     end = capture.log_end_offset or 0
     committed = max((p.end_offset for p in known.commit.prefixes.values()), default=0)
     if lost:
-        yield f"{name} it lacks {ranges_text(lost)}: find out how they were lost."
+        yield f"{name} lacks {ranges_text(lost)}: find out how they were lost."
     elif end < committed:
-        yield f"{name} it ends at {end}, and everything below {committed} was committed."
+        yield f"{name} ends at {end}, and everything below {committed} was committed."
 
 
 def _losses(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from kraft_core.restore.choice import Line
 from kraft_core.restore.replay import Cut
 
 Placement = Literal["newest", "as-of"]
@@ -31,7 +32,8 @@ class RestoreRequest:
     not captured and never come back; lost_brokers: brokers that never come back. kraft_version: None for that
     of the captures. are_stopped: all controllers had stopped before the captures were taken; brokers_stopped:
     no broker runs until the new quorum has a leader. at: None for the end of the source's log. placement: of
-    an older moment, whether replicas and ISRs are those of the end of the log or of that moment.
+    an older moment, whether replicas and ISRs are those of the end of the log or of that moment. line: of
+    several histories that whose log ends so.
     """
 
     voters: tuple[NewVoter, ...]
@@ -44,3 +46,4 @@ class RestoreRequest:
     brokers_stopped: bool = False
     at: Cut | None = None
     placement: Placement = "newest"
+    line: Line | None = None

@@ -7,7 +7,7 @@ the same bytes. It holds no secrets but in the checkpoint itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -22,7 +22,16 @@ from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, KINDS, ZK_MIGRATION
 from kraft_core.restore.broker_dirs import BrokerDirError, BrokersEvidence, HeldPartition, held_partitions
 from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes, level_of
-from kraft_core.restore.choice import OLDER_METADATA, OTHER_TAILS, Choice, PossibleLoss, choose
+from kraft_core.restore.choice import (
+    COMMITTED_RECORDS,
+    OLDER_METADATA,
+    OTHER_LINE,
+    OTHER_TAILS,
+    Choice,
+    Line,
+    PossibleLoss,
+    choose,
+)
 from kraft_core.restore.earlier import placed
 from kraft_core.restore.horizon import ExhaustedError, Horizon, horizon_of
 from kraft_core.restore.later import MEANING, Consequence, Seen, consequences, stray
@@ -46,6 +55,15 @@ BROKERS_DELETE = (
     "topics that it lacks: stop all brokers first, and state it (--brokers-stopped)."
 )
 RestoreVerdict = Literal["SAFE", "LOSES", "REFUSED"]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedLog:
+    """A captured directory and the metadata at the end of its log."""
+
+    capture: Capture
+    directory: ControllerDir
+    log: ReplayedLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,35 +141,38 @@ def restoration_of(
     request: RestoreRequest,
     unread: Iterable[str] = (),
     broker_dirs: Iterable[Path] = (),
+    other_lives: Sequence[CollectedCluster] = (),
 ) -> Restoration:
     """The plan for a cluster by all its captures. Nothing is written.
 
     unread: what could not be read and may be of this cluster, in words. broker_dirs: log directories of
-    brokers.
+    brokers. other_lives: other histories of the same cluster id.
     """
     known = conclude(cluster.facts)
-    choice = choose(known, judge(known), request.gone, request.are_stopped)
+    lives = [conclude(life.facts) for life in other_lives]
+    choice = choose(known, judge(known), request.gone, request.are_stopped, request.line, lives)
     refusals = [*unread, *_of_identity(cluster), *choice.refusals]
-    logs: dict[str, ReplayedLog] = {}
-    for capture, directory in _held(cluster):
-        try:
-            logs[capture.capture_id] = replayed(directory)
-        except (UnusableLogError, OSError) as error:
-            refusals.append(f"{directory.path}: {error}")
+    logs: list[CapturedLog] = []
+    for life in (cluster, *other_lives):
+        for capture, directory in zip(life.facts.captures, life.directories, strict=True):
+            try:
+                logs.append(CapturedLog(capture, directory, replayed(directory)))
+            except (UnusableLogError, OSError) as error:
+                refusals.append(f"{directory.path}: {error}")
     held: list[HeldPartition] = []
     for path in broker_dirs:
         try:
             held += held_partitions(path, cluster.kafka_cluster_id)
         except BrokerDirError as error:
             refusals.append(f"{error}.")
-    brokers = BrokersEvidence.of(held, logs.values())
+    brokers = BrokersEvidence.of(held, [each.log for each in logs])
     losses = [*choice.losses, *brokers.unseen()]
     if not request.brokers_stopped and any(loss.name in OLDER_METADATA for loss in losses):
         refusals.append(BROKERS_DELETE)
     made = None
     if choice.capture is not None and not refusals:
         try:
-            made = _made(known, cluster, choice, logs, request, brokers)
+            made = _made([known, *lives], choice, logs, request, brokers)
         except (UnusableLogError, UnwritableError, ExhaustedError, OSError) as error:
             refusals.append(f"{error}.")
     if made is not None and made.restored_end < made.source_end and not request.brokers_stopped:
@@ -168,17 +189,8 @@ def restoration_of(
     )
 
 
-def _held(cluster: CollectedCluster) -> Iterator[tuple[Capture, ControllerDir]]:
-    return zip(cluster.facts.captures, cluster.directories, strict=True)
-
-
 def _of_identity(cluster: CollectedCluster) -> Iterator[str]:
-    """Captures that are not of one history, or whose own files do not say of which cluster they are."""
-    if cluster.facts.cluster_id != cluster.kafka_cluster_id:
-        yield (
-            f"The captures of cluster id {cluster.kafka_cluster_id} are of several histories: give those of "
-            "one alone."
-        )
+    """Captures whose own files do not say of which cluster they are."""
     for directory in cluster.directories:
         stated = directory.meta.cluster_id if directory.meta else None
         if stated != cluster.kafka_cluster_id:
@@ -186,26 +198,34 @@ def _of_identity(cluster: CollectedCluster) -> Iterator[str]:
 
 
 def _made(
-    known: Conclusions,
-    cluster: CollectedCluster,
+    lives: Sequence[Conclusions],
     choice: Choice,
-    logs: dict[str, ReplayedLog],
+    logs: Sequence[CapturedLog],
     request: RestoreRequest,
     brokers: BrokersEvidence,
 ) -> Restored:
-    """What is written. Raises UnusableLogError, UnwritableError, ExhaustedError, OSError."""
-    source = choice.capture
+    """What is written. lives: that which is restored first.
+
+    Raises UnusableLogError, UnwritableError, ExhaustedError, OSError.
+    """
+    known, source = lives[0], choice.capture
     assert source is not None
-    directory = next(d for c, d in _held(cluster) if c.capture_id == source.capture_id)
-    log = logs[source.capture_id]
+    taken_from = next(each for each in logs if each.capture is source)
+    directory, log = taken_from.directory, taken_from.log
     if log.end_offset != source.log_end_offset:
         raise UnusableLogError(f"its log was read to {log.end_offset}, not to {source.log_end_offset}")
     _check_request(log, request)
-    horizon = horizon_of(known.facts.captures, known.facts.snapshots, logs.values(), brokers.held)
+    check_line(taken_from, logs, request.line)
+    horizon = horizon_of(
+        [capture for life in lives for capture in life.facts.captures],
+        [snapshot for life in lives for snapshot in life.facts.snapshots],
+        [each.log for each in logs],
+        brokers.held,
+    )
     taken = log if request.at is None else replayed_until(directory, request.at)
     newest = without_transaction(log).image
     restored = placed(without_transaction(taken).image, newest, request.placement)
-    seen: list[Seen] = [(newest, None), *_tails(known, cluster, choice, logs)]
+    seen: list[Seen] = [(newest, None), *_tails(known, choice, taken_from, logs)]
     image, sure = offline(restored, horizon, request.lost_brokers)
     name, version = request.listener or listener(log), kraft_version(log, request)
     voters = tuple(placed_voter(voter, request, log, known.facts.captures) for voter in request.voters)
@@ -231,7 +251,7 @@ def _made(
         horizon=horizon,
         sure=tuple(sure),
         counts={kind: image.tables.count(kind) for kind in KINDS},
-        deviations=tuple(dict.fromkeys(each for held in logs.values() for each in held.deviations)),
+        deviations=tuple(dict.fromkeys(each for held in logs for each in held.log.deviations)),
         later=tuple(dict.fromkeys([*_later(restored, seen), *brokers.unknown()])),
         stray=_joined(stray(restored, seen), brokers.stray(restored)),
         image=image,
@@ -249,30 +269,52 @@ def _joined(*found: dict[int, set[str]]) -> dict[int, tuple[str, ...]]:
     return {broker: tuple(sorted({n for each in found for n in each.get(broker, ())})) for broker in brokers}
 
 
+def check_line(source: CapturedLog, logs: Iterable[CapturedLog], line: Line | None) -> None:
+    """Raises UnwritableError where logs of two histories end alike: then no choice was made."""
+    end = source.log.leader_epoch, source.log.end_offset
+    for each in logs:
+        ends_alike = (each.log.leader_epoch, each.log.end_offset) == end
+        if line is not None and ends_alike and each.log.image.tables != source.log.image.tables:
+            raise UnwritableError(
+                f"logs of two histories end at {end[0]}@{end[1]}: give the captures of one alone"
+            )
+
+
 def _tails(
-    known: Conclusions, cluster: CollectedCluster, choice: Choice, logs: dict[str, ReplayedLog]
+    known: Conclusions, choice: Choice, source: CapturedLog, logs: Iterable[CapturedLog]
 ) -> Iterator[Seen]:
     """What other captures hold beside the source, where nothing proves that it was not committed.
 
     The metadata at the end of their logs and, if it can be told, where they leave the source's.
     """
-    if choice.capture is None or not any(loss.name == OTHER_TAILS for loss in choice.losses):
+    names = {loss.name for loss in choice.losses}
+    if not names & {OTHER_TAILS, OTHER_LINE, COMMITTED_RECORDS}:
         return
-    lacked = lacking(known, choice.capture)
-    for capture, directory in _held(cluster):
+    lacked = lacking(known, source.capture)
+    for each in logs:
         begins = [
             max(first, run.first_offset)
             for _, epoch, first, end in lacked
-            for run in capture.runs
+            for run in each.capture.runs
             if run.leader_epoch == epoch and run.first_offset < end and first < run.end_offset
         ]
-        if not begins:
-            continue
-        try:
-            since = without_transaction(replayed_until(directory, Cut(min(begins)))).image
-        except UnusableLogError:
-            since = None
-        yield without_transaction(logs[capture.capture_id]).image, since
+        if begins:
+            yield without_transaction(each.log).image, _before(each, min(begins))
+        elif OTHER_LINE in names and not _is_prefix(each, source):
+            yield without_transaction(each.log).image, None
+
+
+def _before(held: CapturedLog, end: int) -> Image | None:
+    try:
+        return without_transaction(replayed_until(held.directory, Cut(end))).image
+    except UnusableLogError:
+        return None
+
+
+def _is_prefix(held: CapturedLog, source: CapturedLog) -> bool:
+    """Whether the source led to the same metadata where this log ends."""
+    there = _before(source, held.log.end_offset)
+    return there is not None and there.tables == without_transaction(held.log).image.tables
 
 
 def _check_request(log: ReplayedLog, request: RestoreRequest) -> None:

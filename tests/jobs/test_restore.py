@@ -260,3 +260,23 @@ def test_what_brokers_know_is_part_of_the_plan(captures: Path, tmp_path: Path) -
     assert main(apply) == 1
     (log_dir / "other-0").rename(folder)
     assert main(apply) == 0
+
+
+def test_one_of_two_histories_is_restored_by_name(golden: Path, tmp_path: Path) -> None:
+    captures = tmp_path / "split"
+    for moment in ("two-of-five", "three-of-five"):
+        shutil.copytree(golden / "stale-split" / moment, captures / moment)
+    stated = ("--controllers-stopped", "--brokers-stopped")
+    code, made = _plan(captures, tmp_path / "refused.json", *stated)
+    assert (code, made["verdict"]) == (1, "REFUSED")
+    assert "(--line): 5@5311 (node 2, 4, 5), 4@5230 (node 1, 3)." in made["refusals"][-1]
+    plan = tmp_path / "plan.json"
+    code, made = _plan(captures, plan, *stated, "--line", "4@5230")
+    assert (code, made["verdict"], made["restored"]["source_end_offset"]) == (1, "LOSES", 5230)
+    names = [loss["name"] for loss in made["losses"]]
+    assert "other-line" in names
+    apply = ["restore", "apply", str(plan), "--to", str(tmp_path / "new"), "--accept-loss"]
+    assert main([*apply, *(name for name in names if name != "other-line")]) == 1
+    assert main([*apply, *names]) == 0
+    words = ["restore", "plan", "--captures", str(captures), *VOTERS, "--line", "5"]
+    assert subprocess.run([sys.executable, "-m", "jobs.cli", *words], check=False).returncode == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -10,11 +9,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from jobs.cli import main
 from kraft_core.format.controller_dir import read_controller_dir
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.image.differences import differences
@@ -23,6 +20,7 @@ from kraft_core.restore.replay import replayed
 from tests.kafka import RELEASE
 from tests.long.live_cluster import CombinedCluster, LiveCluster
 from tests.long.live_quorum import kafka_tools
+from tests.long.restoring import restored, three_controllers
 
 MESSAGES = [f"message-{nth:04}" for nth in range(200)]
 MORE = [f"message-{nth:04}" for nth in range(200, 300)]
@@ -30,38 +28,8 @@ MORE = [f"message-{nth:04}" for nth in range(200, 300)]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    """Voters 1, 2 and 3, brokers 11 and 12."""
-    live = LiveCluster(kafka_tools(), tmp_path / "live", 29740, brokers={11, 12})
-    directories = {node: live.random_uuid() for node in (1, 2, 3)}
-    voters = ",".join(f"{node}@{live.address(node)}:{id_}" for node, id_ in directories.items())
-    for broker in live.brokers:
-        live.address(broker)
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda node: live.format(node, "--initial-controllers", voters), directories))
-        list(pool.map(live.format, live.brokers))
-    for node in directories:
-        live.start(node)
-    try:
-        live.leader(*directories)
-        for broker in live.brokers:
-            live.start(broker)
-        live.wait_for_brokers(by=11)
+    with three_controllers(tmp_path / "live", 29740) as live:
         yield live
-    finally:
-        live.close()
-
-
-def restored(captures: Path, out: Path, *words: str) -> dict[str, Any]:
-    """The plan, after it was applied to out/new and verified."""
-    plan = out / "plan.json"
-    main(["restore", "plan", "--captures", str(captures), *words, "--out", str(plan)])
-    made: dict[str, Any] = json.loads(plan.read_text())
-    assert made["verdict"] in ("SAFE", "LOSES"), made["refusals"]
-    accepted = sorted({loss["name"] for loss in made["losses"]})
-    flags = ["--accept-loss", *accepted] if accepted else []
-    assert main(["restore", "apply", str(plan), "--to", str(out / "new"), *flags]) == 0
-    assert main(["restore", "verify", str(out / "new"), "--against", str(plan)]) == 0
-    return made
 
 
 def _fill(live: LiveCluster) -> None:

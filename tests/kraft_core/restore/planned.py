@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 from kraft_core.evidence.collect import collect_lives
+from kraft_core.evidence.conclusions import conclude
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.restore.choice import line_ends
 from kraft_core.restore.request import NewVoter, RestoreRequest
 from kraft_core.restore.restoration import Restoration, restoration_of
 from tests.kraft_core.evidence.golden import GOLDEN
@@ -32,10 +34,12 @@ def copied(moment: str, target: Path, *nodes: int) -> Path:
 
 
 def planned(captures: Path, asked: RestoreRequest = STOPPED) -> Restoration:
-    """The plan for the newest life of the only cluster id."""
+    """The plan for the newest life of the only cluster id, or for that whose log ends at the chosen line."""
     lives = collect_lives(find_controller_dirs([captures]).directories)
     assert len({life.kafka_cluster_id for life in lives}) == 1
-    return restoration_of(lives[-1], asked)
+    named = [life for life in lives if asked.line in line_ends(conclude(life.facts))]
+    chosen = named[0] if named else lives[-1]
+    return restoration_of(chosen, asked, other_lives=[life for life in lives if life is not chosen])
 
 
 def golden(moment: str, asked: RestoreRequest = STOPPED) -> Restoration:

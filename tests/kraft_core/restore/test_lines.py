@@ -1,0 +1,130 @@
+"""Several histories: one is restored only if it is named, what is given up is named, too."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kraft_core.image.change import Change
+from kraft_core.image.tables import TOPICS
+from kraft_core.image.topics import Topic
+from kraft_core.restore.checkpoint import UnwritableError
+from kraft_core.restore.choice import COMMITTED_RECORDS, OTHER_LINE, OTHER_TAILS, UNSEEN_RECORDS
+from kraft_core.restore.horizon import EPOCH_MARGIN, OFFSET_MARGIN
+from kraft_core.restore.later import SETTINGS_RETURN, TOPICS_UNKNOWN
+from kraft_core.restore.replay import replayed
+from kraft_core.restore.restoration import BROKERS_DELETE, CapturedLog, check_line
+from tests.kraft_core.restore.planned import copied, golden, losses, planned, request
+
+ALL_STATED = request(gone=frozenset(range(1, 6)), are_stopped=True, brokers_stopped=True)
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    """The stale voter set: nodes 1 and 3 of one history, 2, 4 and 5 of the other (docs/stale-split.md)."""
+    for moment in ("stale-split/two-of-five", "stale-split/three-of-five"):
+        copied(moment, tmp_path / moment)
+    return tmp_path
+
+
+def _lines(split: Path) -> list[tuple[int, int]]:
+    """As the refusal lists them, the best claim first."""
+    listed = planned(split, ALL_STATED).refusals[-1].partition("(--line): ")[2]
+    ends = [word.partition(" ")[0] for word in listed.replace("), ", ")|").split("|")]
+    return [(int(epoch), int(end)) for epoch, _, end in (each.partition("@") for each in ends)]
+
+
+def test_a_history_must_be_named(split: Path) -> None:
+    plan = planned(split, ALL_STATED)
+    assert (plan.verdict, plan.made) == ("REFUSED", None)
+    assert plan.refusals[-1].startswith(
+        "Choose the history that is restored by the end of its log (--line): 5@"
+    )
+    assert len(_lines(split)) == 2
+
+
+@pytest.mark.parametrize("nth", [0, 1])
+def test_the_named_one_is_restored_above_both(split: Path, nth: int) -> None:
+    lines = _lines(split)
+    plan = planned(split, replace(ALL_STATED, line=lines[nth]))
+    assert (plan.verdict, plan.refusals) == ("LOSES", ())
+    assert OTHER_LINE in losses(plan)
+    assert "Rule 4 is broken" in next(loss.sentence for loss in plan.losses if loss.name == OTHER_LINE)
+    made = plan.made
+    assert made is not None
+    assert (made.source_epoch, made.source_end) == lines[nth]
+    assert made.horizon.new_epoch >= max(lines)[0] + EPOCH_MARGIN
+    assert made.horizon.new_end == max(end for _, end in lines) + OFFSET_MARGIN
+
+
+def test_running_brokers_may_know_the_other_one(split: Path) -> None:
+    asked = replace(ALL_STATED, line=_lines(split)[0], brokers_stopped=False)
+    assert planned(split, asked).refusals == (BROKERS_DELETE,)
+
+
+def test_a_line_that_nobody_captured_is_refused(split: Path) -> None:
+    refusal = planned(split, replace(ALL_STATED, line=(5, 77))).refusals[-1]
+    assert refusal.startswith("No captured log of this history ends at 5@77; there are: ")
+
+
+def test_a_line_does_not_lift_what_is_no_contradiction(split: Path) -> None:
+    """Damage is refused all the same, and a voter that was not captured and may come back."""
+    asked = replace(ALL_STATED, line=_lines(split)[0])
+    log = split / "stale-split/three-of-five/node-2/__cluster_metadata-0"
+    segment = min(log.glob("*.log"))
+    content = segment.read_bytes()
+    segment.write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
+    assert "damaged" in " ".join(planned(split, asked).refusals)
+    segment.write_bytes(content)
+    shutil.rmtree(split / "stale-split/three-of-five/node-4")
+    assert planned(split, asked).verdict == "LOSES"
+    assert "(--gone 4)" in " ".join(planned(split, replace(asked, gone=frozenset())).refusals)
+
+
+def test_two_histories_that_end_alike_cannot_be_told_apart() -> None:
+    """Nothing is guessed where the named end is that of two logs with different metadata."""
+    made = golden("uncommitted-truncation/after").made
+    assert made is not None
+    log = replayed(made.directory)
+    other = replace(log, image=log.image.copy())
+    other.image.tables.put(Change(TOPICS, ("t",), None))
+    one = CapturedLog(made.source, made.directory, log)
+    check_line(one, [one, replace(one, log=other)], (3, 507))
+    other.image.tables.put(Change(TOPICS, ("t",), Topic("t", "orders")))
+    with pytest.raises(UnwritableError, match="logs of two histories end at 3@507"):
+        check_line(one, [one, replace(one, log=other)], (3, 507))
+    check_line(one, [one, replace(one, log=other)], None)
+
+
+def test_two_lives_one_of_which_is_named(tmp_path: Path) -> None:
+    """A cluster id that two quorums had: the other's offsets and epochs count, its topics are given up."""
+    copied("uncommitted-truncation/after", tmp_path / "one")
+    copied("disk-failure/before-wipe", tmp_path / "other")
+    stated = (tmp_path / "one/node-1/meta.properties").read_text()
+    cluster = next(line for line in stated.splitlines() if line.startswith("cluster.id="))
+    for meta in tmp_path.glob("other/*/meta.properties"):
+        lines = meta.read_text().splitlines()
+        meta.write_text("\n".join(cluster if line.startswith("cluster.id=") else line for line in lines))
+    refused = planned(tmp_path, ALL_STATED)
+    assert refused.made is None
+    assert "3@507 (node 1, 2, 3, 4)" in refused.refusals[-1]
+    plan = planned(tmp_path, replace(ALL_STATED, line=(3, 507)))
+    assert (plan.verdict, plan.refusals) == ("LOSES", ())
+    assert OTHER_LINE in losses(plan)
+    assert plan.made is not None
+    assert plan.made.source_end == 507
+
+
+def test_what_was_committed_and_is_given_up_is_named(tmp_path: Path) -> None:
+    """Of one history an older end is chosen: nodes 2 and 3 prove what node 1 lacks."""
+    copied("uncommitted-truncation/before", tmp_path / "before", 1)
+    copied("uncommitted-truncation/after", tmp_path / "after", 2, 3)
+    plan = planned(tmp_path, replace(ALL_STATED, line=(1, 369)))
+    assert plan.verdict == "LOSES"
+    named = [UNSEEN_RECORDS, OTHER_TAILS, COMMITTED_RECORDS, OTHER_LINE, TOPICS_UNKNOWN, SETTINGS_RETURN]
+    assert losses(plan) == named
+    assert "352 to 506 of epoch 3 (committed)" in plan.losses[2].sentence
+    assert planned(tmp_path, replace(ALL_STATED, line=(3, 507))).verdict == "SAFE"

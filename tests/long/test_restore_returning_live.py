@@ -1,0 +1,118 @@
+"""Old controllers return, against a real Kafka: with both bumps they never displace the new quorum."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kraft_core.restore import horizon
+from tests.long.live_quorum import LiveQuorum, kafka_tools
+from tests.long.restoring import restored
+
+OLD = (1, 2)
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[LiveQuorum]:
+    """Voters 1, 2 and 3, of which 3 was killed early: a majority that goes on without it."""
+    live = LiveQuorum(kafka_tools(), tmp_path / "live", 29860)
+    directories = {node: live.random_uuid() for node in (1, 2, 3)}
+    voters = ",".join(f"{node}@{live.address(node)}:{id_}" for node, id_ in directories.items())
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda node: live.format(node, "--initial-controllers", voters), directories))
+    try:
+        for node in directories:
+            live.start(node)
+        live.leader(*directories)
+        live.kill(3)
+        leader = live.leader(*OLD)
+        begun = live.watermark(leader)
+        while live.watermark(leader) < begun + 30:
+            time.sleep(1)
+        for node in OLD:
+            live.kill(node)
+        yield live
+    finally:
+        live.close()
+
+
+def _observers(live: LiveQuorum) -> set[int]:
+    listed = live.status(21).get("CurrentObservers", "")
+    return {node for node in OLD if f'"id": {node}' in listed}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("offsets", "epochs", "elect"), [(True, True, False), (False, True, True)])
+def test_a_majority_comes_back(
+    quorum: LiveQuorum,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    offsets: bool,
+    epochs: bool,
+    elect: bool,
+) -> None:
+    """Restored from what 3 held; the new voter, at 3's address, leads, then dies: do the old two elect?
+
+    Without the bump of the offset they do, beside the new quorum: so it matters.
+    """
+    live = quorum
+    if not offsets:
+        monkeypatch.setattr(horizon, "OFFSET_MARGIN", 0)
+    if not epochs:
+        monkeypatch.setattr(horizon, "EPOCH_MARGIN", 0)
+    captures = live.capture("behind", 3)
+    words = ("--voters", f"21@{live.address(3)}", "--gone", "1", "2", "--listener", "CONTROLLER")
+    restored(captures, tmp_path, *words, "--controllers-stopped", "--brokers-stopped")
+    live.ports = {21: live.ports[3], **{node: live.ports[node] for node in OLD}}
+    shutil.copytree(tmp_path / "new/node-21", live.folder(21))
+    live.start(21)
+    assert live.leader(21) == 21
+    epoch = int(live.status(21)["LeaderEpoch"])
+    for node in OLD:
+        live.start(node)
+    for _ in range(60):
+        if _observers(live) == set(OLD):
+            break
+        time.sleep(1)
+    assert _observers(live) == set(OLD)
+    assert (live.leader(21), int(live.status(21)["LeaderEpoch"])) == (21, epoch)
+    assert {node for node, _ in live.voters(21)} == {21}
+
+    live.kill(21)
+    elected = False
+    for _ in range(40):
+        found = {int(live.status(node).get("LeaderId", "-1")) for node in OLD}
+        elected = bool(found & set(OLD))
+        if elected:
+            break
+        time.sleep(1)
+    assert elected == elect
+
+
+@pytest.mark.long
+def test_killed_while_it_starts(golden: Path, tmp_path: Path) -> None:
+    """kill -9 at ten moments of the first start: it goes on, with all that was planned."""
+    live = LiveQuorum(kafka_tools(), tmp_path / "live", 29880)
+    made = restored(
+        golden / "uncommitted-truncation/after",
+        tmp_path,
+        *("--voters", f"21@{live.address(21)}", "--controllers-stopped"),
+    )
+    live.cluster_id = made["cluster_id"]
+    shutil.copytree(tmp_path / "new/node-21", live.folder(21))
+    try:
+        for nth in range(10):
+            live.start(21)
+            time.sleep(0.7 * (nth + 1))
+            live.kill(21)
+        live.start(21)
+        assert live.leader(21) == 21
+        assert int(live.status(21)["LeaderEpoch"]) > made["restored"]["written"]["leader_epoch"]
+        assert live.watermark(21) > made["restored"]["written"]["end_offset"]
+    finally:
+        live.close()
