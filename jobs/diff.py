@@ -19,6 +19,7 @@ from kraft_core.image import change_text, tables
 from kraft_core.image.differences import Difference, differences
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
+from kraft_core.wording import count
 
 EXAMPLES = """examples:
   kraftlake diff --from 1894 --to end /backup/node-1
@@ -144,7 +145,7 @@ def _lines(before: _End, after: _End, found: list[Difference]) -> Iterator[str]:
                 continue
             value = each.before if each.after is None else each.after
             partitions = in_topics.get(each.key[0]) if each.kind == tables.TOPICS else None
-            with_them = "" if partitions is None else f", with {partitions} partitions"
+            with_them = "" if partitions is None else f", with {count(partitions, 'partition')}"
             change = change_text.what_changed(kind, each.before, each.after)
             yield f"  {change_text.thing(kind, value)}: {change}{with_them}"
 

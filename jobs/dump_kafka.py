@@ -21,6 +21,7 @@ from kraft_core.format.kafka_dump import (
 )
 from kraft_core.format.log_dirs import RefusedPath
 from kraft_core.format.mapped_file import mapped
+from kraft_core.wording import count
 
 _OTHER_SUFFIXES = frozenset({".index", ".timeindex", ".snapshot", ".txnindex"})
 _BUFFER_CHARACTERS = 1 << 16
@@ -122,9 +123,9 @@ class _Output:
 
 def _faults(file: str, dump: FileDump) -> Iterator[str]:
     if dump.invalid:
-        yield f"{file}: {dump.invalid} batches with a wrong CRC; --format jsonl names them"
+        yield f"{file}: {count(dump.invalid, 'batch', 'batches')} with a wrong CRC; see --format jsonl"
     if dump.unread:
-        yield f"{file}: {dump.unread} records cannot be read; --format jsonl names them"
+        yield f"{file}: {count(dump.unread, 'record')} cannot be read; see --format jsonl"
 
 
 def _report_jumps(dumps: dict[str, FileDump]) -> None:

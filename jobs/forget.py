@@ -39,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
         settle_lives(job.lake, job.record)
         job.derive(sorted(job.half_done()))
         job.record.counts |= removed
-        lines = [f"removed {rows} rows of {name}" for name, rows in removed.items()]
+        lines = [
+            f"removed {rows} {'row' if rows == 1 else 'rows'} of {name}" for name, rows in removed.items()
+        ]
         completed = f"completed what an interrupted run began: nothing of cluster {args.cluster} is left"
         return job.end([], lines or [completed], 0)
 

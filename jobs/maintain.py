@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from jobs import arguments
 from jobs.job import Job, opened_job
+from kraft_core.wording import count
 
 EXAMPLES = """examples:
   kraftlake maintain --lake /data/lake
@@ -43,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
         removed = vacuum(job)
         job.record.counts |= {"expired_captures": expired, "removed_files": removed}
         lines = [
-            f"expired: {expired} captures of {len(clusters)} clusters",
+            f"expired: {count(expired, 'capture')} of {count(len(clusters), 'cluster')}",
             f"deleted: {answers} expectation results",
             f"compacted: {', '.join(compacted) or 'nothing'}",
-            f"removed: {removed} files that were replaced more than {KEPT_HOURS} hours ago",
+            f"removed: {count(removed, 'file')} replaced more than {KEPT_HOURS} hours ago",
         ]
         return job.end(clusters, lines, 0)
 

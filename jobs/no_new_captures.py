@@ -49,7 +49,8 @@ def end_if_unchanged(
     before()
     record.counts = found["counts"]
     count = record.counts["captures"]
-    line = f"nothing new: all {count} captures are known; kraftlake sql shows what they prove"
+    which = "the capture is" if count == 1 else f"all {count:,} captures are"
+    line = f"nothing new: {which} known; kraftlake sql shows what is proven"
     errors = ErrorCheck(found["fails"], tuple(found["reported"]))
 
     def end_run(code: int) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from jobs.job import Job
 from jobs.maintenance.removal import remove_expired
+from kraft_core.wording import count
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, LOADED
@@ -33,7 +34,8 @@ def expire(job: Job, before: datetime) -> tuple[int, list[str]]:
     gone += [row for row in expired(held, before) if row["capture_id"] not in known]
     clusters = sorted({row["cluster_id"] for row in gone})
     if clusters:
-        with job.progress.stage("expire", f"{len(gone)} captures of {len(clusters)} clusters"):
+        words = f"{count(len(gone), 'capture')} of {count(len(clusters), 'cluster')}"
+        with job.progress.stage("expire", words):
             begin_change(lake.writer, clusters, job.record.columns)
             stamped = [row | job.record.columns for row in gone]
             lake.put(EXPIRED_CAPTURES, stamped, by="capture_id")

@@ -17,6 +17,7 @@ from jobs.captures.new_captures import NewCaptures, known_now, new_captures
 from jobs.captures.planning import TRIES, ReadPlan, planned_again, without
 from jobs.captures.scan import DAMAGE, scan_files
 from jobs.runtime.run_record import RunRecord
+from kraft_core.wording import count
 from transforms.ingest.capture_rows import (
     better_row,
     capture_rows,
@@ -168,7 +169,10 @@ def read_files(
 ) -> tuple[list[Row], list[Row], dict[str, int]]:
     """Scan the files and write the big tables. Returns rows of captures and of segments, and counts."""
     read = {"files": len(files.paths), "bytes": files.size_bytes}
-    with record.progress.stage("scan", f"{read['files']:,} files, {read['bytes']:,} bytes"), _checked(files):
+    with (
+        record.progress.stage("scan", f"{count(read['files'], 'file')}, {count(read['bytes'], 'byte')}"),
+        _checked(files),
+    ):
         scan = scan_files(lake.spark, files)
     damage = scan.damage
     try:

@@ -20,6 +20,7 @@ from kraft_core.findings.snapshot_replays import (
     goes_on_from,
     replays,
 )
+from kraft_core.wording import count
 from transforms.evidence.batch_facts import batch_conflicts
 from transforms.evidence.fact_values import capture
 from transforms.lake.arrow_rows import to_rows
@@ -152,7 +153,7 @@ def compare(
     whole = sum(part.end_offset - part.first_offset for _, replay in todo for part in replay.log)
     with task_count() as replayed:
         stage = progress.stage(
-            "compare checkpoints", f"{len(todo)} replays", lambda: (replayed.total, whole), "records"
+            "compare checkpoints", count(len(todo), "replay"), lambda: (replayed.total, whole), "records"
         )
         with stage:
             rows = to_rows(checked_snapshots(lake.spark, lake.path, todo, replayed.add))

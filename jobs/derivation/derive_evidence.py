@@ -18,6 +18,7 @@ from pyspark import StorageLevel
 
 from jobs.captures.ingest import PendingCommit
 from jobs.runtime.progress import Progress
+from kraft_core.wording import count
 from transforms.evidence.cluster_facts import ClusterGroup, FreshRows, cluster_groups
 from transforms.evidence.pinned_tables import PinnedTables
 from transforms.lake.arrow_rows import to_arrow
@@ -117,7 +118,7 @@ def _write_each(write: Callable[[Table], None], progress: Progress) -> None:
 
 
 def _count(clusters: Sequence[str]) -> str:
-    return f"{len(clusters)} clusters"
+    return count(len(clusters), "cluster")
 
 
 def _failures(rows: pa.Table) -> dict[str, str]:

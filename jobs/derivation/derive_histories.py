@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.runtime.progress import Progress
 from kraft_core.image.change import RefusedRecord
+from kraft_core.wording import count
 from transforms.histories import partition_replay
 from transforms.histories.other_kinds import OTHERS, count_others, other_versions
 from transforms.histories.partition_replay import changed_partitions, count_partitions
@@ -57,7 +58,7 @@ def derive_histories(
         if plans:
             refusing.update(write_histories(lake, plans))
 
-    with progress.stage("histories", f"{len(clusters)} clusters"):
+    with progress.stage("histories", count(len(clusters), "cluster")):
         failed = apart(clusters, write)
     reasons = {cluster: f"its histories could not be made: {reason}" for cluster, reason in failed.items()}
     return Histories(reasons, sorted(refusing))

@@ -12,6 +12,7 @@ from jobs.time_travel.replica_source import ReplicaSource, open_replica
 from jobs.time_travel.source import MetadataSource
 from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.image.image import Image
+from kraft_core.wording import count
 from transforms.lake.storage.location import Location
 
 _MAX_LISTED = 5
@@ -54,4 +55,4 @@ def warn(notes: Sequence[str], image: Image) -> None:
     for note in [*notes, *refused[:_MAX_LISTED]]:
         warn_line(f"warning: {note}")
     if len(refused) > _MAX_LISTED:
-        warn_line(f"warning: {len(refused)} records could not be replayed")
+        warn_line(f"warning: {count(len(refused), 'record')} could not be replayed")

@@ -66,7 +66,7 @@ ADVICE = {
         f"{_CAPTURE_ALL}. kraftlake diff shows what was lost: make these changes again.",
     ),
     "majority_holds": Advice(
-        "Records counted as committed although no majority stored them: to lose one node may be to lose "
+        "Records counted as committed although no majority stored them: losing one node may lose "
         "changes that Kafka acknowledged.",
         "Capture every voter, so that all logs count. If the finding stays, " + _REPORT + ".",
     ),
@@ -107,8 +107,8 @@ ADVICE = {
     "kafka_goes_by_its_log": Advice(
         "A controller used an older voter set than its log has (a known defect of Kafka): it may be elected "
         "without a majority, and committed changes may be lost.",
-        "Restart that controller once the others are in sync, so that it reads the set again, and avoid to "
-        "change voters while one is down. docs/stale-split.md tells a whole case.",
+        "Restart that controller once the others are in sync, so that it reads the set again, and change "
+        "no voters while one is down. docs/stale-split.md describes a whole case.",
     ),
     "snapshots_carry_the_log": Advice(
         "A controller that starts from this snapshot uses wrong voters or a wrong kraft.version.",

@@ -84,8 +84,8 @@ def test_secrets_are_null_unless_shown(capfdbinary, tmp_path):
 @pytest.mark.parametrize(
     ("case", "code", "says"),
     [
-        ("crc-flip-middle", 1, "1 batches with a wrong CRC"),
-        ("unknown-record-type", 1, "1 records cannot be read"),
+        ("crc-flip-middle", 1, "1 batch with a wrong CRC"),
+        ("unknown-record-type", 1, "1 record cannot be read"),
         ("length-too-small", 1, "a batch of 10 bytes: kafka-dump-log ends here; --format jsonl reads on"),
         ("torn-last-batch", 0, ""),
         ("empty-segment", 0, ""),
