@@ -1,4 +1,4 @@
-"""kraftlake check: hold a lake against itself: what is lost, and what brings it back; without Spark."""
+"""kraftlake check: check a lake: what is lost, and the commands that bring it back; without Spark."""
 
 from __future__ import annotations
 

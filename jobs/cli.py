@@ -41,11 +41,11 @@ VERBS = {
     "capture": ("jobs.capture", "copy the metadata log directories of running controllers"),
     "clusters": ("jobs.clusters", "list the clusters of a lake and their names"),
     "maintain": ("jobs.maintain", "compact small files, expire old captures, free space"),
-    "check": ("jobs.check", "hold a lake against itself: what is lost, and what brings it back"),
+    "check": ("jobs.check", "check a lake: what is lost, and the commands that bring it back"),
     "forget": ("jobs.forget", "delete everything about a cluster from the lake"),
     "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
-    "doctor": ("jobs.doctor", "say what of the environment works, and what to do about the rest"),
+    "doctor": ("jobs.doctor", "check Java, jars, disk, memory and the lake, and say what to do"),
     "version": ("jobs.version", "print the versions of kraftlake and of what it runs on"),
 }
 

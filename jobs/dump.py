@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print neither the metadata of records nor control records",
     )
     for option in ("--cluster-metadata-decoder", "--deep-iteration", "--print-data-log"):
-        kafka.add_argument(option, action="store_true", dest="as_kafka", help="always the case")
+        kafka.add_argument(option, action="store_true", dest="as_kafka", help="accepted, and always on")
 
 
 def run(args: argparse.Namespace) -> int:

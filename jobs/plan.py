@@ -42,7 +42,7 @@ EXAMPLES = """examples:
   kraftlake plan upgrade-kraft-version --captures /backup/controllers
   kraftlake plan lose 1 2 --captures /backup/controllers
 
-The answer holds for the time of the captures; if they are older than a day, what was safe is SAFE AS OF that
+The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
 time. Spark is not started.
 exit codes: 0 safe, 1 safe as of, unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
 

@@ -31,7 +31,7 @@ EXAMPLES = """examples:
 From Python (pip install impyla): impala.dbapi.connect("127.0.0.1", 10000, database="kraft",
   auth_mechanism="PLAIN", user="kraftlake", password=...)
 
-Only questions are answered: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views
+Only statements that read are allowed: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views
 (docs/security.md). Clients send the user and the password in ~/.kraftlake_login, which the first
 start makes, readable by its user alone. The server listens on loopback; on another --host it needs TLS. Each
 query reads the tables as they are when it starts. Stop the server with Ctrl-C or SIGTERM."""

@@ -32,8 +32,8 @@ EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM topics_now" --lake .lake --format csv --csv-safe > topics.csv
   kraftlake sql "SELECT * FROM voter_sets" --lake .lake --format parquet --out voter_sets.parquet
 
-Questions are answered: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views, and SET of a
-few settings (docs/security.md). --write runs any statement, with all that this user may do.
+Statements that read are allowed: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views, and
+SET of a few settings (docs/security.md). --write runs any statement, with all that this user may do.
 Without a statement, it prompts for statements that end with ; (history: ~/.kraftlake_history), or reads them
 from standard input if that is not a terminal."""
 
