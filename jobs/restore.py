@@ -65,6 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     rehearse = verbs.add_parser("rehearse", help="plan, write to a scratch folder, verify: could it be done?")
     _add_captures(rehearse)
+    rehearse.add_argument(
+        "--metrics", type=Path, metavar="FILE", help="write what it proves as a Prometheus text file, too"
+    )
     add_format(rehearse, "text", "json")
     verify = verbs.add_parser(
         "verify", help="read what was written as a capture, and compare it with the plan"

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jobs.captures.given_clusters import given_clusters
+from jobs.metrics import lines, put
 from jobs.plan import captured_cluster
 from jobs.restore_plan import PlanInputs, as_plan, inputs_of
+from jobs.restore_rehearsal import samples, sentence
 from jobs.restore_text import runbook, summary
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
@@ -209,10 +211,12 @@ def _rehearse(args: argparse.Namespace) -> int:
             (home,) = write_restoration(plan.made, plan.cluster_id, b"", target)
             check_identity(home, plan.cluster_id, voter)
             check_written(plan.made, home / LOG_DIR_NAME)
+    if args.metrics is not None:
+        put(args.metrics, "".join(f"{line}\n" for line in lines(samples(plan, request.made_at))))
     if args.format == "json":
         print_line(json_line(as_plan(inputs, plan)))
     else:
-        print_lines(summary(plan))
+        print_lines((sentence(plan), *summary(plan)))
     return ExitCode.FOUND if plan.verdict == "REFUSED" else ExitCode.FINE
 
 

@@ -106,17 +106,33 @@ def test_a_rehearsal_leaves_nothing(
     rehearse = ["restore", "rehearse", "--captures", str(captures)]
     assert main(rehearse) == 0
     out = capsys.readouterr().out
-    assert out.startswith("LOSES: cluster iWP35uOsShu1pFlBJh_E7w, as of 2026-11-21T09:16")
+    restorable = "restorable as of 2026-11-21T09:16:07.934Z, up to offset 507 (exclusive): "
+    assert out.startswith(
+        f"{restorable}would lose no offset that was seen; 1 loss to accept: after-captures\n"
+    )
+    assert "LOSES: cluster iWP35uOsShu1pFlBJh_E7w, as of 2026-11-21T09:16" in out
     assert "may be lost: after-captures" in out
     assert "unseen-records" not in out
     for node in (1, 2):
         shutil.rmtree(captures / f"node-{node}")
-    assert main([*rehearse, "--format", "json"]) == 0
+    metrics = tmp_path / "restore.prom"
+    assert main([*rehearse, "--format", "json", "--metrics", str(metrics)]) == 0
+    written = metrics.read_text()
+    for line in (
+        'kraftlake_restorable{cluster_id="iWP35uOsShu1pFlBJh_E7w"} 1',
+        'kraftlake_restorable_end_offset{cluster_id="iWP35uOsShu1pFlBJh_E7w"} 507',
+        'kraftlake_restorable_lost_offsets{cluster_id="iWP35uOsShu1pFlBJh_E7w"} 0',
+        'kraftlake_restore_loss{cluster_id="iWP35uOsShu1pFlBJh_E7w",loss="unseen-records"} 1',
+    ):
+        assert f"{line}\n" in written
     made = json.loads(capsys.readouterr().out)
     assert [loss["name"] for loss in made["losses"]] == ["unseen-records", "after-captures"]
     segment = captures / "node-3/__cluster_metadata-0/00000000000000000000.log"
     segment.write_bytes(b"x" + segment.read_bytes())
-    assert main(rehearse) == 1
+    assert main([*rehearse, "--metrics", str(metrics)]) == 1
+    assert capsys.readouterr().out.startswith("not restorable from these captures\n")
+    assert 'kraftlake_restorable{cluster_id="iWP35uOsShu1pFlBJh_E7w"} 0' in metrics.read_text()
+    assert "kraftlake_restorable_end_offset" not in metrics.read_text()
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
