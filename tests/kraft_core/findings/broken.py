@@ -32,8 +32,14 @@ def facts_of(folders: Iterable[Path], observations: tuple[Observation, ...] = ()
     """What the evidence and the rules read of one cluster's directories."""
     directories = find_controller_dirs(sorted(folders)).directories
     (cluster,) = collect(directories)
-    facts = collect_rule_facts(directories)[cluster.cluster_id]
-    return conclude(cluster), replace(facts, observations=observations)
+    known, facts = conclude(cluster), collect_rule_facts(directories)[cluster.cluster_id]
+    refusals = tuple(
+        replace(
+            each, commit_status=known.commit.of_batch(each.leader_epoch, each.offset, each.offset + 1).status
+        )
+        for each in facts.replay_refusals
+    )
+    return known, replace(facts, observations=observations, replay_refusals=refusals)
 
 
 @cache
