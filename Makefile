@@ -11,17 +11,18 @@ CAPTURES := tests/golden/dynamic-membership tests/golden/uncommitted-truncation
 .PHONY: setup
 setup: $(VENV)/.ready
 
-# Versions come from constraints.txt; the jars that Spark lacks are fetched and the kernel compiled once, here.
+# Versions come from constraints.txt. Here, once: the jars that Spark lacks are fetched beside the installation, and
+# Spark's classes archived by a session beside which the kernel is compiled.
 $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
 	@test -n "$(PYTHON)" || { echo "make: needs one of $(PYTHONS); install one, or name it with PYTHON=..." >&2; exit 1; }
 	@command -v "$(PYTHON)" >/dev/null || { echo "make: $(PYTHON) not found; PYTHON= must name one of $(PYTHONS)" >&2; exit 1; }
 	@version=$$($(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); test "$${version:-0}" -ge 17 || \
 	  { echo "make: needs Java 17 or later for Spark, found $${version:-none}; install it, or set JAVA_HOME" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python tools/install.py Kraftlake -e .
-	@echo "compiling the kernel" >&2
-	@$(BIN)/python -m kraft_core.columnar & $(BIN)/python -m jobs.runtime.jars && wait $$!
+	@$(BIN)/python -m jobs.runtime.jars 2>/dev/null & $(BIN)/python tools/install.py Kraftlake -e . && { wait $$! || :; }
+	@$(BIN)/python -m jobs.runtime.jars
 	@$(BIN)/python -m jobs.runtime.class_archive
+	@$(BIN)/python -m kraft_core.columnar
 	@touch $@
 
 # What tests and linters need, on top.
@@ -35,7 +36,7 @@ $(VENV)/.lint: $(VENV)/.ready
 
 .PHONY: run test test-long lint docs clean
 run: setup
-	$(BIN)/kraftlake run --captures $(CAPTURES) --lake $(LAKE) --report $(PAGE)
+	@$(BIN)/kraftlake run --captures $(CAPTURES) --lake $(LAKE) --report $(PAGE)
 
 # In random order; pytest prints the seed: repeat with PYTEST_FLAGS=--randomly-seed=N.
 PYTEST_FLAGS ?=

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,14 @@ EXPLAIN SELECT * FROM epochs;
 
 def main(archive: Path, scratch: Path) -> int:
     """Load a capture, ask, and let the JVM end, which writes the archive. Returns an exit code."""
+    options = _options(archive)
     settings = scratch / "kraftlake.toml"
-    settings.write_text(f'[spark]\n"spark.driver.extraJavaOptions" = {json.dumps(_options(archive))}\n')
+    settings.write_text(f'[spark]\n"spark.driver.extraJavaOptions" = {json.dumps(options)}\n')
     questions = scratch / "questions.sql"
     questions.write_text(_QUESTIONS)
     common = ("--config", str(settings), "--lake", str(scratch / "lake"))
     _write_capture(scratch / "node-1", 1)
+    _open_and_compile(options)
     code = kraftlake(["run", "--captures", str(scratch / "node-1"), *common])
     code = code or kraftlake(["sql", "--file", str(questions), *common])
     _end_jvm()
@@ -51,6 +54,15 @@ def _options(archive: Path) -> str:
 
     of_short_jobs = settings_in_force({})["spark.kraftlake.quickJavaOptions"]
     return f"{of_short_jobs} -Xlog:disable '-XX:ArchiveClassesAtExit={archive}'"
+
+
+def _open_and_compile(options: str) -> None:
+    """Open the session, and compile meanwhile the kernel that its workers need; that takes as long."""
+    from jobs.runtime.session import open_session
+
+    with subprocess.Popen([sys.executable, "-m", "kraft_core.columnar"]):
+        spark = open_session(quick=True, own={"spark.driver.extraJavaOptions": options})
+        spark.sql("SELECT id % 7, COUNT(*) FROM RANGE(100) GROUP BY 1 ORDER BY 1").collect()
 
 
 def _write_capture(folder: Path, node: int) -> None:

@@ -44,8 +44,7 @@ def main(what: str, requirements: Sequence[str]) -> int:
     with tempfile.TemporaryFile("w+") as said:
         uv, settings = find_uv(said)
         words = ("-c", CONSTRAINTS, *requirements)
-        # Modules compiled now are not compiled by the first job.
-        if uv and run([*uv, "--quiet", "--compile-bytecode", *words], said, line, settings):
+        if uv and run([*uv, "--quiet", *words], said, line, settings):
             name = "uv"
         elif run([*PIP, "install", "--quiet", *words], said, line):
             name = "pip"

@@ -156,7 +156,7 @@ def main() -> int:
     try:
         command = local_command(java_of())
         if unwanted(command) is None and unused(command) is not None:
-            warn_line("archiving Spark's classes for faster starts")
+            warn_line("compiling the kernel, archiving Spark's classes for faster starts")
             make(archive_of(command))
     except Failure as failure:
         # Everything runs without it.
