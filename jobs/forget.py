@@ -9,6 +9,7 @@ from jobs import arguments
 from jobs.job import Job, opened_job
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import Failure
+from jobs.runtime.progress import Counted
 from jobs.runtime.suggestion import did_you_mean
 from transforms.lake.storage.location import Location
 
@@ -72,11 +73,12 @@ def forget(job: Job, clusters: Collection[str]) -> dict[str, int]:
     counts = {table.name: count_rows(path, table, cluster_id=clusters) for table in OF_CLUSTERS}
     removed = {name: rows for name, rows in counts.items() if rows}
     if removed:
-        with job.progress.stage("forget"):
+        counted = Counted()
+        with job.progress.stage("forget", "", counted, "tables"):
             # Verdicts of the other lives of a cluster id depend on these captures.
             others = with_other_lives(path, clusters) - set(clusters)
             begin_change(job.lake.writer, others, job.record.columns)
             begin_removal(job.lake.writer, clusters, job.record.columns)
             for cluster in in_order_of_removal(clusters):
-                remove_cluster(job.lake.writer, cluster)
+                remove_cluster(job.lake.writer, cluster, counted)
     return removed

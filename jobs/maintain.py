@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from jobs import arguments
 from jobs.job import Job, opened_job
+from jobs.runtime.progress import Counted
 from kraft_core.wording import count
 
 EXAMPLES = """examples:
@@ -94,8 +95,9 @@ def vacuum(job: Job) -> int:
     from transforms.lake.tables import TABLES
 
     lake, removed = job.lake, 0
-    with job.progress.stage("vacuum"):
-        for table in TABLES:
+    counted = Counted()
+    with job.progress.stage("vacuum", "", counted, "tables"):
+        for table in counted.each(TABLES, len(TABLES)):
             for path in unneeded_files(lake.path, table, KEPT_HOURS):
                 remove(path)
                 removed += 1

@@ -13,6 +13,7 @@ from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
+from jobs.runtime.progress import Progress
 
 if TYPE_CHECKING:
     from dashboards.report.write import Report
@@ -62,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the page and print one JSON line. Returns the exit code. Raises Failure."""
     began = time.monotonic()
     must_be_lake(args.lake, up_to_date=True)
-    made = made_page(args, args.out, args.cluster)
+    with Progress(args.log).shown("page"):
+        made = made_page(args, args.out, args.cluster)
     put_page(made, args.out)
     for cluster, reason in made.failed.items():
         warn_line(f"kraftlake report: cluster {cluster} {NOT_SHOWN}: {reason}")

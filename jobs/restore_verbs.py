@@ -18,6 +18,7 @@ from jobs.restore_rehearsal import samples, sentence
 from jobs.restore_text import runbook, summary
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.runtime.progress import Counted, Progress
 from jobs.time_travel.moment import InvalidMomentError, parse_moment
 from kraft_core.evidence.collect import CollectedCluster, collect_lives
 from kraft_core.evidence.conclusions import conclude
@@ -107,7 +108,8 @@ class _Captured:
 
 def _restoration(inputs: PlanInputs, found: _Captured) -> Restoration:
     broker_dirs = map(Path, inputs.broker_dirs)
-    return restoration_of(found.cluster, inputs.request, found.unread, broker_dirs, found.others)
+    with Progress().shown("replay"):
+        return restoration_of(found.cluster, inputs.request, found.unread, broker_dirs, found.others)
 
 
 def _captured(inputs: PlanInputs, args: argparse.Namespace) -> _Captured:
@@ -122,7 +124,10 @@ def _captured(inputs: PlanInputs, args: argparse.Namespace) -> _Captured:
     roots += [path for path in map(Path, inputs.broker_dirs) if (path / LOG_DIR_NAME).exists()]
     found = find_controller_dirs(roots)
     plain, given = given_clusters(inputs.cluster_ids, args.settings.cluster_paths, str)
-    clusters = collect_lives(found.directories, inputs.captured_at, plain, None, given.of)
+    counted, directories = Counted(), found.directories
+    with Progress().shown("read captures", counted, "directories"):
+        each = counted.each(directories, len(directories))
+        clusters = collect_lives(each, inputs.captured_at, plain, None, given.of)
     chosen = captured_cluster(clusters, inputs.cluster)
     lives = [each for each in clusters if each.kafka_cluster_id == chosen.kafka_cluster_id]
     line = inputs.request.line

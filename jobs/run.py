@@ -17,7 +17,7 @@ from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.lakes import must_be_whole
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
-from jobs.runtime.progress import Progress
+from jobs.runtime.progress import Counted, Progress
 from jobs.runtime.run_record import RunRecord
 from kraft_core.wording import count
 
@@ -93,7 +93,9 @@ def read_captures(
     if validate:
         check_expectations(args.settings)
     with opened_inputs(args.captures, args.scratch) as inputs:
-        planned = plan(arguments.selection_of(args, inputs), inputs.left_out)
+        counted = Counted()
+        with progress.shown("captures", counted, "directories"):
+            planned = plan(arguments.selection_of(args, inputs), inputs.left_out, counted)
         for line in planned.left_out:
             progress.say(f"left out: {inputs.named(line)}")
         for line in planned.faults:

@@ -15,6 +15,7 @@ from typing import Any
 from jobs.captures.describe_files import DescribeFile, find_describe_files
 from jobs.captures.given_clusters import NONE_GIVEN, GivenClusters
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.progress import Counted
 from jobs.runtime.suggestion import did_you_mean
 from kraft_core.format.capture import capture_id, captured_at, identified_files, identity, missing_ids
 from kraft_core.format.controller_dir import (
@@ -77,10 +78,12 @@ class ReadPlan:
             yield from fault_lines(copy.directory)
 
 
-def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
+def plan(
+    selection: Selection, left_out_before: Iterable[str] = (), counted: Counted | None = None
+) -> ReadPlan:
     """Find and identify the captures; `left_out_before` are lines about paths that could not be searched.
 
-    Raises Failure for a wrong path or where nothing can be identified.
+    counted: counts the directories. Raises Failure for a wrong path or where nothing can be identified.
     """
     for path in selection.paths:
         if not path.exists():
@@ -88,7 +91,8 @@ def plan(selection: Selection, left_out_before: Iterable[str] = ()) -> ReadPlan:
     found = find_controller_dirs(selection.paths, selection.unreadable)
     left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in (*found.refused, *found.without_log))]
     with ThreadPoolExecutor(8) as threads:
-        planned = list(threads.map(lambda d: identified(d, selection), found.directories))
+        identifying = threads.map(lambda d: identified(d, selection), found.directories)
+        planned = list((counted or Counted()).each(identifying, len(found.directories)))
     captures: list[CaptureCopy] = []
     for item in planned:
         if isinstance(item, str):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark import StorageLevel
 
 from jobs.captures.ingest import PendingCommit
-from jobs.runtime.progress import Progress
+from jobs.runtime.progress import Counted, Progress
 from kraft_core.wording import count
 from transforms.evidence.cluster_facts import ClusterGroup, FreshRows, cluster_groups
 from transforms.evidence.pinned_tables import PinnedTables
@@ -71,8 +71,9 @@ def _by_cluster(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
 def _derive_in_driver(
     lake: Lake, tables: PinnedTables, group: ClusterGroup, progress: Progress
 ) -> dict[str, str]:
-    with progress.stage("derive", _count(group.clusters)):
-        derived = derive_in_driver(tables, group)
+    counted = Counted()
+    with progress.stage("derive", _count(group.clusters), counted, "clusters"):
+        derived = derive_in_driver(tables, group, lambda rows: counted.each(rows, len(group.clusters)))
     failed = _failures(derived.select(["cluster_id", "failure"]))
     done = [c for c in group.clusters if c not in failed]
     good = derived.filter(pc.is_null(derived["failure"])).combine_chunks()

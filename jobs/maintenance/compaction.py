@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jobs.runtime.progress import Progress
+from jobs.runtime.progress import Counted, Progress
 from transforms.lake import delta_rs
 from transforms.lake.commits import TableWriter
 from transforms.lake.storage.location import Location
@@ -19,8 +19,9 @@ def compact(writer: TableWriter, progress: Progress, most: int = MOST_SMALL_FILE
     """Compact the tables that have more than `most` small files. Returns their names."""
     wanted = _fragmented(writer.lake, TABLES, most)
     if wanted:
-        with progress.stage("compact", ", ".join(t.name for t in wanted)):
-            for table in wanted:
+        counted = Counted()
+        with progress.stage("compact", ", ".join(t.name for t in wanted), counted, "tables"):
+            for table in counted.each(wanted, len(wanted)):
                 writer.compact(table)
     return [t.name for t in wanted]
 

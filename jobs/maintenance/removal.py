@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.runtime.progress import Progress
+from jobs.runtime.progress import Counted, Progress
 from transforms.lake.arrow_rows import Row
 from transforms.lake.commits import TableWriter, just_removed
 from transforms.lake.delta_rs import among, exists, rows_with
@@ -59,14 +59,14 @@ def in_order_of_removal(clusters: Iterable[str]) -> list[str]:
     return sorted(clusters, reverse=True)
 
 
-def remove_cluster(writer: TableWriter, cluster: str) -> None:
-    """Delete the rows of a cluster from every table.
+def remove_cluster(writer: TableWriter, cluster: str, counted: Counted | None = None) -> None:
+    """Delete the rows of a cluster from every table. counted: counts the tables.
 
     captures and segments go first: if this is killed, a run that brings the captures again reads them again.
     """
     _forget_in_runs(writer, cluster)
     *others, last = OF_CLUSTERS
-    remove_rows(writer, others, [cluster])
+    remove_rows(writer, (counted or Counted()).each(others, len(OF_CLUSTERS)), [cluster])
     if exists(writer.lake, last):
         writer.remove_where(last, among({"cluster_id": [cluster]}), last_of=cluster)
 
@@ -81,7 +81,7 @@ def remove_derived(lake: Lake, clusters: Sequence[str]) -> None:
     remove_rows(lake.writer, DERIVED, clusters)
 
 
-def remove_rows(writer: TableWriter, tables: Sequence[Table], clusters: Sequence[str]) -> None:
+def remove_rows(writer: TableWriter, tables: Iterable[Table], clusters: Sequence[str]) -> None:
     for table in tables:
         if exists(writer.lake, table):
             writer.remove_where(table, among({"cluster_id": clusters}))

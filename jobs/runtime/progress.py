@@ -11,11 +11,11 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jobs.runtime.output import printable
 
@@ -23,6 +23,24 @@ from jobs.runtime.output import printable
 REDRAW_SECONDS = 0.5
 # Returns how many tasks of the current work, or other units, are completed, and all of them.
 Work = Callable[[], tuple[int, int]]
+Item = TypeVar("Item")
+
+
+class Counted:
+    """Counts the items that pass through it: the work of a stage."""
+
+    def __init__(self) -> None:
+        self._done = self._whole = 0
+
+    def __call__(self) -> tuple[int, int]:
+        return self._done, self._whole
+
+    def each(self, items: Iterable[Item], whole: int) -> Iterator[Item]:
+        """The items, of which there are `whole`; one is done when the next is asked for."""
+        self._done, self._whole = 0, whole
+        for item in items:
+            yield item
+            self._done += 1
 
 
 class Progress:
@@ -84,6 +102,13 @@ class Progress:
             taken = time.monotonic() - began
             self.stage_seconds[name] = round(self.stage_seconds.get(name, 0.0) + taken, 3)
             self.log("failed" if failed else "done", stage=name, seconds=round(taken, 3))
+
+    @contextmanager
+    def shown(self, headline: str, work: Work | None = None, unit: str = "") -> Iterator[None]:
+        """On a terminal, show for how long a piece of work goes on and, if counted, how far it is."""
+        with self._redrawn(headline, work or _nothing_counted, unit):
+            yield
+        self.done()
 
     @contextmanager
     def _redrawn(self, headline: str, work: Work, unit: str) -> Iterator[None]:

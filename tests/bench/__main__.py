@@ -16,13 +16,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("group", nargs="*", help=f"of {', '.join(every)}; all of them if none is named")
     parser.add_argument("--small", action="store_true", help="about a hundredth of the work, figures rough")
+    parser.add_argument("--clusters", type=int, metavar="N", help="of the fleet, instead of 10,000")
     parser.add_argument("--out", type=Path, default=Path("bench.json"), help="the rows as JSON")
     parser.add_argument("--folder", type=Path, default=Path(".bench"), help="inputs, kept between runs")
     args = parser.parse_args()
     unknown = sorted(set(args.group) - set(every))
     if unknown:
         parser.error(f"no group {', '.join(unknown)}; there are {', '.join(every)}")
-    bench = Bench(args.folder.resolve(), args.small, Kafka() if is_fetched() else None)
+    bench = Bench(args.folder.resolve(), args.small, Kafka() if is_fetched() else None, args.clusters)
     if bench.kafka is None:
         bench.say(f"no Kafka {RELEASE} in {LAB}: its rows are left out (make kafka)")
     rows: list[tuple[str, Row]] = []

@@ -72,11 +72,15 @@ class Kafka:
 
 @dataclass
 class Bench:
-    """One run of the bench. folder: for inputs, kept between runs; kafka: None where none is set up."""
+    """One run of the bench. folder: for inputs, kept between runs; kafka: None where none is set up.
+
+    clusters: of the fleet, None for the usual number.
+    """
 
     folder: Path
     small: bool
     kafka: Kafka | None
+    clusters: int | None = None
     say: Callable[[str], None] = field(default=lambda line: print(line, file=sys.stderr, flush=True))
 
     def size(self, full: int, small: int) -> int:

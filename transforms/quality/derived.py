@@ -59,10 +59,16 @@ RowTypes = Mapping[str, StructType]
 # --- a group of clusters ---
 
 
-def derive_in_driver(tables: PinnedTables, group: ClusterGroup) -> pa.Table:
-    """One row a cluster: cluster_id, `failure` (null if all went well) and an array a table of DERIVED."""
+def derive_in_driver(
+    tables: PinnedTables, group: ClusterGroup, counted: Callable[[Iterator[Row]], Iterator[Row]] = iter
+) -> pa.Table:
+    """One row a cluster: cluster_id, `failure` (null if all went well) and an array a table of DERIVED.
+
+    counted: passes the rows on and counts them.
+    """
     types = row_types()
-    return pa.Table.from_pylist(list(_derived_rows(tables, group, types)), schema=_arrow_schema(types))
+    rows = list(counted(_derived_rows(tables, group, types)))
+    return pa.Table.from_pylist(rows, schema=_arrow_schema(types))
 
 
 def derive_by_spark(spark: SparkSession, tables: PinnedTables, groups: Sequence[ClusterGroup]) -> DataFrame:

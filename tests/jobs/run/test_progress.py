@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.runtime import progress
-from jobs.runtime.progress import Progress, completion, tasks_of
+from jobs.runtime.progress import Counted, Progress, completion, tasks_of
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,23 @@ def test_a_stage_may_count_its_own_units(
     with Progress().stage("compare", "1 replay", lambda: (500, 2_000), "records"):
         time.sleep(0.1)
     assert "\r\033[Kcompare: 1 replay, 25 % (500 of 2,000 records), 0 s" in capsys.readouterr().err
+
+
+def test_work_before_the_first_stage_is_shown_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.01)
+    for is_terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
+        counted = Counted()
+        with Progress().shown("captures", counted, "directories"):
+            for _ in counted.each(range(2), 2):
+                time.sleep(0.1)
+        printed = capsys.readouterr().err
+        assert ("captures, 50 % (1 of 2 directories), 0 s" in printed) == is_terminal
+        assert counted() == (2, 2)
+        assert printed.endswith("\r\033[K" if is_terminal else "")
+        assert is_terminal or printed == ""
 
 
 def test_a_terminal_is_redrawn_and_other_places_get_plain_lines(

@@ -1,0 +1,159 @@
+"""A fleet's nights: many clusters of five replicas, in a lake of one night, then in one of 365.
+
+Every run is a process of its own. The history is made of the first night's rows of `captures` and `segments`
+under other ids and times, as if every log had grown before each night.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraft_core.format.batch import write_batch
+from tests.bench.directories import stages
+from tests.bench.frame import Bench, Row
+from tests.bench.inputs import leader_change, made, renumbered, value, write_directory
+from tests.bench.lakes import commits, new_lake
+from tests.bench.memory import watched
+from transforms.lake.arrow_rows import arrow_schema
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import arrow_with
+from transforms.lake.storage.table_folders import table_folder
+from transforms.lake.table_files import TableFile
+from transforms.lake.tables import CAPTURES, SEGMENTS, Table
+
+REPLICAS = 5
+# Records in the batches of a log: about 4 KB.
+SIZES, KINDS = (1, 1, 1, 3, 5, 1, 40), ("TopicRecord", "PartitionRecord", "PartitionChangeRecord")
+NIGHTS = 365
+# One cluster of so many has a batch more.
+CHANGED_OF = 100
+DRIVER_MIB = 1024
+# Rows of a file, about what compaction joins.
+FILE_ROWS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A run's report, the peaks of its processes in MiB, and the commits it made."""
+
+    report: dict[str, Any]
+    peaks: dict[str, float]
+    commits: int
+
+    def row(self, name: str, count: int, at_most: float | None = None) -> Row:
+        peaks = ", ".join(f"{kind} {mib:,.0f} MiB" for kind, mib in sorted(self.peaks.items()))
+        detail = f"{stages(self.report)}; {peaks}; {self.commits} commits"
+        return Row(f"{name}, {count:,} clusters", self.report["seconds"], "s", at_most=at_most, detail=detail)
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """First night, nothing new, and a batch more in 1 %: without and with a year of nights before."""
+    count = bench.clusters or bench.size(10_000, 200)
+    captures, lake = fleet(bench, count), new_lake(bench)
+    grow(captures, 0)
+    nights = [first := night(lake, captures)]
+    yield first.row("first run", count)
+    nights += (young := two_nights(lake, captures, 1))
+    bench.say(f"adding {NIGHTS} nights to the lake")
+    for table in (CAPTURES, SEGMENTS):
+        add_nights(lake, table)
+    nights += (old := two_nights(lake, captures, 2))
+    for name, one, other in zip(("nothing new", "a batch more in 1 %"), young, old, strict=True):
+        yield one.row(name, count)
+        yield other.row(f"{name}, after {NIGHTS} nights", count)
+        ratio = other.report["seconds"] / one.report["seconds"]
+        yield Row(f"{name}: after {NIGHTS} nights / after one", ratio, at_most=1.25)
+    grow(captures, 0)
+    yield Row("driver's peak", max(each.peaks["driver"] for each in nights), "MiB", at_most=DRIVER_MIB)
+
+
+def two_nights(lake: Path, captures: Path, more: int) -> list[Night]:
+    """A night with nothing new, and one after which 1 % of the clusters have so many batches more."""
+    nothing = night(lake, captures)
+    grow(captures, more)
+    return [nothing, night(lake, captures)]
+
+
+def fleet(bench: Bench, count: int) -> Path:
+    """Directories of `count` clusters, their replicas equal."""
+
+    def make(folder: Path) -> None:
+        bench.say(f"making {count * REPLICAS:,} captures")
+        for cluster in range(count):
+            for node in range(1, REPLICAS + 1):
+                name = f"fleet-cluster-{cluster:08d}"
+                write_directory(folder / name / f"node-{node}", iter(log(0)), name, node)
+
+    return made(bench.folder / f"fleet-{count}x{REPLICAS}", make)
+
+
+def log(more: int) -> list[bytes]:
+    """The batches of every log: a LEADER_CHANGE, what a leader then wrote, and so many batches more."""
+    batches, at = [leader_change(range(1, REPLICAS + 1))], 1
+    for nth, size in enumerate((*SIZES, *[1] * more)):
+        records = [value(KINDS[nth % len(KINDS)], number) for number in range(size)]
+        batches.append(renumbered(write_batch(0, 1, records), at))
+        at += size
+    return batches
+
+
+def grow(captures: Path, more: int) -> None:
+    """Let the logs of 1 % of the clusters have so many batches more than the first night's."""
+    content = b"".join(log(more))
+    for cluster in sorted(captures.iterdir())[::CHANGED_OF]:
+        for segment in cluster.rglob("*.log"):
+            if segment.stat().st_size != len(content):
+                segment.write_bytes(content)
+
+
+def night(lake: Path, captures: Path) -> Night:
+    """Run a job as a process. Raises RuntimeError if it fails."""
+    before = sum(commits(lake).values())
+    words = [sys.executable, "-m", "jobs.cli", "run", "--lake", lake, "--captures", captures]
+    with tempfile.TemporaryFile("w+") as out, subprocess.Popen(words, stdout=out) as job:
+        peaks = watched(job)
+        out.seek(0)
+        said = out.read()
+    if job.returncode:
+        raise RuntimeError(f"kraftlake run ended with {job.returncode}: {said}")
+    return Night(json.loads(said.splitlines()[-1]), peaks, sum(commits(lake).values()) - before)
+
+
+def add_nights(lake: Path, table: Table) -> None:
+    """Add the rows of NIGHTS earlier nights to a table of captures."""
+    TableWriter(lake, None).compact(table)
+    schema = arrow_schema(table.schema)
+    held = arrow_with(lake, table, table.names).cast(schema)
+    written: list[dict[str, Any]] = []
+    each_file = max(1, FILE_ROWS // len(held))
+    for begin in range(1, NIGHTS + 1, each_file):
+        file = TableFile(table_folder(lake, table), schema, "zstd")
+        for nth in range(begin, min(begin + each_file, NIGHTS + 1)):
+            file.add(of_night(held, nth))
+        if (row := file.close()) is not None:
+            written.append(row)
+    TableWriter(lake, None).add_files(table, written, "nights")
+
+
+def of_night(held: pa.Table, nth: int) -> pa.Table:
+    """The rows as the nth night before would have left them."""
+    for index, field in enumerate(held.schema):
+        column = held[field.name]
+        if field.name == "capture_id":
+            # Far behind what statistics hold of a text: ids of one night do not stand together.
+            column = pc.binary_replace_slice(column, 40, 43, f"{nth:03x}")
+        elif field.name in ("captured_at", "last_captured_at", "loaded_at"):
+            column = pc.subtract(column, pa.scalar(timedelta(days=nth), pa.duration("us"))).cast(field.type)
+        held = held.set_column(index, field, column)
+    return held
