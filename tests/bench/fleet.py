@@ -33,8 +33,8 @@ from transforms.lake.table_files import TableFile
 from transforms.lake.tables import CAPTURES, SEGMENTS, Table
 
 REPLICAS = 5
-# Records in the batches of a log: about 4 KB.
-SIZES, KINDS = (1, 1, 1, 3, 5, 1, 40), ("TopicRecord", "PartitionRecord", "PartitionChangeRecord")
+# What a log holds: about 4 KB.
+PARTITIONS, IDLE = 32, 16
 NIGHTS = 365
 # One cluster of so many has a batch more.
 CHANGED_OF = 100
@@ -99,13 +99,16 @@ def fleet(bench: Bench, count: int) -> Path:
 
 
 def log(more: int) -> list[bytes]:
-    """The batches of every log: a LEADER_CHANGE, what a leader then wrote, and so many batches more."""
-    batches, at = [leader_change(range(1, REPLICAS + 1))], 1
-    for nth, size in enumerate((*SIZES, *[1] * more)):
-        records = [value(KINDS[nth % len(KINDS)], number) for number in range(size)]
-        batches.append(renumbered(write_batch(0, 1, records), at))
-        at += size
-    return batches
+    """The batches of every log: a LEADER_CHANGE, a topic with its partitions, and so many idle moments."""
+    batches = [
+        leader_change(range(1, REPLICAS + 1)),
+        renumbered(write_batch(0, 1, [value("TopicRecord", 1)]), 1),
+    ]
+    partitions = [value("PartitionRecord", number, topic=1) for number in range(PARTITIONS)]
+    batches.append(renumbered(write_batch(0, 1, partitions), 2))
+    idle = write_batch(0, 1, [value("NoOpRecord", 0)])
+    first = 2 + PARTITIONS
+    return [*batches, *(renumbered(idle, offset) for offset in range(first, first + IDLE + more))]
 
 
 def grow(captures: Path, more: int) -> None:
