@@ -85,7 +85,7 @@ def restore_marker(lake: Location, shown: Set[str]) -> None:
 
 def lake_losses(lake: Location) -> Iterator[LakeLoss]:
     """What the lake should hold and does not. Rows are compared only if the files of all tables are sound."""
-    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.delta_rs import distinct
     from transforms.lake.table_damage import damaged_tables
     from transforms.lake.tables import BATCHES, CAPTURES, DERIVATIONS
 
@@ -97,7 +97,7 @@ def lake_losses(lake: Location) -> Iterator[LakeLoss]:
         return
     clusters: set[str] = set()
     for table in (CAPTURES, BATCHES, DERIVATIONS):
-        clusters |= {row["cluster_id"] for row in rows_with(lake, table, ["cluster_id"])}
+        clusters |= distinct(lake, table, "cluster_id")
     for cluster in sorted(clusters):
         yield from _cluster_losses(lake, cluster)
 

@@ -216,12 +216,12 @@ class Job:
 
 def known_clusters(lake: Location) -> set[str]:
     """The clusters of which the lake holds captures, or observations that are of one life."""
-    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.delta_rs import distinct
     from transforms.lake.lives import divided_ids
     from transforms.lake.tables import CAPTURES, OBSERVATIONS
 
-    rows = (row for table in (CAPTURES, OBSERVATIONS) for row in rows_with(lake, table, ["cluster_id"]))
-    return {row["cluster_id"] for row in rows} - divided_ids(lake)
+    captured, observed = (distinct(lake, table, "cluster_id") for table in (CAPTURES, OBSERVATIONS))
+    return (captured | observed) - divided_ids(lake)
 
 
 def end(

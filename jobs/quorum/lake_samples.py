@@ -10,7 +10,7 @@ from jobs.quorum.quorum_samples import cluster_samples
 from jobs.quorum.sample import Sample
 from jobs.runtime.fail_on import OPEN
 from jobs.runtime.outcome import ExitCode
-from transforms.lake.delta_rs import rows_with
+from transforms.lake.delta_rs import distinct, rows_with
 from transforms.lake.lives import named_clusters
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
@@ -116,4 +116,4 @@ def _by_severity(name: str, counts: Mapping[tuple[str, str], int], clusters: Set
 
 
 def _clusters(lake: Location, table: Table, **wanted: Iterable[str]) -> set[str]:
-    return {row["cluster_id"] for row in rows_with(lake, table, ["cluster_id"], None, **wanted)}
+    return distinct(lake, table, "cluster_id", **wanted)

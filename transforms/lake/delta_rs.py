@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,9 +76,26 @@ def count_rows(
     return opened(lake, table).count_rows(filter=_condition(where, wanted))
 
 
+def distinct(lake: Location, table: Table, column: str, **wanted: Iterable[str]) -> set[str]:
+    """The different values of a column in the rows that rows_with would return, read piece by piece."""
+    return {value for (value,) in distinct_rows(lake, table, [column], **wanted)}
+
+
+def distinct_rows(
+    lake: Location, table: Table, columns: Sequence[str], **wanted: Iterable[str]
+) -> set[tuple[Any, ...]]:
+    """The different rows that rows_with would return, as tuples, read piece by piece."""
+    found: set[tuple[Any, ...]] = set()
+    if exists(lake, table):
+        for batch in opened(lake, table).to_batches(columns=list(columns), filter=_condition(None, wanted)):
+            rows = pa.Table.from_batches([batch]).group_by(list(columns)).aggregate([])
+            found.update(zip(*(rows[name].to_pylist() for name in columns), strict=True))
+    return found
+
+
 def cluster_ids(lake: Location) -> list[str]:
     """Every cluster of which the lake holds a capture."""
-    return sorted({row["cluster_id"] for row in rows_with(lake, CAPTURES, ["cluster_id"])})
+    return sorted(distinct(lake, CAPTURES, "cluster_id"))
 
 
 def opened(lake: Location, table: Table, version: int | None = None) -> ds.Dataset:

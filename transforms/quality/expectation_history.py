@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.delta_rs import arrow_with, distinct_rows, exists, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, DERIVATIONS, EXPECTATION_RESULTS, OBSERVATIONS, RUNS
 from transforms.quality.expectation_suites import suites
@@ -44,9 +44,9 @@ def unvalidated(lake: Location, run_id: str) -> Unvalidated:
     runs = rows_with(lake, RUNS, ["run_id", "started_at", "finished_at"])
     ended = {row["run_id"]: row["finished_at"] or row["started_at"] for row in runs} | {run_id: NOW}
     added = {
-        (row["cluster_id"], row["run_id"]): ended.get(row["run_id"], NOW)
+        (cluster, run): ended.get(run, NOW)
         for table in (CAPTURES, OBSERVATIONS)
-        for row in rows_with(lake, table, ["cluster_id", "run_id"])
+        for cluster, run in distinct_rows(lake, table, ["cluster_id", "run_id"])
     }
     validated = _last_ends(ended, rows_with(lake, EXPECTATION_RESULTS, ["cluster_id", "run_id"], **MARK))
     derivations = rows_with(lake, DERIVATIONS, ["cluster_id", "run_id", "failure", "begun_by"])
