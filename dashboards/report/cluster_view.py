@@ -58,9 +58,9 @@ def badge(need: Need) -> Markup:
               class_=f"badge need{int(need)}")  # fmt: skip
 
 
-def failed_view(cluster_id: str, why: str, anchor: str) -> Markup:
+def failed_view(name: str, why: str, anchor: str) -> Markup:
     """The part of a cluster that cannot be shown."""
-    title = el("h2", badge(Need.ACTION), " ", el("span", cluster_id, class_="title"))
+    title = el("h2", badge(Need.ACTION), " ", el("span", name, class_="title"))
     reason = el("li", failed_words(why), class_=f"need{int(Need.ACTION)}")
     facts = el("div", el("ul", reason, class_="why"))
     return el("details", el("summary", title), facts, class_="cluster", id=anchor, open=True)

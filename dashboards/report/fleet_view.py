@@ -37,12 +37,15 @@ def fleet_view(
     now: int,
     shown: int,
     failed: Mapping[str, str] = NONE_FAILED,
+    titles: Mapping[str, str] = NONE_FAILED,
 ) -> Markup:
     """The section. `links`: where each listed cluster's details are; `shown`: most rows.
 
-    `failed`: clusters that cannot be shown, and why.
+    `failed`: clusters that cannot be shown, and why; `titles`: their names.
     """
-    rows = [_failed_row(cluster, why, links.get(cluster)) for cluster, why in failed.items()]
+    rows = [
+        _failed_row(titles.get(cluster, cluster), why, links.get(cluster)) for cluster, why in failed.items()
+    ]
     shared = _shared(states)
     rows += [_row(state, links.get(state.cluster_id), now, shared) for state in states[:shown]]
     clusters = len(failed) + len(states)
@@ -54,7 +57,7 @@ def fleet_view(
         verdict(states, failed),
         _of_many(states),
         _detailed(states, links),
-        _tiles(states, links, failed) if clusters > 1 else None,
+        _tiles(states, links, failed, titles) if clusters > 1 else None,
         _search() if clusters >= SEARCHABLE else None,
         el(
             "table",
@@ -96,7 +99,8 @@ def _detailed(states: Sequence[ClusterState], links: Mapping[str, str]) -> Marku
     if not folders:
         return None
     parts = sum(link.startswith("#") for link in found)
-    words = f"Details of the {count(parts, 'most urgent cluster')} follow the table; " if parts else ""
+    which = "the most urgent cluster follow" if parts == 1 else f"the {parts:,} most urgent clusters follow"
+    words = f"Details of {which} the table; " if parts else ""
     where = el("code", unquote(folders.pop()))
     return el("p", f"{words}each other has a page, in folder ", where, " beside this one.", class_="more")
 
@@ -118,11 +122,18 @@ def verdict(states: Sequence[ClusterState], failed: Mapping[str, str] = NONE_FAI
     return el("p", f"{words}.", class_="verdict")
 
 
-def _tiles(states: Sequence[ClusterState], links: Mapping[str, str], failed: Mapping[str, str]) -> Markup:
+def _tiles(
+    states: Sequence[ClusterState],
+    links: Mapping[str, str],
+    failed: Mapping[str, str],
+    titles: Mapping[str, str],
+) -> Markup:
     """A tile per cluster, grouped by urgency, in the order of the table."""
     groups = []
     for need in sorted(Need, reverse=True):
-        members = [(cluster, cluster) for cluster in failed] if need is Need.ACTION else []
+        members = (
+            [(cluster, titles.get(cluster, cluster)) for cluster in failed] if need is Need.ACTION else []
+        )
         members += [(s.cluster_id, s.title) for s in states if s.need == need]
         if not members:
             continue
@@ -133,9 +144,9 @@ def _tiles(states: Sequence[ClusterState], links: Mapping[str, str], failed: Map
                 href=links.get(cluster, "#fleet"),
                 title=title,
             )
-            for cluster, title in members[:MOST_TILES]
+            for cluster, title in members[: MOST_TILES[need]]
         ]
-        some = f", {MOST_TILES} of them shown" if len(members) > MOST_TILES else ""
+        some = f", {MOST_TILES[need]} of them shown" if len(members) > MOST_TILES[need] else ""
         words = f"{NEED_WORDS[need]}: {len(members):,}{some}"
         groups.append(
             el("div", el("p", words), el("div", squares, class_="squares"), class_=f"need{int(need)}")
@@ -143,7 +154,8 @@ def _tiles(states: Sequence[ClusterState], links: Mapping[str, str], failed: Map
     return el("div", groups, class_="tiles")
 
 
-MOST_TILES = 400
+# Of healthy clusters there are a few rows of tiles: the others matter.
+MOST_TILES = {Need.ACTION: 400, Need.LOOK: 400, Need.NONE: 80}
 
 
 def _search() -> Markup:
@@ -155,8 +167,8 @@ def _search() -> Markup:
     )
 
 
-def _failed_row(cluster_id: str, why: str, link: str | None) -> Markup:
-    name = [_linked(cluster_id, link), el("ul", el("li", failed_words(why)))]
+def _failed_row(title: str, why: str, link: str | None) -> Markup:
+    name = [_linked(title, link), el("ul", el("li", failed_words(why)))]
     unknown = el("span", "–", class_="none")
     return _cells((badge(Need.ACTION), name, *[unknown] * (len(COLUMNS) - 2)), Need.ACTION)
 

@@ -46,14 +46,19 @@ def page(
     of_lake: Sequence[Row] = (),
     failed: Mapping[str, str] = NONE_FAILED,
     folder: str = "clusters",
+    titles: Mapping[str, str] = NONE_FAILED,
 ) -> Page:
     """The page over the fleet. `now` in ms.
 
     `rows` are those of the clusters that get a part of their own, as far as there is room; `of_lake` the
-    expectation results of the lake as a whole; `failed` are clusters that are not among `states`; `folder`
-    beside the page has a page, named by file_name, of each listed cluster without a part of its own.
+    expectation results of the lake as a whole; `failed` are clusters that are not among `states`, with their
+    names in `titles`; `folder` beside the page has a page, named by file_name, of each listed cluster without
+    a part of its own.
     """
-    failures = [failed_view(cluster, why, _anchor(n)) for n, (cluster, why) in enumerate(failed.items())]
+    failures = [
+        failed_view(titles.get(cluster, cluster), why, _anchor(n))
+        for n, (cluster, why) in enumerate(failed.items())
+    ]
     views = _cluster_views(states, rows, now, failures)
     detailed = tuple(views)
     links = {s.cluster_id: f"{quote(folder)}/{file_name(s.cluster_id)}" for s in states[:MOST_LISTED]}
@@ -64,7 +69,7 @@ def page(
         el("header", el("h1", "Kraftlake"), _made(lake, now)),
         el(
             "main",
-            fleet_view(states, links, now, MOST_LISTED, failed) if states or failed else EMPTY,
+            fleet_view(states, links, now, MOST_LISTED, failed, titles) if states or failed else EMPTY,
             _lake_view(of_lake),
             el("div", failures, list(views.values()), id="clusters"),
         ),

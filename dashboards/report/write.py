@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from dashboards.report.queries import ask_detail, ask_fleet, ask_lake
 from dashboards.report.state import NONE_FAILED, ClusterState, fleet
 from transforms.lake.delta_rs import cluster_ids
 from transforms.lake.isolation import apart
+from transforms.lake.lives import named_clusters
 from transforms.lake.storage.location import Location
 from transforms.lake.table_damage import damaged_tables
 
@@ -74,7 +75,7 @@ def made_report(
         if sound:
             made.append(_pages(lake, now, file, sound, names, failed))
         else:
-            made.append((page([], {}, now, _name(lake), (), failed), {}))
+            made.append((page([], {}, now, _name(lake), (), failed, titles=_titles(lake, failed, names)), {}))
     whole, beside = made[-1]
     return Report(whole.text.encode(), whole.clusters, whole.detailed, failed, beside)
 
@@ -126,7 +127,7 @@ def _pages(
         return {cluster: found | histories[cluster] for cluster, found in ask_detail(lake, ids).items()}
 
     rows, folder = rows_of(states[:MOST_DETAILED]), folder_of(file).name
-    made = page(states, rows, now, _name(lake), ask_lake(lake), failed, folder)
+    made = page(states, rows, now, _name(lake), ask_lake(lake), failed, folder, _titles(lake, failed, names))
     others = [s for s in states[:MOST_LISTED] if s.cluster_id not in made.detailed]
     beside: dict[str, bytes] = {}
     for some in _batches(others):
@@ -135,6 +136,14 @@ def _pages(
             text = cluster_page(s, found[s.cluster_id], now, _name(lake), file.name)
             beside[file_name(s.cluster_id)] = zlib.compress(text.encode())
     return made, beside
+
+
+def _titles(lake: Location, clusters: Collection[str], names: Sequence[Row]) -> dict[str, str]:
+    """The names of clusters that have one, as `names` or the lake has them."""
+    if not clusters:
+        return {}
+    found = names or named_clusters(lake)
+    return {row["cluster_id"]: row["name"] for row in found if row["cluster_id"] in clusters and row["name"]}
 
 
 def _batches(states: Sequence[ClusterState]) -> Iterator[Sequence[ClusterState]]:

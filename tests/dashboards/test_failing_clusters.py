@@ -126,6 +126,17 @@ def test_the_settings_name_clusters_that_the_lake_does_not(tmp_path: Path) -> No
     assert "in-the-lake" not in page
 
 
+def test_a_cluster_that_cannot_be_shown_has_its_name(tmp_path: Path) -> None:
+    sound_lake(tmp_path)
+    no_epoch(tmp_path)
+    write(tmp_path, CLUSTER_NAMES, [{"cluster_id": FAILING, "name": "in-the-lake"}])
+    page = made_report(tmp_path, NOW, PAGE).data.decode()
+    assert '<span class="title">in-the-lake</span>' in page
+    assert '<a href="#c1">in-the-lake</a><ul><li>could not be shown: ' in page
+    names = [NamedCluster("in-the-settings", FAILING).row]
+    assert '<a href="#c1">in-the-settings</a>' in made_report(tmp_path, NOW, PAGE, names=names).data.decode()
+
+
 def test_damage_of_the_lake_is_no_fault_of_a_cluster(tmp_path: Path) -> None:
     sound_lake(tmp_path)
     no_epoch(tmp_path)
