@@ -1,0 +1,65 @@
+"""The cookbook on a log that no longer begins at 0: what checkpoints show is not missed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.catalog import open_lake
+from tests.jobs.lakes import run
+from tests.jobs.sql.test_cookbook import RECIPES
+
+FIRST = 697
+
+
+@pytest.fixture(scope="module")
+def answers(
+    spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, list[dict[str, Any]]]]:
+    """The rows of every recipe, by its number, on two nodes without their first segment."""
+    tmp = tmp_path_factory.mktemp("truncated")
+    for node in ("node-2", "node-3"):
+        copy = Path(shutil.copytree(golden / "dynamic-membership" / node, tmp / "captures" / node))
+        log = copy / "__cluster_metadata-0"
+        (log / "00000000000000000000.log").unlink()
+        assert min(int(path.stem) for path in log.glob("*.log")) == FIRST
+        assert list(log.glob(f"{FIRST:020}-*.checkpoint"))
+    assert run(tmp / "lake", tmp / "captures", flags=("--fail-on", "never")) == 0
+    open_lake(spark, tmp / "lake")
+    yield {
+        str(number): [row.asDict() for row in spark.sql(sql).collect()]
+        for number, (_, sql, _) in enumerate(RECIPES, start=1)
+    }
+    spark.sql("DROP DATABASE kraft CASCADE")
+
+
+def test_topics_that_are_older_than_the_log(answers: Any) -> None:
+    found = {row["name"]: row for row in answers["11"]}
+    assert {"t-small", "t-rf2", "t-wide", "t-assign", "t-x", "t-last"} <= found.keys()
+    assert [found[name]["is_exact"] for name in ("t-small", "t-x")] == [False, True]
+    assert found["t-small"]["offset"] < FIRST <= found["t-x"]["offset"]
+    assert found["t-assign"]["removed_at"] is not None
+
+
+def test_configs_that_are_older_than_the_log(answers: Any) -> None:
+    assert {row["name"] for row in answers["12"]} >= {"retention.ms"}
+    assert min(row["offset"] for row in answers["12"]) < FIRST
+
+
+def test_changes_of_partitions_whose_topic_is_older_than_the_log(answers: Any) -> None:
+    assert [row["changes"] for row in answers["14"]] == [9] * 5
+    assert all(row["topic_name"] for row in answers["14"])
+
+
+def test_times_of_fencing_after_the_checkpoint(answers: Any) -> None:
+    """Both were unfenced by the checkpoint; what follows is the same as from the whole log."""
+    assert [row["broker_id"] for row in answers["13"]] == [12, 12, 11, 11]
+    assert all(row["fenced_by"] == "BROKER_REGISTRATION_CHANGE_RECORD" for row in answers["13"])
+
+
+def test_every_recipe_answers(answers: Any) -> None:
+    assert len(answers) == len(RECIPES)
