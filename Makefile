@@ -53,9 +53,10 @@ lint: $(VENV)/.lint
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-# Generated pages: docs/cli.md.
+# Generated pages: docs/cli.md, docs/data-dictionary.md.
 docs: $(VENV)/.test
 	$(BIN)/python -m tests.cli_reference
+	$(BIN)/python -m tests.data_dictionary
 
 clean:
 	rm -rf $(VENV) $(LAKE) $(PAGE)

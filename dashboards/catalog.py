@@ -13,7 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 
 from dashboards.databases import KRAFT, Database
-from dashboards.definitions import FILES, chosen, defined, every_definition, needed, over_tables, statements
+from dashboards.definitions import (
+    FILES,
+    chosen,
+    commented,
+    defined,
+    every_definition,
+    needed,
+    over_tables,
+    statements,
+)
 from transforms.lake.delta_rs import newest_version
 from transforms.lake.lake import Lake, escape, existing_lake, stored_schema
 from transforms.lake.storage.location import Location
@@ -59,7 +68,7 @@ class AskedLake:
             list(threads.map(lambda table: self._register(table, of_delta), tables))
         for definition in chosen(every_definition(), names):
             if defined(definition) not in self._defined:
-                self._lake.spark.sql(definition)
+                self._lake.spark.sql(commented(definition))
                 self._defined.add(defined(definition))
 
     def _register(self, table: Table, of_delta: bool) -> None:
@@ -117,10 +126,10 @@ def define(lake: Lake, names: set[str] | None = None, moved: bool = True) -> Non
     of_tables = chosen(over_tables(str(current)), names)
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda table: _register(lake, table, moved), _tables_among(names)))
-        list(threads.map(lake.spark.sql, of_tables))
+        list(threads.map(lake.spark.sql, map(commented, of_tables)))
     for file in FILES:
         for statement in chosen(statements(file), names):
-            lake.spark.sql(statement)
+            lake.spark.sql(commented(statement))
 
 
 def _register(lake: Lake, table: Table, moved: bool) -> None:

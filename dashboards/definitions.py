@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import resources
 
 from dashboards import history_views, quorum_functions
 from dashboards.databases import KRAFT
+from dashboards.view_columns import VIEWS
+from transforms.lake.tables import HISTORIES
 
 # Views over tables and over what over_tables makes, in the order in which they build on each other.
 FILES = ("views.sql", "histories.sql")
@@ -54,6 +57,36 @@ def chosen(definitions: Iterable[str], names: set[str] | None) -> list[str]:
 def defined(statement: str) -> str:
     """The name of the view or function that a CREATE OR REPLACE statement defines."""
     return re.split(r"\W+", statement, maxsplit=5)[4]
+
+
+def commented(definition: str) -> str:
+    """A definition for Spark: a view's with its question and the meaning of its columns (DESCRIBE TABLE)."""
+    name = defined(definition)
+    if name not in VIEWS:
+        return definition
+    head, query = re.split(r"\sAS\s", definition, maxsplit=1)
+    columns = ", ".join(f"`{column}` COMMENT {_quoted(text)}" for column, text in VIEWS[name].items())
+    return f"{head} ({columns}) COMMENT {_quoted(questions()[name])} AS {query}"
+
+
+@cache
+def questions() -> dict[str, str]:
+    """What each view answers: the comment above its definition."""
+    found: dict[str, str] = {}
+    for file in FILES:
+        text = resources.files("dashboards").joinpath(file).read_text()
+        for comment, name in re.findall(r"((?:^-- .*\n)+)CREATE OR REPLACE VIEW (\w+)", text, re.MULTILINE):
+            found[name] = " ".join(comment.replace("\n-- ", " ").removeprefix("-- ").split())
+    for table in HISTORIES:
+        found[f"{table.name}_now"] = f"{table.comment}: what is still valid at the end of the captured log"
+        found[f"{table.name}_committed"] = (
+            f"{table.comment}: what is committed, whose end counts if it is, too"
+        )
+    return found
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _words(sql: str) -> set[str]:

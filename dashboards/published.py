@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from dashboards.catalog import create_tables, define
 from dashboards.databases import CatalogError, Database
-from dashboards.definitions import every_definition
+from dashboards.definitions import commented, every_definition
 from transforms.lake.lake import Lake, escape
 from transforms.lake.storage import is_lake
 from transforms.lake.storage.location import location
@@ -123,4 +123,4 @@ def _register(spark: SparkSession, shown: RegisteredLake) -> None:
 def _definitions_digest() -> str:
     """A digest of all definitions: it changes with the version of Kraftlake that changes one."""
     tables = (f"{t.name}: {', '.join(c.ddl for c in t.columns)}" for t in TABLES)
-    return hashlib.sha256("\n".join((*tables, *every_definition())).encode()).hexdigest()
+    return hashlib.sha256("\n".join((*tables, *map(commented, every_definition()))).encode()).hexdigest()

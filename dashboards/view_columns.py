@@ -1,0 +1,307 @@
+"""The meaning of every column of every view, in the order of its columns.
+
+A column that a view takes from a table as it is has the table's comment. dashboards.definitions puts these
+into the catalog, docs/data-dictionary.md lists them, and a test holds them against the views.
+"""
+
+from __future__ import annotations
+
+from transforms.lake.tables import (
+    CAPTURES,
+    CLUSTER_NAMES,
+    CONFIGS,
+    DERIVATIONS,
+    EPOCHS,
+    EXPECTATION_RESULTS,
+    FEATURES,
+    HISTORIES,
+    LOG_RANGES,
+    PARTITIONS,
+    RECORDS,
+    TOPICS,
+    VOTER_CHANGES,
+    VOTER_SETS,
+    Table,
+)
+
+Comments = dict[str, str]
+
+
+def _of(table: Table, names: str = "") -> Comments:
+    """The named columns of a table with its comments; all, if none is named."""
+    comments = {column.name: column.comment for column in table.columns}
+    return {name: comments[name] for name in names.split() or comments}
+
+
+CLUSTER_ID = _of(VOTER_SETS, "cluster_id")
+AT_OR_BEFORE = {
+    "is_exact": "Whether a record shows it; false: only a snapshot does, and it happened at or before",
+    "earliest_offset": "Unless is_exact, the least offset at which it can have happened; null: not bounded",
+    "earliest_at": "earliest_offset in time: it did not happen before",
+}
+STATUS = {"commit_status": "Commit status of the record that shows it: committed, uncommitted or undecided"}
+OFFSET = {"offset": "Offset at which it took effect: unless is_exact, at or before"}
+CHANGED_AT = {"changed_at": "offset in time, by the running maximum of the batches' timestamps"}
+TOPIC_PARTITION = _of(PARTITIONS, "topic_id topic_name partition_id")
+PERIOD = {
+    "from_offset": "First offset of the period: unless from_exact, at or before",
+    "to_offset": "Offset at which it ended, exclusive: unless to_exact, at or before; null if it has not",
+    "from_at": "from_offset in time, likewise at or before",
+    "to_at": "to_offset in time, likewise at or before; null if it has not ended",
+    "from_exact": "Whether a record shows the beginning; false: only a snapshot does",
+    "to_exact": "Whether a record shows the end; false: only a snapshot does; null if it has not ended",
+}
+
+
+def _period(names: str) -> Comments:
+    return {name: PERIOD[name] for name in names.split()}
+
+
+QUORUM: dict[str, Comments] = {
+    "voter_history": _of(
+        VOTER_SETS,
+        "cluster_id offset leader_epoch source voter_ids majority commit_status truncated_by_epoch "
+        "in_force_from in_force_to in_force_from_offset in_force_to_offset evidence "
+        "in_force_from_exact in_force_to_exact observed_from observed_to",
+    ),
+    "current_voters": _of(
+        VOTER_SETS,
+        "cluster_id offset leader_epoch source voter_ids voters majority commit_status in_force_from "
+        "in_force_from_exact",
+    ),
+    "membership_changes_not_committed": (
+        _of(
+            VOTER_CHANGES,
+            "cluster_id offset leader_epoch kind voter_id directory_id changed_at commit_status",
+        )
+        | _of(VOTER_SETS, "truncated_by_epoch evidence")
+        | _of(VOTER_CHANGES, "changed_exact")
+    ),
+    "leader_timeline": (
+        _of(EPOCHS, "cluster_id leader_epoch leader_id start_offset elected_at")
+        | {"next_elected_at": "elected_at of the next known epoch; null for the last"}
+        | _of(
+            EPOCHS,
+            "granting_voters leaderless_ms leader_source known_from known_to observed_from observed_to",
+        )
+    ),
+    "watermark_bounds": CLUSTER_ID
+    | {
+        "as_of": "Last time that has an upper bound; where none has one, that of the highest lower bound",
+        "lower_bound": "The high watermark was at least this at as_of; null: nothing is proven by then",
+        "lower_evidence": "Kind of proof of lower_bound",
+        "lower_as_of": "Time since which lower_bound holds",
+        "latest_upper_bound": "The high watermark was at most this at upper_as_of; null if nothing bounds it",
+        "upper_as_of": "Time up to which latest_upper_bound holds",
+        "later_lower_bound": "A higher lower bound that holds only after as_of; null without one",
+        "later_lower_as_of": "Time since which later_lower_bound holds",
+    },
+    "committed_ends": CLUSTER_ID
+    | {
+        "committed_end_offset": "End of what is proven committed, exclusive: what is below can never be "
+        "lost. The high watermark was at least this, and may have been higher"
+    },
+    "record_status": _of(RECORDS) | _of(LOG_RANGES, "commit_status truncated_by_epoch"),
+    "high_watermark_timeline": CLUSTER_ID
+    | {
+        "from_at": "Begin of the interval between two proofs; null before the first",
+        "to_at": "End of the interval; null after the last",
+        "lower_bound": "The high watermark was at least this; null: nothing is proven",
+        "upper_bound": "The high watermark was at most this; null: nothing is proven",
+        "lower_evidence": "Kind of proof of lower_bound: snapshot, first_data_batch, log_ends, ...",
+        "lower_source": "What lower_bound was derived from, in words",
+        "upper_evidence": "Kind of proof of upper_bound",
+        "upper_source": "What upper_bound was derived from, in words",
+    },
+    "voter_sets_in_force": CLUSTER_ID
+    | {
+        "from_at": "Time from which it was in force: unless from_exact, at or before; null: before the log",
+        "to_at": "Time until which it was in force: unless to_exact, at or before; null for the last",
+    }
+    | _of(VOTER_SETS, "offset leader_epoch source voter_ids majority commit_status truncated_by_epoch")
+    | {
+        "from_exact": "Whether a record put it in force at from_at; false: it was in force at or before",
+        "to_exact": "The same of the set that replaced it; null for the last",
+    }
+    | _of(VOTER_SETS, "observed_from observed_to"),
+    "flapping_controllers": CLUSTER_ID
+    | {
+        "node_id": "Controller's node id",
+        "kind": "What happened so often: elected, or added or removed",
+        "turns_in_an_hour": "How often, at most, within one hour",
+        "until": "End of that hour",
+    },
+    "replica_lag": (
+        _of(CAPTURES, "cluster_id node_id directory_id captured_at log_end_offset last_leader_epoch")
+        | {
+            "lag_records": "Offsets behind the longest log that a capture of the cluster held by captured_at",
+            "is_voter": "Whether it is in the voter set in force; null if that is not known",
+        }
+    ),
+    "expectations_now": _of(
+        EXPECTATION_RESULTS,
+        "cluster_id suite expectation sentence severity success observed allowed failing_rows run_id",
+    )
+    | {"asked_at": "When the run that evaluated it began"},
+    "clusters": (
+        CLUSTER_ID
+        | _of(CLUSTER_NAMES, "name environment owner")
+        | {
+            "captures": "Number of captures, not counting expired ones",
+            "last_captured_at": "When the newest of them was made",
+            "leader_epoch": "Highest known leader epoch",
+            "leader_id": "Leader of that epoch, as leader_source names it; null if nothing does",
+        }
+        | _of(VOTER_SETS, "voter_ids")
+        | _of(DERIVATIONS, "failure")
+        | _of(EPOCHS, "leader_source")
+    ),
+}
+
+LEADER_CHANGES = (
+    CLUSTER_ID
+    | TOPIC_PARTITION
+    | OFFSET
+    | CHANGED_AT
+    | {"leader_before": "Broker id of the former leader; -1 if there was none"}
+    | _of(PARTITIONS, "leader leader_epoch")
+    | {
+        "cause": "fenced, controlled shutdown, unregistered (the former leader), reassignment, "
+        "preferred leader, elected, or leader found; null unless is_exact",
+        "caused_by_broker": "Former leader, where it caused the change; null if no broker left",
+        "is_unclean": "Whether the leader came from outside ISR and ELR; null where that is not known",
+    }
+    | STATUS
+    | AT_OR_BEFORE
+)
+
+METADATA: dict[str, Comments] = {
+    "partition_changes": _of(PARTITIONS)
+    | {"before": "The version before it: leader, ISR, replicas and reassignment; null for the first"},
+    "leader_changes": LEADER_CHANGES,
+    "unclean_elections": LEADER_CHANGES,
+    "reassignments": CLUSTER_ID
+    | TOPIC_PARTITION
+    | {
+        "state": "requested, immediate, completed, cancelled, superseded or deleted; null: over, unknown how",
+        "begun_offset": "Offset at which it began: unless begun_exact, at or before",
+        "begun_at": "begun_offset in time",
+        "done_offset": "Offset at which it was over: unless done_exact, at or before; null: in progress",
+        "done_at": "done_offset in time; null: in progress",
+        "replicas_before": "Replicas before it; null if not known",
+        "target_replicas": "Replicas that it asks for",
+        "replicas_after": "Replicas after it; null while it is in progress",
+        "added_replicas": "Replicas that it adds, ascending",
+        "removed_replicas": "Replicas that it removes, ascending",
+        "ended_by": "Type of the record that ended it; snapshot if only one shows the end",
+        "commit_status": "Commit status of its beginning",
+        "begun_exact": "Whether a record shows the beginning; false: only a snapshot does",
+        "earliest_begun_offset": "Unless begun_exact, the lowest offset at which it can have begun",
+        "earliest_begun_at": "earliest_begun_offset in time",
+        "done_exact": "Whether a record shows the end; false: only a snapshot does; null: in progress",
+        "done_commit_status": "Commit status of its end; null: in progress",
+        "earliest_done_offset": "Unless done_exact, the lowest offset at which it can have been over",
+        "earliest_done_at": "earliest_done_offset in time",
+    },
+    "min_isr_periods": CLUSTER_ID
+    | _of(PARTITIONS, "topic_id topic_name")
+    | {"min_isr": "min.insync.replicas in effect: the topic's, else the cluster's default in the log, else 1"}
+    | _period("from_offset from_at to_offset to_at from_exact to_exact"),
+    "under_min_isr": CLUSTER_ID
+    | TOPIC_PARTITION
+    | _period("from_offset to_offset from_at to_at")
+    | {
+        "least_isr": "Size of the smallest ISR in the period",
+        "isr": "In-sync replicas at its end",
+        "min_isr": "min.insync.replicas in effect at its end, at most the number of replicas",
+        "commit_status": "Commit status of its records: committed, uncommitted or undecided",
+    }
+    | _period("from_exact to_exact")
+    | {"under_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact"},
+    "fenced_times": CLUSTER_ID
+    | {"broker_id": "Broker id"}
+    | _period("from_offset to_offset from_at to_at")
+    | {
+        "fenced_by": "Type of the record that fenced it; a registration does, too",
+        "ended_by": "Type of the record that ended it; snapshot if only one shows that; null while it lasts",
+        "commit_status": "Commit status of its records: committed, uncommitted or undecided",
+    }
+    | _period("from_exact to_exact")
+    | {"fenced_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact"},
+    "config_changes": CLUSTER_ID
+    | OFFSET
+    | CHANGED_AT
+    | _of(CONFIGS, "resource_type resource_name name")
+    | {
+        "before": "Value before; null if it was not set, or is a secret",
+        "after": "Value after; null: deleted, or, if redacted, a secret",
+        "redacted": "Whether the value is a secret",
+        "record_type": "Type of the record that changed it; snapshot if only one shows that",
+    }
+    | STATUS
+    | AT_OR_BEFORE,
+    "recreated_topics": CLUSTER_ID
+    | _of(TOPICS, "name topic_id")
+    | {
+        "offset": "Offset at which the topic was created again: unless is_exact, at or before",
+        "created_at": "offset in time",
+        "topic_id_before": "Id of the deleted topic of that name",
+        "deleted_offset": "Offset at which that one was deleted: unless deleted_exact, at or before",
+        "deleted_at": "deleted_offset in time",
+    }
+    | STATUS
+    | {
+        "is_exact": "Whether a record shows the creation; false: only a snapshot does",
+        "deleted_exact": "Whether a record shows the deletion; false: only a snapshot does",
+    },
+    "feature_changes": CLUSTER_ID
+    | OFFSET
+    | CHANGED_AT
+    | _of(FEATURES, "name")
+    | {
+        "level_before": "Level before; null if it was not set, or is not known",
+        "level": "Level after; null: removed",
+    }
+    | STATUS
+    | {"record_offset": "Offset of the record that changed it; null if only a snapshot shows that"}
+    | AT_OR_BEFORE,
+    "lost_records": _of(RECORDS, "cluster_id offset leader_epoch type appended_at")
+    | _of(LOG_RANGES, "truncated_by_epoch evidence"),
+    "admin_events": CLUSTER_ID
+    | OFFSET
+    | CHANGED_AT
+    | {
+        "operation": "What was done: create topic, alter config, delete ACL, ...",
+        "resource_type": "TOPIC, PARTITION, BROKER, QUOTA, USER, TOKEN, FEATURE, ...",
+        "resource": "What it was done to, in words: the topic, topic and config, quota and its key, ...",
+        "before": "Value before, in words; null if there was none, or it is not known",
+        "after": "Value after, in words; null if there is none",
+    }
+    | STATUS
+    | AT_OR_BEFORE,
+}
+
+# Of each history (dashboards.history_views).
+OF_HISTORIES: dict[str, Comments] = {
+    f"{table.name}_{kind}": _of(table) for table in HISTORIES for kind in ("now", "committed")
+}
+
+VIEWS: dict[str, Comments] = QUORUM | METADATA | OF_HISTORIES
+
+_VALIDITY = {"validity": "valid (proven), observed (reported by describe outputs), or undecided (possible)"}
+
+# Of the table functions about the quorum (dashboards.quorum_functions).
+FUNCTIONS: dict[str, Comments] = {
+    "voters_at": _of(
+        VOTER_SETS,
+        "offset leader_epoch source voter_ids majority commit_status truncated_by_epoch in_force_from "
+        "in_force_to in_force_from_exact in_force_to_exact",
+    )
+    | _VALIDITY
+    | _of(VOTER_SETS, "observed_from observed_to evidence"),
+    "leaders_at": _of(
+        EPOCHS,
+        "leader_epoch leader_id leader_source elected_at known_from known_to observed_from observed_to",
+    )
+    | _VALIDITY,
+}
