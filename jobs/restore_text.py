@@ -8,6 +8,7 @@ from jobs.restore_plan import first_brokers
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import label
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.restore.later import RIGHTS_RETURN, TOPICS_RETURN
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import MOST_NAMED, Restoration, Restored
 from kraft_core.wording import count
@@ -95,6 +96,14 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored) -> Iterat
         f"start the voters; kafka-metadata-quorum.sh --bootstrap-controller {servers} describe --status must "
         f"name a leader in an epoch above {made.horizon.new_epoch}"
     )
+    losses = {each.loss for each in made.later}
+    if TOPICS_RETURN in losses:
+        yield (
+            "to keep messages of topics that return, rename directories TOPIC-N.<uuid>-delete or -stray of "
+            "their topic ids to TOPIC-N on the stopped brokers"
+        )
     first = ", ".join(f"{broker} ({count(n, 'partition')})" for broker, n in first_brokers(made).items())
     yield f"start the brokers that are sure to have all messages: {first or 'none'}; then the others"
+    if RIGHTS_RETURN in losses:
+        yield "take away again what rights-return names, before clients are let in"
     yield "compare topics, ISRs, ACLs and users with what you know; look for directories *-stray on brokers"

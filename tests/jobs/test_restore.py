@@ -220,7 +220,7 @@ def test_a_killed_apply_leaves_no_directory(safe: Path, tmp_path: Path) -> None:
         "sys.exit(main(sys.argv[1:]))\n"
     )
     words = ["restore", "apply", str(safe), "--to", str(target)]
-    for left in range(0, 18, 2):
+    for left in range(0, 20, 2):
         done = subprocess.run(
             [sys.executable, "-c", program, str(left), *words], check=False, capture_output=True
         )
@@ -296,3 +296,21 @@ def test_one_of_two_histories_is_restored_by_name(golden: Path, tmp_path: Path) 
     assert main([*apply, *names]) == 0
     words = ["restore", "plan", "--captures", str(captures), *VOTERS, "--line", "5"]
     assert subprocess.run([sys.executable, "-m", "jobs.cli", *words], check=False).returncode == 2
+
+
+def test_the_runbook_names_what_returns(
+    captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An earlier moment was restored; the old log, restored again, brings back a topic and a right."""
+    stated = ("--controllers-stopped", "--brokers-stopped")
+    plan, target = tmp_path / "plan.json", tmp_path / "new"
+    _, made = _plan(captures, plan, *stated, "--at", "2026-11-21T09:15:05Z")
+    names = [loss["name"] for loss in made["losses"]]
+    assert main(["restore", "apply", str(plan), "--to", str(target), "--accept-loss", *names]) == 0
+    assert "take away again" not in capsys.readouterr().out
+    words = ("--captures", str(target), "--line", "3@507", "--gone", "21", "22")
+    _, made = _plan(captures, tmp_path / "undo.json", *stated, *words)
+    assert {"topics-return", "rights-return"} <= {loss["name"] for loss in made["losses"]}
+    out = capsys.readouterr().out
+    assert "rename directories TOPIC-N.<uuid>-delete or -stray of their topic ids" in out
+    assert "take away again what rights-return names, before clients are let in" in out

@@ -95,6 +95,18 @@ class LiveCluster(LiveQuorum):
 
 
 @dataclass(slots=True)
+class TwoDiskCluster(LiveCluster):
+    """Every broker has two log directories."""
+
+    def configure(self, node: int) -> str:
+        file = LiveCluster.configure(self, node)
+        if node in self.brokers:
+            folder, written = self.folder(node), Path(file).read_text()
+            Path(file).write_text(written.replace(f"log.dirs={folder}", f"log.dirs={folder}/a,{folder}/b"))
+        return file
+
+
+@dataclass(slots=True)
 class CombinedCluster(LiveCluster):
     """Every node is controller and broker: its controller listens on its port, its broker 10 above."""
 

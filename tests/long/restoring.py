@@ -16,9 +16,11 @@ from tests.long.live_quorum import kafka_tools
 
 
 @contextmanager
-def three_controllers(path: Path, port: int, *brokers: int) -> Iterator[LiveCluster]:
+def three_controllers(
+    path: Path, port: int, *brokers: int, kind: type[LiveCluster] = LiveCluster
+) -> Iterator[LiveCluster]:
     """Voters 1, 2 and 3, and brokers, by default 11 and 12, all of them running."""
-    live = LiveCluster(kafka_tools(), path, port, brokers=set(brokers or (11, 12)))
+    live = kind(kafka_tools(), path, port, brokers=set(brokers or (11, 12)))
     directories = {node: live.random_uuid() for node in (1, 2, 3)}
     voters = ",".join(f"{node}@{live.address(node)}:{id_}" for node, id_ in directories.items())
     for broker in live.brokers:

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from kraft_core.image.change import Change
-from kraft_core.image.tables import TOPICS
+from kraft_core.image.tables import PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
 from kraft_core.restore.checkpoint import UnwritableError
 from kraft_core.restore.choice import COMMITTED_RECORDS, OTHER_LINE, OTHER_TAILS, UNSEEN_RECORDS
+from kraft_core.restore.directories import write_restoration
 from kraft_core.restore.horizon import EPOCH_MARGIN, OFFSET_MARGIN
-from kraft_core.restore.later import SETTINGS_RETURN, TOPICS_UNKNOWN
-from kraft_core.restore.replay import replayed
+from kraft_core.restore.later import SETTINGS_RETURN, TOPICS_RETURN, TOPICS_UNKNOWN
+from kraft_core.restore.replay import Cut, replayed
 from kraft_core.restore.restoration import BROKERS_DELETE, CapturedLog, check_line
-from tests.kraft_core.restore.planned import copied, golden, losses, planned, request
+from tests.kraft_core.restore.planned import VOTER, copied, golden, losses, planned, request
 
 ALL_STATED = request(gone=frozenset(range(1, 6)), are_stopped=True, brokers_stopped=True)
 
@@ -128,3 +129,26 @@ def test_what_was_committed_and_is_given_up_is_named(tmp_path: Path) -> None:
     assert losses(plan) == named
     assert "352 to 506 of epoch 3 (committed)" in plan.losses[2].sentence
     assert planned(tmp_path, replace(ALL_STATED, line=(3, 507))).verdict == "SAFE"
+
+
+def test_an_earlier_moment_is_undone_by_the_end_of_the_old_log(tmp_path: Path) -> None:
+    """Beside captures of the new quorum the old log is named: its metadata is written above both."""
+    captures = copied("uncommitted-truncation/after", tmp_path / "captures")
+    asked = replace(ALL_STATED, gone=frozenset({VOTER.id, *range(1, 6)}))
+    earlier = planned(captures, replace(asked, at=Cut(251)))
+    assert earlier.made is not None
+    write_restoration(earlier.made, earlier.cluster_id, b"", captures / "new")
+    plan = planned(captures, replace(asked, line=(3, 507)))
+    assert (plan.verdict, plan.refusals) == ("LOSES", ())
+    assert [*losses(plan)[1:4]] == [COMMITTED_RECORDS, OTHER_LINE, TOPICS_RETURN]
+    assert plan.made is not None
+    assert (plan.made.source_epoch, plan.made.source_end) == (3, 507)
+    first, again = earlier.made.horizon, plan.made.horizon
+    assert again.new_end == first.new_end + OFFSET_MARGIN
+    assert again.new_epoch == first.new_epoch + EPOCH_MARGIN
+    assert again.new_producer_id > first.new_producer_id
+    for key, partition in earlier.made.image.tables.items(PARTITIONS):
+        later = plan.made.image.tables.get(PARTITIONS, key)
+        assert later is not None
+        assert later.leader_epoch > partition.leader_epoch
+        assert later.partition_epoch > partition.partition_epoch
