@@ -43,13 +43,20 @@ def run(args: argparse.Namespace) -> int:
         answers = forget_answers(job, args)
         compacted = compact(job.lake.writer, job.progress, most=1)
         removed = vacuum(job)
-        job.record.counts |= {"expired_captures": expired, "removed_files": removed}
+        aborted = abort_unfinished(job)
+        job.record.counts |= {
+            "expired_captures": expired,
+            "removed_files": removed,
+            "aborted_uploads": aborted,
+        }
         lines = [
             f"expired: {count(expired, 'capture')} of {count(len(clusters), 'cluster')}",
             f"deleted: {answers} expectation results",
             f"compacted: {', '.join(compacted) or 'nothing'}",
             f"removed: {count(removed, 'file')} replaced more than {KEPT_HOURS} hours ago",
         ]
+        if aborted:
+            lines.append(f"aborted: {aborted} uploads that were begun more than {KEPT_HOURS} hours ago")
         return job.end(clusters, lines, 0)
 
 
@@ -103,3 +110,14 @@ def vacuum(job: Job) -> int:
                 removed += 1
         remove_begun(lake.path, KEPT_HOURS)
     return removed
+
+
+def abort_unfinished(job: Job) -> int:
+    """Abort uploads that killed tasks left in the lake's store as long ago. Returns how many."""
+    from transforms.lake.storage.location import StoreUrl
+
+    if not isinstance(job.lake.path, StoreUrl):
+        return 0
+    from jobs.maintenance.unfinished_uploads import abort_uploads
+
+    return abort_uploads(job.lake.spark, job.lake.path, KEPT_HOURS)

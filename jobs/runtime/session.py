@@ -7,8 +7,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -51,11 +52,17 @@ def _jar_settings(
     packages = settings["spark.jars.packages"]
     is_ours = packages == _read_defaults()["spark.jars.packages"]
     files = [*(jars(say, settings) if is_ours else jars_of(packages, settings))]
-    if isinstance(lake, StoreUrl):
-        excluded = {"spark.jars.excludes": settings["spark.kraftlake.s3aExcludes"]}
-        files += jars_of(settings["spark.kraftlake.s3aPackages"], {**settings, **excluded})
+    files += _store_jars(settings, lake)
     own = settings.get("spark.jars", "").split(",")
     return {"spark.jars": ",".join(filter(None, [*map(str, files), *own])), "spark.jars.packages": ""}
+
+
+def _store_jars(settings: Mapping[str, str], lake: Location | None) -> Sequence[Path]:
+    """What Spark needs to read a lake's store."""
+    if not isinstance(lake, StoreUrl):
+        return ()
+    excluded = {"spark.jars.excludes": settings["spark.kraftlake.s3aExcludes"]}
+    return jars_of(settings["spark.kraftlake.s3aPackages"], {**settings, **excluded})
 
 
 def settings_in_force(own: Mapping[str, str]) -> dict[str, str]:
@@ -95,9 +102,8 @@ def open_session(
     java = java_of()
     _prepare_environment(master)
     started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
-    in_store = isinstance(lake, StoreUrl)
-    if quick and not started and not in_store and needs_submit(master, own) is None:
-        command = local_command(java, settings, say)
+    if quick and not started and needs_submit(master, own) is None:
+        command = replace(local_command(java, settings, say), more_jars=tuple(_store_jars(settings, lake)))
         jvm = StartingJvm(command.words(*options_of(command, say)))
         SparkContext._ensure_initialized(gateway=jvm.gateway())  # pyright: ignore[reportPrivateUsage]
         settings["spark.jars.packages"] = ""

@@ -81,14 +81,19 @@ _POLL_SECONDS = 0.005
 
 @dataclass(frozen=True, slots=True)
 class JavaCommand:
-    """A JVM to start. options: for Java, in front of those of the class archive."""
+    """A JVM to start. options: for Java, in front of those of the class archive.
+
+    more_jars: on the class path behind those that the archive belongs to: Java uses it for a path that begins
+    like its own.
+    """
 
     java: Path
     options: tuple[str, ...]
     class_path: tuple[Path, ...]
+    more_jars: tuple[Path, ...] = ()
 
     def words(self, *more_options: str) -> list[str]:
-        class_path = os.pathsep.join(map(str, self.class_path))
+        class_path = os.pathsep.join(map(str, (*self.class_path, *self.more_jars)))
         return [str(self.java), *self.options, *more_options, "-cp", class_path, _MAIN]
 
 

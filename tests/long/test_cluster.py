@@ -22,9 +22,12 @@ MASTER, WORKER = ("org.apache.spark.deploy." + name for name in ("master.Master"
 
 
 class Daemon:
-    """A master or worker, with what it starts, in a process group of its own."""
+    """A master or worker, with what it starts, in a process group of its own.
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    hidden: a folder that is an empty one of their own for them.
+    """
+
+    def __init__(self, folder: Path, *words: str, hidden: Path | None = None) -> None:
         folder.mkdir()
         self._log = folder / "log"
         environment = os.environ | {
@@ -33,7 +36,9 @@ class Daemon:
             "SPARK_WORKER_DIR": str(folder),
         }
         with self._log.open("wb") as out:
-            command = [SPARK / "bin/spark-class", *words]
+            hiding = [] if hidden is None else ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+            hiding += [] if hidden is None else [f'mount -t tmpfs none "{hidden}" && exec "$@"', "sh"]
+            command = [*hiding, SPARK / "bin/spark-class", *words]
             self._process = subprocess.Popen(
                 command, stdout=out, stderr=out, env=environment, start_new_session=True
             )
@@ -54,13 +59,13 @@ class Daemon:
 
 
 class Cluster:
-    """A master and two workers of one core each."""
+    """A master and two workers of one core each. hidden: a folder that workers do not see."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hidden: Path | None = None) -> None:
         self.master = Daemon(folder / "master", MASTER, "-h", "127.0.0.1", "-p", "0", "--webui-port", "0")
         self.url = self.master.says(r"Starting Spark master at (spark://\S+)")
         words = (WORKER, "-h", "127.0.0.1", "-c", "1", "-m", "1500m", "--webui-port", "0", self.url)
-        self.workers = [Daemon(folder / f"worker-{n}", *words) for n in range(2)]
+        self.workers = [Daemon(folder / f"worker-{n}", *words, hidden=hidden) for n in range(2)]
         for worker in self.workers:
             worker.says("(Successfully registered with master)")
 

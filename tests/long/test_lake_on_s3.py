@@ -27,7 +27,24 @@ __all__ = ["s3", "s3proxy_jar"]
 pytestmark = pytest.mark.long
 LAKE = StoreUrl("bucket", "nightly/lake")
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
+# Verbs that need no Spark.
+ASKED = (
+    ("check",),
+    ("clusters",),
+    ("findings", "list"),
+    ("explain", "--cluster", CLUSTER, "--offset", "300"),
+    ("explain", "--cluster", CLUSTER, "--recovery"),
+    ("plan", "add", "9", "--cluster", CLUSTER),
+    ("diff", "--from", "10", "--to", "end", "--cluster", "roWi3HLRRCuDirielH5nnw"),
+    ("shell", "ls", "/image/topics/byName", "--cluster", "roWi3HLRRCuDirielH5nnw"),
+)
 KILLS = int(os.environ.get("KRAFTLAKE_KILLS", "10"))
+
+
+def answer(out: Path, lake: Path | StoreUrl, *words: str) -> tuple[int, str]:
+    """The exit code of a verb, and what it printed, the lake unnamed."""
+    done = Started(out, *words, "--lake", str(lake))
+    return done.ended(), done.out.read_text().replace(str(lake), "LAKE")
 
 
 def kraftlake(out: Path, *words: str | Path | StoreUrl) -> str:
@@ -56,7 +73,10 @@ def test_loaded_and_asked(golden: Path, tmp_path: Path) -> None:
     assert json.loads(answer) == {"n": count_rows(here, CAPTURES)}
     kraftlake(tmp_path / "page", "report", "--lake", LAKE, "--out", tmp_path / "page.html")
     assert CLUSTER in (tmp_path / "page.html").read_text()
-    kraftlake(tmp_path / "check", "check", "--lake", LAKE)
+    for words in ASKED:
+        local, stored = (answer(tmp_path / words[0], lake, *words) for lake in (here, LAKE))
+        assert stored == local, words
+        assert local[1]
 
     copy, back = tmp_path / "copy", StoreUrl("bucket", "back")
     fs.copy_files(f"{LAKE.bucket}/{LAKE.key}", str(copy), source_filesystem=arrow_files())

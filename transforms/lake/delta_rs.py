@@ -144,10 +144,10 @@ def plain_files(lake: Location, table: Table) -> list[str] | None:
     None where it takes a reader of Delta: for a large table, and for one with features of Delta that this
     lake never uses. The table must exist.
     """
-    stored = delta_table(lake, table)
-    if stored.protocol().min_reader_version > 1 or stored.metadata().partition_columns:
-        return None
-    added = pa.table(stored.get_add_actions())
+    with read_table(lake, table) as stored:
+        if stored.protocol().min_reader_version > 1 or stored.metadata().partition_columns:
+            return None
+        added = pa.table(stored.get_add_actions())
     names: list[str] = added["path"].to_pylist()
     if len(names) > MOST_FILES or (pc.sum(added["size_bytes"]).as_py() or 0) > MOST_BYTES:
         return None
@@ -176,6 +176,6 @@ def unneeded_files(lake: Location, table: Table, hours: int) -> list[Location]:
     """The data files that no version of the last hours needs, and that are older than that."""
     if not exists(lake, table):
         return []
-    stored = delta_table(lake, table)
-    found = stored.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+    with read_table(lake, table) as held:
+        found = held.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     return [table_folder(lake, table) / name for name in found]
