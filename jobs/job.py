@@ -77,7 +77,8 @@ def opened_job(
         check_database(lake, database)
     TableWriter(lake.path, None).create(RUNS)
     record = RunRecord(args.verb, progress, args.fail_on)
-    with held_lease(lake.path, record, give_up, progress.say) as lease:
+    of_others = None if seen is None else seen.greatest_lease()
+    with held_lease(lake.path, record, give_up, progress.say, of_others) as lease:
         if outdated:
             update_schemas(lease.writer)
         writable = replace(lake, lease=lease.writer.lease)

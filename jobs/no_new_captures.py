@@ -68,10 +68,11 @@ def end_if_unchanged(
     return end(record, [line], found["clusters"], errors, end_run)
 
 
-def remember(before: SeenLake, planned: ReadPlan, record: RunRecord) -> None:
+def remember(before: SeenLake, planned: ReadPlan, record: RunRecord, lease: int | None = None) -> None:
     """Note for the next run, if it plans to read the same, whether it will find anything new.
 
-    before: the lake as this run, which has ended, saw it first. Where that fails, the next run finds it out.
+    before: the lake as this run, which has ended, saw it first. lease: the number of its own, if any. Where
+    that fails, the next run finds it out.
     """
 
     def answer(now: SeenLake) -> Answer | None:
@@ -80,7 +81,7 @@ def remember(before: SeenLake, planned: ReadPlan, record: RunRecord) -> None:
         return None if found is None or found["reported"] else found
 
     with suppress(NoLakeError, OSError, DeltaError, pa.ArrowException):
-        note(before, question(planned, record), answer)
+        note(before, question(planned, record), answer, lease)
 
 
 def _nothing_new(seen: SeenLake, planned: ReadPlan, record: RunRecord) -> Answer | None:

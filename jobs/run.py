@@ -127,7 +127,7 @@ def read_captures(
             job.publish()
             show(job.record)
             code = job.finish(expanded(args.lake, planned.clusters), failing)
-        remember(seen or unseen(args.lake), planned, job.record)
+        remember(seen or unseen(args.lake), planned, job.record, job.lease.writer.lease)
         return code
 
 

@@ -28,6 +28,7 @@ from transforms.lake.arrow_rows import Row
 from transforms.lake.commits import FencedError, LeaseState, TableWriter, greatest_lease, lease_state
 from transforms.lake.delta_rs import exists
 from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_folders import written_alone
 from transforms.lake.tables import RUNS
 
 # How long a lease lasts unless it is renewed, and how often a waiting run looks again. Seconds.
@@ -105,16 +106,22 @@ class Lease:
 
 @contextmanager
 def held_lease(
-    lake: Location, record: RunRecord, give_up: float, say: Callable[[str], None]
+    lake: Location,
+    record: RunRecord,
+    give_up: float,
+    say: Callable[[str], None],
+    of_others: int | None = None,
 ) -> Iterator[Lease]:
     """The lease of a lake whose table `runs` exists, for this process, until the block ends.
 
-    Waits as await_free does. Raises Failure that names the holder, or that says who took the lease over.
+    of_others: the greatest number of a lease in other tables, if it is known. Waits as await_free does.
+    Raises Failure that names the holder, or that says who took the lease over.
     """
-    lease = take_lease(lake, record, process_name(os.getpid()), give_up, say)
+    lease = take_lease(lake, record, process_name(os.getpid()), give_up, say, of_others=of_others)
     try:
         try:
-            yield lease
+            with written_alone(lake, RUNS):
+                yield lease
         except FencedError:
             raise
         except BaseException as error:
@@ -143,9 +150,11 @@ def take_lease(
     give_up: float,
     say: Callable[[str], None],
     seconds: float = LEASE_SECONDS,
+    of_others: int | None = None,
 ) -> Lease:
     """Take the lease of a lake whose table `runs` exists, for `process` (see process_name).
 
+    of_others: as held_lease has it.
     Fences the tables where the last lease was not given back. Waits as await_free does. Raises Failure that
     names the holder.
     """
@@ -158,7 +167,7 @@ def take_lease(
             "process": process,
             "until": now() + timedelta(seconds=seconds),
         }
-        greatest = greatest_lease(lake)
+        greatest = greatest_lease(lake, of_others)
         writer = TableWriter(lake, greatest + 1)
         if writer.append_after(RUNS, begun(record, taken), last.version):
             break

@@ -20,7 +20,7 @@ from tests.long.s3proxy import (
 )
 from transforms.lake.commits import LEASE, FencedError, TableWriter
 from transforms.lake.delta_rs import exists, rows_with, unneeded_files
-from transforms.lake.storage import NoLakeError, check_lake, prepare_lake
+from transforms.lake.storage import NoLakeError, check_lake, prepare_lake, table_folders
 from transforms.lake.storage.conditions import UnsafeStoreError
 from transforms.lake.storage.files import names_in
 from transforms.lake.storage.listing import lake_listing
@@ -93,6 +93,33 @@ def test_a_fence_stops_the_writer_of_an_older_lease() -> None:
             write(CLUSTER_NAMES, NAMES[1:])
     new.append_once(CLUSTER_NAMES, NAMES[:1], "first")
     assert rows_with(LAKE, CLUSTER_NAMES) == NAMES[:1]
+
+
+@pytest.mark.usefixtures("s3")
+def test_a_writer_that_believes_to_be_alone_is_fenced() -> None:
+    """It does not look for commits of others; its next one fails all the same."""
+    prepare_lake(LAKE)
+    old, new = TableWriter(LAKE, 1), TableWriter(LAKE, 2)
+    old.append_once(CLUSTER_NAMES, NAMES[:1], "first")
+    held = table_folders._opened
+
+    def stored() -> list[dict[str, str | None]]:
+        return sorted(rows_with(LAKE, CLUSTER_NAMES), key=lambda row: row["name"])
+
+    with table_folders.written_alone(LAKE, RUNS):
+        old.append_once(CLUSTER_NAMES, NAMES[1:2], "second")
+        assert stored() == NAMES[:2]
+        mine = dict(held)
+        held.clear()  # as if another process did it
+        new.fence()
+        new.append_once(CLUSTER_NAMES, NAMES[2:], "third")
+        held.clear()
+        held.update(mine)
+        table_folders._newest.add(LAKE / CLUSTER_NAMES.name)
+        assert stored() == NAMES[:2]
+        with pytest.raises(FencedError):
+            old.append(CLUSTER_NAMES, NAMES[:1])
+    assert stored() == NAMES
 
 
 def test_a_lost_file_is_found(s3: S3Server) -> None:

@@ -37,6 +37,7 @@ from transforms.lake.storage.table_folders import (
     delta_options,
     delta_table,
     exists,
+    expect_commit,
     put_commit,
     read_table,
     table_folder,
@@ -274,6 +275,7 @@ class TableWriter:
         """
         check_conditional_puts(self.lake)
         version = held.version()
+        expect_commit(table_folder(self.lake, table))
         try:
             write(self._properties(name))
         except (DeltaError, OSError) as error:
@@ -331,8 +333,8 @@ def _removed(cluster: str) -> str:
     return f"{REMOVED}.{hashlib.sha256(cluster.encode()).hexdigest()}"
 
 
-def greatest_lease(lake: Location) -> int:
-    """The greatest number of a lease in the logs of a lake's tables.
+def greatest_lease(lake: Location, of_others: int | None = None) -> int:
+    """The greatest number of a lease in the logs of a lake's tables. of_others: but `runs`, if it is known.
 
     It is that of `runs`, unless that table or the others were restored from a copy of another time.
     """
@@ -343,6 +345,8 @@ def greatest_lease(lake: Location) -> int:
         with read_table(lake, table) as held:
             return held.transaction_version(LEASE) or 0
 
+    if of_others is not None:
+        return max(of_others, number(RUNS))
     with ThreadPoolExecutor(WRITERS) as threads:
         return max(threads.map(number, TABLES))
 

@@ -30,6 +30,10 @@ class SeenLake:
         """What an earlier run found out about the lake just as it is."""
         return self.memo.answer(question, self.listed)
 
+    def greatest_lease(self) -> int | None:
+        """As Memo has it."""
+        return self.memo.greatest_lease(self.listed)
+
     def outdated(self) -> list[Table]:
         """The tables that lack a column of this version. Raises NoLakeError."""
         return outdated_tables(self.lake, self.memo.unknown(self.listed))
@@ -48,15 +52,20 @@ def unseen(lake: Location) -> SeenLake:
     return SeenLake(LakeListing(lake, {}), Memo())
 
 
-def note(before: SeenLake, question: str, answer: Callable[[SeenLake], Answer | None]) -> None:
+def note(
+    before: SeenLake,
+    question: str,
+    answer: Callable[[SeenLake], Answer | None],
+    lease: int | None = None,
+) -> None:
     """Note for the next run which tables are sound, and the answer to a question, unless it is None.
 
-    before: the lake as this run saw it first. Nothing is noted where the lake changes meanwhile. Raises
-    NoLakeError and OSError.
+    before: the lake as this run saw it first. lease: the number of its own, if it had one. Nothing is noted
+    where the lake changes meanwhile. Raises NoLakeError and OSError.
     """
     now = seen_lake(before.lake, before.memo)
     if now.damage or now.outdated():
         return
     found = answer(now)
     if lake_listing(before.lake).files == now.listed.files:
-        write_memo(before.lake, now.memo.extended(now.listed, question, found))
+        write_memo(before.lake, now.memo.extended(now.listed, question, found, lease))

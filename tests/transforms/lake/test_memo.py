@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from transforms.lake.commits import TableWriter
+from transforms.lake.commits import TableWriter, greatest_lease
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.seen import note, seen_lake, unseen
 from transforms.lake.storage import prepare_lake
@@ -139,6 +139,21 @@ def test_answers_of_one_state_are_kept(lake: Path) -> None:
     TableWriter(lake, None).put(CLUSTER_NAMES, [{"cluster_id": "d", "name": "n"}], by="cluster_id")
     note(seen_lake(lake), "new", lambda _: ANSWER)
     assert set(read_memo(lake).answers) == {"new"}
+
+
+def test_the_greatest_lease_is_known_of_the_same_tables(lake: Path) -> None:
+    assert seen_lake(lake).greatest_lease() is None
+    TableWriter(lake, 7).put(CLUSTER_NAMES, [{"cluster_id": "d", "name": "n"}], by="cluster_id")
+    note(seen_lake(lake), "asked", lambda _: ANSWER, 7)
+    seen = seen_lake(lake)
+    assert seen.greatest_lease() == 7
+    TableWriter(lake, None).append(RUNS, [row("another")])
+    note(seen_lake(lake), "asked", lambda _: ANSWER)
+    seen = seen_lake(lake)
+    assert seen.greatest_lease() == greatest_lease(lake) == greatest_lease(lake, 7) == 7
+    assert greatest_lease(lake, 0) == 0
+    TableWriter(lake, 8).put(CLUSTER_NAMES, [{"cluster_id": "d", "name": "m"}], by="cluster_id")
+    assert seen_lake(lake).greatest_lease() is None
 
 
 def test_a_row_is_appended_to_a_table_that_is_not_opened(lake: Path) -> None:

@@ -28,10 +28,14 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """sound: by table the fingerprint of what was found sound. answers: by question, of just these tables."""
+    """sound: by table the fingerprint of what was found sound. answers: by question, of just these tables.
+
+    lease: the greatest number of a lease in the logs of these tables but `runs`; None if it is not known.
+    """
 
     sound: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, Answer] = field(default_factory=dict)
+    lease: int | None = None
 
     def unknown(self, listed: LakeListing) -> list[Table]:
         """The tables that are not known to be sound as they are listed."""
@@ -43,15 +47,27 @@ class Memo:
 
     def moved(self, listed: LakeListing) -> Memo:
         """The memo after a row of this run alone came to `runs`: no answer hangs on that."""
-        return Memo(fingerprints(listed), self.answers)
+        return Memo(fingerprints(listed), self.answers, self.lease)
 
-    def extended(self, listed: LakeListing, question: str, answer: Answer | None) -> Memo:
-        """The memo of a lake of which all tables were found sound as listed, with one more answer."""
-        is_other = any(table != RUNS for table in self.unknown(listed))
-        others = {} if is_other else dict(self.answers)
+    def greatest_lease(self, listed: LakeListing) -> int | None:
+        """The greatest number of a lease in the tables as they are listed, but in `runs`, if it is known."""
+        return None if self._is_other(listed) else self.lease
+
+    def _is_other(self, listed: LakeListing) -> bool:
+        return any(table != RUNS for table in self.unknown(listed))
+
+    def extended(
+        self, listed: LakeListing, question: str, answer: Answer | None, lease: int | None = None
+    ) -> Memo:
+        """The memo of a lake of which all tables were found sound as listed, with one more answer.
+
+        lease: the number of this run's lease, which is greater than all others; None if it had none.
+        """
+        others = {} if self._is_other(listed) else dict(self.answers)
         others.pop(question, None)
         kept = [*others.items(), *([] if answer is None else [(question, answer)])]
-        return Memo(fingerprints(listed), dict(kept[-MOST_ANSWERS:]))
+        known = self.greatest_lease(listed) if lease is None else lease
+        return Memo(fingerprints(listed), dict(kept[-MOST_ANSWERS:]), known)
 
 
 def fingerprints(listed: LakeListing) -> dict[str, str]:
@@ -63,7 +79,7 @@ def read_memo(lake: Location) -> Memo:
     try:
         held = json.loads(files.text_of(lake / NAME))
         if held["of"] == _version():
-            return Memo(_texts(held["sound"]), _answers(held["answers"]))
+            return Memo(_texts(held["sound"]), _answers(held["answers"]), _number(held["lease"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         pass
     return Memo()
@@ -71,7 +87,7 @@ def read_memo(lake: Location) -> Memo:
 
 def write_memo(lake: Location, memo: Memo) -> None:
     """Raises OSError."""
-    content = {"of": _version(), "sound": memo.sound, "answers": memo.answers}
+    content = {"of": _version(), "sound": memo.sound, "answers": memo.answers, "lease": memo.lease}
     files.put(lake / NAME, json.dumps(content) + "\n")
 
 
@@ -81,6 +97,10 @@ def _texts(held: Any) -> dict[str, str]:
 
 def _answers(held: Any) -> dict[str, Answer]:
     return {str(name): dict(cast("Answer", value)) for name, value in dict(held).items()}
+
+
+def _number(held: Any) -> int | None:
+    return None if held is None else int(held)
 
 
 @cache

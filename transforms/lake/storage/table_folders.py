@@ -26,6 +26,10 @@ _found: set[Location] = set()
 _opened: dict[StoreUrl, DeltaTable] = {}
 _locks: dict[StoreUrl, Lock] = {}
 _opening = Lock()
+# Those of which the handle is the newest version while this process alone writes their lake.
+_newest: set[StoreUrl] = set()
+_alone: set[Location] = set()
+_shared: set[str] = set()
 
 
 def table_folder(lake: Location, table: Table) -> Location:
@@ -76,9 +80,34 @@ def read_table(lake: Location, table: Table) -> Iterator[DeltaTable]:
         held = _opened.get(folder)
         if held is None:
             held = _opened[folder] = delta_table(lake, table)
-        else:
+        elif folder not in _newest:
             held.update_incremental()
+        if lake in _alone and table.name not in _shared:
+            _newest.add(folder)
         yield held
+
+
+@contextmanager
+def written_alone(lake: Location, *shared: Table) -> Iterator[None]:
+    """Within the block, no other process commits to a lake, which is fenced, but to the shared tables.
+
+    In a store, newer commits are then looked for after one's own only. Should another run take the lake over,
+    it first commits to every table: a commit from what was the newest version then fails.
+    """
+    _newest.clear()
+    _shared.update(table.name for table in shared)
+    _alone.add(lake)
+    try:
+        yield
+    finally:
+        _alone.discard(lake)
+        _newest.clear()
+
+
+def expect_commit(folder: Location) -> None:
+    """A commit to a table is tried: what is the newest version then has to be asked for."""
+    if isinstance(folder, StoreUrl):
+        _newest.discard(folder)
 
 
 def delta_options(folder: Location) -> dict[str, str] | None:
