@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -38,6 +40,17 @@ ASKED = (
     ("diff", "--from", "10", "--to", "end", "--cluster", "roWi3HLRRCuDirielH5nnw"),
     ("shell", "ls", "/image/topics/byName", "--cluster", "roWi3HLRRCuDirielH5nnw"),
 )
+# A task is killed in an upload: two parts are there.
+UPLOAD = """
+import os, time
+from obstore import open_writer
+from transforms.lake.storage.objects import _store
+writer = open_writer(_store("bucket"), "nightly/lake/records/part-1.parquet", buffer_size=5 * 1024**2)
+writer.write(bytes(12 * 1024**2))
+writer.flush()
+time.sleep(1)
+os._exit(9)
+"""
 KILLS = int(os.environ.get("KRAFTLAKE_KILLS", "10"))
 
 
@@ -96,8 +109,14 @@ def test_validated_and_removed(s3: S3Server, golden: Path, tmp_path: Path) -> No
     for orphan in orphans:
         orphan.write_bytes(b"never committed")
         os.utime(orphan, (week, week))
-    kraftlake(tmp_path / "maintain", "maintain", "--lake", LAKE)
-    assert not any(orphan.exists() for orphan in orphans)
+    assert subprocess.run([sys.executable, "-c", UPLOAD], check=False).returncode == 9
+    begun = [path for path in s3.data.rglob("*") if "mpu" in str(path)]
+    assert begun
+    for path in begun:
+        os.utime(path, (week, week))
+    maintained = kraftlake(tmp_path / "maintain", "maintain", "--lake", LAKE)
+    assert "aborted: 1 uploads" in maintained
+    assert not any(path.exists() for path in (*orphans, *begun))
     (cluster,) = {row["cluster_id"] for row in rows_with(LAKE, CAPTURES)}
     kraftlake(tmp_path / "forget", "forget", "--lake", LAKE, "--cluster", cluster)
     assert rows_with(LAKE, CAPTURES) == rows_with(LAKE, RECORDS) == []

@@ -38,6 +38,7 @@ from transforms.lake.storage.table_folders import (
     delta_table,
     exists,
     expect_commit,
+    note_table,
     put_commit,
     read_table,
     table_folder,
@@ -79,6 +80,7 @@ class TableWriter:
             return
         check_conditional_puts(self.lake)
         path, how = table_folder(self.lake, table), self._properties("")(())
+        expect_commit(path)
         try:
             DeltaTable.create(
                 str(path),
@@ -91,6 +93,7 @@ class TableWriter:
         except (DeltaError, OSError):
             if not exists(self.lake, table):
                 raise
+        note_table(path)
 
     def append(self, table: Table, rows: Iterable[Row]) -> None:
         """Append rows to a table that exists; columns that they lack become null."""
@@ -107,9 +110,9 @@ class TableWriter:
             return self._commit_once(table, held, lambda how: _write(held, change, how), name) is None
 
     def append_next(self, table: Table, row: Row, listed: LakeListing) -> LakeListing | None:
-        """Append a row to a table that is as listed, as its next version and without opening it.
+        """Append a row to a table of the declared columns, as the next version and without opening it.
 
-        The table has the declared columns. Returns the listing with the new files. None where another commit
+        Returns the listing with the new files. None where another commit
         took that version, or where delta-rs is to write a checkpoint after it: nothing is committed then.
         """
         stored = listed.of(table)

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from transforms.lake.arrow_rows import Row
-from transforms.lake.storage.location import Location
+from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import arrow_files, delta_table, exists, read_table, table_folder
 from transforms.lake.tables import CAPTURES, Table
 
@@ -114,8 +114,20 @@ def newest_version(lake: Location, table: Table) -> int:
 
 
 def dataset(folder: Location, written: DeltaTable) -> ds.Dataset:
-    """The files of a version of a table, to be read piece by piece."""
-    return written.to_pyarrow_dataset(filesystem=arrow_files(folder))
+    """The files of a version of a table, to be read piece by piece. Of their sizes no store is asked."""
+    found = written.to_pyarrow_dataset(filesystem=arrow_files(folder))
+    if not isinstance(folder, StoreUrl):
+        return found
+    assert isinstance(found, ds.FileSystemDataset)
+    added = pa.table(written.get_add_actions())
+    sizes = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
+    fragments = [
+        found.format.make_fragment(
+            f.path, found.filesystem, f.partition_expression, file_size=sizes.get(f.path)
+        )
+        for f in found.get_fragments()
+    ]
+    return ds.FileSystemDataset(fragments, found.schema, found.format, found.filesystem)
 
 
 def among(wanted: Mapping[str, Iterable[str]]) -> ds.Expression:

@@ -46,16 +46,23 @@ def _below(folder: str, prefix: str) -> Iterator[tuple[str, FoundFile]]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = prefix + entry.name
-            if entry.is_dir():
+            if _is_dir(entry):
                 yield from _below(entry.path, f"{name}/")
-                continue
-            with suppress(FileNotFoundError):
-                held = entry.stat(follow_symlinks=not _is_broken_link(entry))
-                yield name, FoundFile(held.st_size, str(held.st_mtime_ns))
+            else:
+                with suppress(FileNotFoundError):
+                    held = _status(entry)
+                    yield name, FoundFile(held.st_size, str(held.st_mtime_ns))
 
 
-def _is_broken_link(entry: os.DirEntry[str]) -> bool:
-    return entry.is_symlink() and not Path(entry.path).exists()
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder; a link to itself is none."""
+    return entry.is_dir() if not entry.is_symlink() else Path(entry.path).is_dir()
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result:
+    """Of a link that leads nowhere, its own."""
+    leads_nowhere = entry.is_symlink() and not Path(entry.path).exists()
+    return entry.stat(follow_symlinks=not leads_nowhere)
 
 
 def exists(path: Location) -> bool:

@@ -28,6 +28,7 @@ _locks: dict[StoreUrl, Lock] = {}
 _opening = Lock()
 # Those of which the handle is the newest version while this process alone writes their lake.
 _newest: set[StoreUrl] = set()
+_missing: set[Location] = set()
 _alone: set[Location] = set()
 _shared: set[str] = set()
 
@@ -39,13 +40,24 @@ def table_folder(lake: Location, table: Table) -> Location:
 def exists(lake: Location, table: Table) -> bool:
     """Whether the table has a commit: a killed run may have left a log without one.
 
-    No table is ever removed: in a store, it is asked once for in a process.
+    No table is ever removed: in a store, it is asked once for in a process; and for a missing one, too, while
+    this process alone writes the lake.
     """
     folder = table_folder(lake, table)
-    found = folder in _found or any(files.found(folder / LOG, "*.json"))
-    if found and isinstance(folder, StoreUrl):
-        _found.add(folder)
+    if folder in _found or folder in _missing:
+        return folder in _found
+    found = any(files.found(folder / LOG, "*.json"))
+    if found:
+        note_table(folder)
+    elif lake in _alone and isinstance(folder, StoreUrl):
+        _missing.add(folder)
     return found
+
+
+def note_table(folder: Location) -> None:
+    """That there is a table need not be asked again of a store."""
+    if isinstance(folder, StoreUrl):
+        _found.add(folder)
 
 
 def note_tables(listed: LakeListing) -> None:
@@ -102,12 +114,14 @@ def written_alone(lake: Location, *shared: Table) -> Iterator[None]:
     finally:
         _alone.discard(lake)
         _newest.clear()
+        _missing.clear()
 
 
 def expect_commit(folder: Location) -> None:
     """A commit to a table is tried: what is the newest version then has to be asked for."""
     if isinstance(folder, StoreUrl):
         _newest.discard(folder)
+        _missing.discard(folder)
 
 
 def delta_options(folder: Location) -> dict[str, str] | None:
