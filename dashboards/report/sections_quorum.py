@@ -159,7 +159,7 @@ def watermarks(view: View) -> Markup | None:
         )
         for p in reversed(bounds.proofs)
     ]
-    columns = [Col("When"), Col("Bound"), Col("Offset", True), Col("Holds"), Col("Proven by", long=True)]
+    columns = [Col("When"), Col("Bound"), Col("Offset", True), Col("Valid"), Col("Proven by", long=True)]
     shown = rows[:NEWEST_PROOFS]
     more = newest(len(shown), len(rows), "proofs")
     return el("div", draw_bounds(bounds, view.lanes.scale), table("Bounds", columns, shown, more))
