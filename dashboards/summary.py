@@ -199,7 +199,7 @@ class Found:
         return [
             f"  findings: {kinds}; see kraftlake findings list",
             *(_error_line(group) for group in groups[:MOST_ERRORS]),
-            *([f"    ... {count(left, 'more error')}"] if left else []),
+            *([f"    ... {count(left, 'more error')}: kraftlake findings list"] if left else []),
         ]
 
 

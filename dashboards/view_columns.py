@@ -140,9 +140,9 @@ QUORUM: dict[str, Comments] = {
     ),
     "expectations_now": _of(
         EXPECTATION_RESULTS,
-        "cluster_id suite expectation sentence severity success observed allowed failing_rows run_id",
-    )
-    | {"asked_at": "When the run that evaluated it began"},
+        "cluster_id suite expectation sentence severity success observed allowed failing_rows is_own run_id "
+        "loaded_at",
+    ),
     "clusters": (
         CLUSTER_ID
         | _of(CLUSTER_NAMES, "name environment owner")

@@ -156,14 +156,17 @@ LEFT JOIN current_voters v ON v.cluster_id = k.cluster_id
 WHERE k.nth = 1
 ORDER BY k.cluster_id, lag_records DESC, k.node_id;
 
--- Which expectations hold? The newest result of each.
+-- Which expectations hold? The newest result of each. Every validation evaluates all of a user's own ones: those that
+-- the newest one lacks are no longer in the settings.
 CREATE OR REPLACE VIEW expectations_now AS
-SELECT cluster_id, suite, expectation, sentence, severity, success, observed, allowed, failing_rows, run_id,
-       loaded_at AS asked_at
+SELECT cluster_id, suite, expectation, sentence, severity, success, observed, allowed, failing_rows, is_own, run_id,
+       loaded_at
 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id, suite, expectation
                                    ORDER BY loaded_at DESC, run_id) AS nth
       FROM expectation_results)
-WHERE nth = 1
+LEFT JOIN (SELECT MAX_BY(run_id, loaded_at) AS newest_run_id
+           FROM expectation_results WHERE suite = 'runs' AND expectation = 'key_is_unique') ON TRUE
+WHERE nth = 1 AND (NOT COALESCE(is_own, FALSE) OR run_id = newest_run_id)
 ORDER BY success, severity, cluster_id, suite, expectation;
 
 -- Which clusters does the lake hold, when were they captured last, and who leads? Where failure is not null, deriving

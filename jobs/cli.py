@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from jobs.runtime import settings
 from jobs.runtime.command_parser import CommandParser, ShowVersion
@@ -46,6 +47,7 @@ VERBS = {
     "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
     "doctor": ("jobs.doctor", "check Java, jars, disk, memory and the lake, and say what to do"),
+    "completion": ("jobs.completion", "print a script with which a shell completes verbs and options"),
     "version": ("jobs.version", "print the versions of kraftlake and of what it runs on"),
 }
 
@@ -66,6 +68,25 @@ exit codes:
 
 def build_parser(verb: str | None, known: settings.Settings) -> CommandParser:
     """The parser, with defaults from the settings; only the called verb's module is imported."""
+    parser, verbs = _parser_of_verbs()
+    for name, (_, summary) in VERBS.items():
+        if name == verb:
+            _add_verb(verbs, name, known)
+        else:
+            verbs.add_parser(name, help=summary)
+    return parser
+
+
+def full_parser(known: settings.Settings) -> CommandParser:
+    """The parser with the arguments of every verb."""
+    parser, verbs = _parser_of_verbs()
+    for name in VERBS:
+        _add_verb(verbs, name, known)
+    return parser
+
+
+def _parser_of_verbs() -> tuple[CommandParser, Any]:
+    """The parser, and where verbs are added to it."""
     parser = CommandParser(
         prog="kraftlake",
         description="Analytics of Kafka's KRaft metadata log: captured controller directories become tables.",
@@ -73,25 +94,25 @@ def build_parser(verb: str | None, known: settings.Settings) -> CommandParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=ShowVersion, help="print the version")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, (module, summary) in VERBS.items():
-        if name == verb:
-            imported = importlib.import_module(module)
-            sub = verbs.add_parser(
-                name,
-                help=summary,
-                description=summary,
-                epilog=imported.EXAMPLES,
-                formatter_class=argparse.RawDescriptionHelpFormatter,
-            )
-            imported.add_arguments(sub)
-            sub.set_defaults(run=imported.run, settings=known)
-            for leaf in sub.leaves():
-                add_settings(leaf)
-                settings.apply(leaf, known)
-        else:
-            verbs.add_parser(name, help=summary)
-    return parser
+    return parser, parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+
+
+def _add_verb(verbs: Any, name: str, known: settings.Settings) -> None:
+    """Add a verb with its arguments; verbs: of _parser_of_verbs."""
+    module, summary = VERBS[name]
+    imported = importlib.import_module(module)
+    parser = verbs.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=imported.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    imported.add_arguments(parser)
+    parser.set_defaults(run=imported.run, settings=known)
+    for leaf in parser.leaves():
+        add_settings(leaf)
+        settings.apply(leaf, known)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from jobs.arguments import add_format, add_lake_path, add_wait
 from jobs.runtime.lakes import must_be_lake, must_be_whole
+from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
@@ -36,6 +37,7 @@ COLUMNS = (
     "leader_source",
     "failure",
 )
+MOST_CLUSTERS = 1000
 Row = dict[str, Any]
 
 
@@ -43,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_path(parser)
     add_wait(parser)
     add_format(parser, *FORMATS)
+    add_limit(parser, "clusters", MOST_CLUSTERS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,8 +55,9 @@ def run(args: argparse.Namespace) -> int:
     settings: Settings = args.settings
     if settings.clusters:
         _write_names(args, settings.clusters)
-    rows = (tuple(row[name] for name in COLUMNS) for row in _cluster_rows(args.lake))
-    FORMATS[args.format](COLUMNS, rows, sys.stdout)
+    rows = [tuple(row[name] for name in COLUMNS) for row in _cluster_rows(args.lake)]
+    with first_of(rows, limit_of(args), "clusters", lambda: len(rows)) as shown:
+        FORMATS[args.format](COLUMNS, shown, sys.stdout)
     return ExitCode.FINE
 
 

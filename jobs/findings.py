@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from jobs.arguments import add_clusters, add_format, add_lake_path, add_wait
 from jobs.runtime.finding_text import as_json, finding_lines, wrapped
 from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_lines
 from jobs.runtime.progress import Progress
@@ -30,6 +31,7 @@ EXAMPLES = """examples:
 STATES = ("open", "acknowledged", "resolved")
 # The most urgent first.
 SEVERITIES = ("error", "warning")
+MOST_FINDINGS = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only in this state (default: open)",
     )
     add_format(listing, "text", "jsonl")
+    add_limit(listing, "findings, those of one cause as one", MOST_FINDINGS)
     ack = verbs.add_parser("ack", help="acknowledge a finding: it is kept, and no longer fails a job")
     ack.add_argument("finding_id", metavar="ID", help="id of the finding, as list prints it")
     ack.add_argument("--reason", required=True, metavar="TEXT", help="why no action is needed")
@@ -69,22 +72,25 @@ def _list_findings(args: argparse.Namespace) -> int:
     states = STATES if args.state == "all" else (args.state,)
     clusters = {"cluster_id": lake_clusters(args.lake, args.cluster)} if args.cluster else {}
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
-    print_lines(formatted(rows, args.format))
+    print_lines(formatted(rows, args.format, limit_of(args)))
     return ExitCode.FINE
 
 
-def formatted(rows: Iterable[Row], form: str) -> Iterator[str]:
-    """Findings as JSON lines, or as text: those of one cause together."""
+def formatted(rows: Sequence[Row], form: str, limit: int = 0) -> Iterator[str]:
+    """Findings as JSON lines, or as text: those of one cause together. limit: how many; 0: all."""
     if form == "jsonl":
-        yield from (json_line(as_json(row)) for row in rows)
+        with first_of(rows, limit, "findings", lambda: len(rows)) as shown:
+            yield from (json_line(as_json(row)) for row in shown)
         return
     from transforms.quality.alike_findings import alike_findings
 
-    for first, *others in alike_findings(list(rows)):
-        yield from finding_lines(first)
-        if others:
-            ids = ", ".join(row["finding_id"] for row in others)
-            yield from wrapped(f"and {len(others):,} more like it: {ids}")
+    groups = alike_findings(list(rows))
+    with first_of(groups, limit, "findings", lambda: len(groups)) as shown:
+        for first, *others in shown:
+            yield from finding_lines(first)
+            if others:
+                ids = ", ".join(row["finding_id"] for row in others)
+                yield from wrapped(f"and {len(others):,} more like it: {ids}")
 
 
 def by_urgency(rows: Iterable[Row]) -> list[Row]:

@@ -7,7 +7,6 @@ import csv
 import datetime
 import logging
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -17,10 +16,12 @@ from typing import Any, TextIO
 from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
 from jobs.questions.result_files import BINARY, text_file, write_frame
+from jobs.questions.statements import Statement, place_of, read_statements
 from jobs.runtime.interrupt import starting_spark
 from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure, one_line
-from jobs.runtime.output import json_line, print_line, printable
+from jobs.runtime.output import json_line, print_line, printable, warn_line
 from jobs.runtime.prompt import prompt
 from jobs.runtime.suggestion import did_you_mean
 
@@ -37,16 +38,19 @@ SET of a few settings (docs/security.md). --write runs any statement, with all t
 Without a statement, it prompts for statements that end with ; (history: ~/.kraftlake_history), or reads them
 from standard input if that is not a terminal."""
 
-# A comment, a semicolon, something in quotes, or what lies between.
-PIECES = re.compile(r"""--[^\n]*|;|'[^']*'?|"[^"]*"?|`[^`]*`?|-|[^-;'"`]+""")
+MOST_ROWS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="?", help="one SQL statement over the tables and views")
     parser.add_argument("--file", type=Path, metavar="FILE", help="file with statements separated by ;")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="run the other statements, too, where one fails"
+    )
     add_lake_path(parser)
     add_catalog(parser)
     add_format(parser, *FORMATS, *BINARY)
+    add_limit(parser, "rows of each answer", MOST_ROWS)
     parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: stdout)")
     parser.add_argument(
         "--csv-safe",
@@ -64,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     statements = read_statements(args)
     if args.csv_safe and args.format != "csv":
         raise Failure("--csv-safe needs --format csv")
+    if args.format in BINARY and args.limit is not None:
+        raise Failure(f"--limit is not for --format {args.format}: put LIMIT into the statement")
     if args.format in BINARY and (args.out is None or len(statements or ()) != 1):
         raise Failure(f"--format {args.format} needs --out FILE and one statement")
     spark, register = open_catalog(args)
@@ -82,13 +88,30 @@ def run(args: argparse.Namespace) -> int:
     if statements is None:
         prompt(answer)
     elif args.out is None or args.format in BINARY:
-        for statement in statements:
-            answer(statement)
+        _answer_all(args, statements, answer)
     else:
         with text_file(args.out) as file:
-            for statement in statements:
-                answer(statement, file)
+            _answer_all(args, statements, lambda statement: answer(statement, file))
     return ExitCode.FINE
+
+
+def _answer_all(
+    args: argparse.Namespace, statements: Sequence[Statement], answer: Callable[[str], None]
+) -> None:
+    """Raises Failure for the first that fails, or with --keep-going after the last."""
+    failed = 0
+    for statement in statements:
+        try:
+            answer(statement.text)
+        except Failure as failure:
+            words = f"{place_of(args, statement)}{failure}"
+            if not args.keep_going:
+                raise Failure(words, failure.exit_code) from None
+            sys.stdout.flush()
+            warn_line(f"kraftlake sql: {words}")
+            failed += 1
+    if failed:
+        raise Failure(f"{failed} of {len(statements)} statements failed")
 
 
 def show(args: argparse.Namespace, frame: Any, out: TextIO) -> None:
@@ -104,7 +127,8 @@ def show(args: argparse.Namespace, frame: Any, out: TextIO) -> None:
         return
     shown = show_safe_csv if args.csv_safe else FORMATS[args.format]
     # Ask for rows one at a time: an answer may be larger than memory.
-    shown(names, _rows(frame), out)
+    with first_of(_rows(frame), limit_of(args, out), "rows", frame.count) as rows:
+        shown(names, rows, out)
 
 
 def _meant(error: Any) -> str:
@@ -133,40 +157,6 @@ def _root_cause(thrown: Any) -> str:
         thrown = cause
     lines = str(thrown.getMessage() or thrown.getClass().getSimpleName()).splitlines()
     return lines[0].split(" SQLSTATE:")[0] if lines else "Spark failed"
-
-
-def read_statements(args: argparse.Namespace) -> list[str] | None:
-    """The statements to run; None if the user will type them. Raises Failure if there are none."""
-    if args.query is not None and args.file is not None:
-        raise Failure('give one statement, as in kraftlake sql "SELECT ...", or --file FILE, not both')
-    if args.query is not None:
-        text = args.query
-    elif args.file is not None:
-        try:
-            text = args.file.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Failure(f"{args.file} cannot be read: {error}") from None
-    elif sys.stdin.isatty():
-        return None
-    else:
-        text = sys.stdin.read()
-    statements = split_statements(text)
-    if not statements:
-        raise Failure("there is no statement to run")
-    return statements
-
-
-def split_statements(text: str) -> list[str]:
-    """Statements separated by semicolons, apart from those inside quotes and comments."""
-    parts: list[str] = []
-    current: list[str] = []
-    for piece in PIECES.findall(text):
-        if piece == ";":
-            parts.append("".join(current))
-            current.clear()
-        elif not piece.startswith("--"):
-            current.append(piece)
-    return [p.strip() for p in [*parts, "".join(current)] if p.strip()]
 
 
 def open_catalog(args: argparse.Namespace) -> tuple[Any, Callable[[str], None]]:

@@ -38,7 +38,7 @@ class CommandParser(argparse.ArgumentParser):
     def leaves(self) -> list[CommandParser]:
         """The parsers of its own verbs, such as those of findings list; else the parser itself."""
         nested = [action.choices for action in self._actions if isinstance(action.choices, dict)]
-        return [leaf for verbs in nested for leaf in verbs.values()] or [self]
+        return [leaf for verbs in nested for verb in verbs.values() for leaf in verb.leaves()] or [self]
 
     def _unknown_flag(self, words: Sequence[str]) -> str | None:
         """What to say of the first word that looks like a flag and is none."""

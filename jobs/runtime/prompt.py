@@ -18,24 +18,31 @@ def prompt(answer: Callable[[str], None], history: Path = HISTORY) -> None:
     """Run statements until the end of input or `quit`; a failing statement prints one line."""
     save_history = _load_history(history)
     warn_line(HELP)
+    try:
+        _ask_and_run(answer)
+    finally:  # also where the JVM ends
+        save_history()
+
+
+def _ask_and_run(answer: Callable[[str], None]) -> None:
+    """Ctrl-C drops what is typed, or ends the query that runs."""
     typed = ""
     while True:
         try:
             line = input("     ...> " if typed else "kraftlake> ")
         except EOFError:
             warn_line("")
-            break
+            return
         except KeyboardInterrupt:
             warn_line("")
             typed = ""
             continue
         if not typed and line.strip().rstrip(";").lower() in ("quit", "exit"):
-            break
+            return
         typed = f"{typed}\n{line}".strip()
         if typed.endswith(";"):
             _run_statement(answer, typed.rstrip("; \n"))
             typed = ""
-    save_history()
 
 
 def _run_statement(answer: Callable[[str], None], statement: str) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +29,7 @@ def rows_with(
     table: Table,
     columns: Sequence[str] | None = None,
     where: ds.Expression | None = None,
-    **wanted: Iterable[str],
+    **wanted: Iterable[Any],
 ) -> list[Row]:
     """The rows that meet `where` and whose named columns are among the wanted values; times are in UTC.
 
@@ -43,7 +45,7 @@ def arrow_with(
     table: Table,
     columns: Sequence[str],
     where: ds.Expression | None = None,
-    **wanted: Iterable[str],
+    **wanted: Iterable[Any],
 ) -> pa.Table:
     """The rows that rows_with returns, of a table that exists, as an Arrow table.
 
@@ -56,7 +58,7 @@ def columns_with(
     stored: ds.Dataset,
     columns: Sequence[str],
     where: ds.Expression | None = None,
-    **wanted: Iterable[str],
+    **wanted: Iterable[Any],
 ) -> pa.Table:
     """The rows that arrow_with returns, of a table that `opened` returned."""
     held = set(stored.schema.names)
@@ -130,16 +132,22 @@ def dataset(folder: Location, written: DeltaTable) -> ds.Dataset:
     return ds.FileSystemDataset(fragments, found.schema, found.format, found.filesystem)
 
 
-def among(wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
+def among(wanted: Mapping[str, Iterable[Any]]) -> ds.Expression:
     """The condition that each named column has one of the wanted values."""
     condition = ds.scalar(True)
     for column, values in wanted.items():
-        some = sorted(values)
-        condition &= ds.field(column).isin(some) if some else ds.scalar(False)
+        condition &= _is_among(ds.field(column), sorted(values))
     return condition
 
 
-def _condition(where: ds.Expression | None, wanted: Mapping[str, Iterable[str]]) -> ds.Expression:
+def _is_among(field: ds.Expression, values: Sequence[Any]) -> ds.Expression:
+    if all(isinstance(value, bool) for value in values):
+        # delta-rs gives booleans bounds of null, by which Arrow takes no value for equal.
+        return reduce(or_, (field if value else ~field for value in values), ds.scalar(False))
+    return field.isin(values)
+
+
+def _condition(where: ds.Expression | None, wanted: Mapping[str, Iterable[Any]]) -> ds.Expression:
     return among(wanted) if where is None else where & among(wanted)
 
 

@@ -177,7 +177,8 @@ def _not_evaluated(suite: Suite, check: Check, error: PySparkException) -> Row:
     (expectation,) = check.expectations
     reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
     return _result(suite.table, expectation, WHOLE_LAKE, None, False) | {
-        "failing_rows": [json.dumps({"error": reason}, ensure_ascii=False)]
+        "is_own": True,
+        "failing_rows": [json.dumps({"error": reason}, ensure_ascii=False)],
     }
 
 
@@ -295,7 +296,8 @@ def _evaluated(table: Table, check: Check, frame: pd.DataFrame) -> Iterator[Row]
     for expectation in check.expectations:
         for owner, value in zip(frame["cluster_id"], frame[expectation.name], strict=True):
             observed = None if pd.isna(value) else float(value)
-            yield _result(table, expectation, owner, observed, owner not in failed[expectation.name])
+            success = owner not in failed[expectation.name]
+            yield _result(table, expectation, owner, observed, success) | {"is_own": check.own}
 
 
 def _result(table: Table, expectation: Expectation, owner: str, observed: float | None, success: bool) -> Row:

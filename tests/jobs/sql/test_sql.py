@@ -15,7 +15,8 @@ import pytest
 from pyarrow import feather
 
 from jobs.cli import main
-from jobs.sql import plain, split_statements
+from jobs.questions.statements import Statement, statements_of
+from jobs.sql import plain
 
 # The cluster of golden/v4.4.0-mini.
 MINI = "roWi3HLRRCuDirielH5nnw"
@@ -115,6 +116,44 @@ def test_every_view_answers(lake_path: Path, tmp_path: Path, capsys: pytest.Capt
     answer(capsys, lake_path, "--file", str(file), "--format", "json")
 
 
+def test_a_failing_statement_of_a_file_is_named(
+    lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "morning.sql"
+    file.write_text("-- epochs\nSELECT 1 AS a;\n\nSELECT * FROM nowhere;\nSELECT 2 AS b;\nSELECT c;\n")
+    flags = ["sql", "--lake", str(lake_path), "--file", str(file), "--format", "json"]
+    capsys.readouterr()
+    assert main(flags) == 2
+    first = capsys.readouterr()
+    assert first.out == '{"a": 1}\n'
+    assert first.err.startswith(f"kraftlake sql: {file}, line 4: [TABLE_OR_VIEW_NOT_FOUND]")
+    assert main([*flags, "--keep-going"]) == 2
+    all_of_them = capsys.readouterr()
+    assert all_of_them.out == '{"a": 1}\n{"b": 2}\n'
+    lines = all_of_them.err.splitlines()
+    assert [line.split("[")[0] for line in lines] == [
+        f"kraftlake sql: {file}, line 4: ",
+        f"kraftlake sql: {file}, line 6: ",
+        "kraftlake sql: 2 of 4 statements failed",
+    ]
+
+
+def test_a_long_answer_ends_with_how_many_more_rows_there_are(
+    lake_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = "SELECT explode(sequence(1, 1234)) AS n"
+    flags = ["sql", "--lake", str(lake_path), query, "--format", "csv"]
+    assert len(answer(capsys, lake_path, query, "--format", "csv").splitlines()) == 1 + 1234
+    for limit, more in ((2, "... 1,232 more: --limit 0 shows all rows\n"), (1234, ""), (0, "")):
+        assert main([*flags, "--limit", str(limit)]) == 0
+        shown = capsys.readouterr()
+        assert len(shown.out.splitlines()) == 1 + (limit or 1234)
+        assert shown.err == more
+    with pytest.raises(SystemExit, match="2"):
+        main(["sql", "--lake", str(lake_path), query, "--limit", "-3"])
+    assert "-3 is no number of lines" in capsys.readouterr().err
+
+
 def test_a_moved_lake_works(lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(lake_path, tmp_path / "moved")
     out = answer(capsys, tmp_path / "moved", "SELECT COUNT(*) AS n FROM captures", "--format", "json")
@@ -184,12 +223,25 @@ def test_what_is_no_number_is_text_in_json(lake_path: Path, capsys: pytest.Captu
 
 def test_statements_are_split_outside_quotes_and_comments() -> None:
     text = "SELECT ';' AS a; -- one; two\nSELECT `x;y` FROM t;\n"
-    assert split_statements(text) == ["SELECT ';' AS a", "SELECT `x;y` FROM t"]
+    assert list(statements_of(text)) == [
+        Statement("SELECT ';' AS a", 1),
+        Statement("SELECT `x;y` FROM t", 2),
+    ]
+
+
+def test_a_statement_begins_on_the_line_of_its_first_word() -> None:
+    text = "-- a comment; \n\n  SELECT 1;;\n\n-- b\n   -- c\n\n'x\ny' || `z`;\n  \n SELECT 2"
+    assert [(s.text, s.line) for s in statements_of(text)] == [
+        ("SELECT 1", 3),
+        ("'x\ny' || `z`", 8),
+        ("SELECT 2", 11),
+    ]
 
 
 def test_a_long_statement_is_split_at_once() -> None:
     """In time that grows with its length, not with its square."""
     began = time.process_time()
     long = "-x " * 2_000_000
-    assert split_statements(f"SELECT '{long}';{long}") == [f"SELECT '{long}'", long.strip()]
+    found = list(statements_of(f"SELECT '{long}';{long}"))
+    assert [statement.text for statement in found] == [f"SELECT '{long}'", long.strip()]
     assert time.process_time() - began < 10

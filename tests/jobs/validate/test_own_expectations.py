@@ -36,8 +36,9 @@ def test_own_expectations_of_a_lake(lake: Any, tmp_path: Path, capsys: pytest.Ca
     for _ in range(2):
         assert main(mine) == 1
         assert f"ERROR  topics.{TESTED}  cluster " in capsys.readouterr().out
-    results = rows_with(path, EXPECTATION_RESULTS, expectation=[TESTED])
-    failed = next(row for row in results if not row["success"])
+    (failed, *_) = rows_with(path, EXPECTATION_RESULTS, expectation=[TESTED], success=[False])
+    assert failed["is_own"]
+    assert TESTED in expected_now(path, capsys)
     assert failed["sentence"] == "Topics of tests are removed"
     assert json.loads(failed["failing_rows"][0])["name"].startswith("t-")
     assert {row["expectation"] for row in open_failures(path)} >= {TESTED}
@@ -48,3 +49,15 @@ def test_own_expectations_of_a_lake(lake: Any, tmp_path: Path, capsys: pytest.Ca
     assert "Topics of tests are removed" in page.read_text()
     assert main(words) == 0  # it is asked no longer
     assert TESTED not in {row["expectation"] for row in open_failures(path)}
+    assert TESTED not in (expected := expected_now(path, capsys))
+    assert "key_is_unique" in expected
+    assert main(["report", "--lake", str(path), "--out", str(page)]) == 0
+    assert "Topics of tests are removed" not in page.read_text()
+
+
+def expected_now(lake: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """The expectations that view expectations_now lists."""
+    capsys.readouterr()
+    asked = "SELECT DISTINCT expectation FROM expectations_now"
+    assert main(["sql", "--lake", str(lake), asked, "--format", "json"]) == 0
+    return {json.loads(line)["expectation"] for line in capsys.readouterr().out.splitlines()}

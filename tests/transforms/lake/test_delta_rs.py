@@ -10,12 +10,22 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DataType
 
+from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import Lake
 from transforms.lake.storage import prepare_lake
-from transforms.lake.tables import BROKERS, EXPIRED_CAPTURES, RUNS, SNAPSHOTS, TABLES, VOTER_SETS, Table
+from transforms.lake.tables import (
+    BROKERS,
+    EXPECTATION_RESULTS,
+    EXPIRED_CAPTURES,
+    RUNS,
+    SNAPSHOTS,
+    TABLES,
+    VOTER_SETS,
+    Table,
+)
 from transforms.lake.tables.declaration import parse_type
 
 NAMES = ["cluster_id", "capture_id", "node_id"]
@@ -49,6 +59,17 @@ def test_rows_are_put_by_key(tmp_path: Path) -> None:
     held = [tuple(row.values()) for row in rows_with(tmp_path, EXPIRED_CAPTURES, NAMES)]
     assert sorted(held) == [("a", "x", 1), ("a", "y", 5), ("a", "z", 3), ("o'b", "y", 4)]
     assert len(rows_with(tmp_path, EXPIRED_CAPTURES, NAMES, cluster_id=["a"])) == 3
+
+
+@pytest.mark.parametrize("wanted", [[False], [True], [False, True], []])
+def test_rows_with_a_boolean(tmp_path: Path, wanted: list[bool]) -> None:
+    writer = TableWriter(tmp_path, None)
+    writer.create(EXPECTATION_RESULTS)
+    for number, success in enumerate([True, False, True]):
+        row = a_row(EXPECTATION_RESULTS, run_id=str(number), success=success)
+        writer.append(EXPECTATION_RESULTS, [row])
+    found = rows_with(tmp_path, EXPECTATION_RESULTS, ["success"], success=wanted)
+    assert sorted(row["success"] for row in found) == sorted(wanted + [True] * (True in wanted))
 
 
 def test_equal_rows_are_not_written(spark: Any, lake: Any, tmp_path: Path) -> None:
