@@ -172,15 +172,17 @@ class Found:
             return []
         size = sum(q["size_bytes"] for q in lost)
         first = min(lost, key=lambda q: (q["file"], q["position"]))
+        more = "; table quarantine has all" if len(lost) > 1 else ""
         return [
             f"  quarantined: {count(len(lost), 'range')}, {size:,} bytes; the first in {first['file']} "
-            f"at byte {first['position']} ({first['reason']})"
+            f"at byte {first['position']} ({first['reason']}){more}"
         ]
 
     def _missing_lines(self, cluster: str) -> list[str]:
         """Which records the histories of the metadata lack."""
         missing = self._missing.get(cluster, [])
-        more = f" (the first of {len(missing)} such ranges)" if len(missing) > 1 else ""
+        all_of_them = f" (the first of {len(missing)} such ranges; kraftlake report shows all)"
+        more = all_of_them if len(missing) > 1 else ""
         return [f"  metadata: {each.sentence}{more}" for each in missing[:1]]
 
     def _finding_lines(self, cluster: str) -> list[str]:
@@ -199,7 +201,7 @@ class Found:
         return [
             f"  findings: {kinds}; see kraftlake findings list",
             *(_error_line(group) for group in groups[:MOST_ERRORS]),
-            *([f"    ... {count(left, 'more error')}: kraftlake findings list"] if left else []),
+            *([f"    ... {count(left, 'more error')}"] if left else []),
         ]
 
 

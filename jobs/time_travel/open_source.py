@@ -55,4 +55,6 @@ def warn(notes: Sequence[str], image: Image) -> None:
     for note in [*notes, *refused[:_MAX_LISTED]]:
         warn_line(f"warning: {note}")
     if len(refused) > _MAX_LISTED:
-        warn_line(f"warning: {count(len(refused), 'record')} could not be replayed")
+        warn_line(
+            f"warning: {count(len(refused), 'record')} could not be replayed: see table refused_records"
+        )
