@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from jobs.runtime.outcome import ExitCode
+from jobs.runtime.output import print_lines
 
 EXAMPLES = """examples:
   kraftlake completion bash > ~/.local/share/bash-completion/completions/kraftlake
@@ -33,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
         for action in leaf._actions:
             if action.metavar in PATHS:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
-    print(shtab.complete(parser, args.shell))
+    print_lines(shtab.complete(parser, args.shell).splitlines())
     return ExitCode.FINE

@@ -38,7 +38,7 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
-from transforms.quality.expectation_history import newest_validation, open_failures
+from transforms.quality.expectation_history import open_failures, still_expected
 from transforms.quality.expectation_suites import WHOLE_LAKE
 
 Row = dict[str, Any]
@@ -329,7 +329,7 @@ def ask_detail(lake: Location, clusters: Sequence[str]) -> dict[str, dict[str, R
     found: dict[str, dict[str, Rows]] = {cluster: {} for cluster in clusters}
     for kind, (table, names) in DETAIL.items():
         rows = tables.rows(table, *names)
-        for row in _still_expected(lake, rows) if table is EXPECTATION_RESULTS else rows:
+        for row in still_expected(lake, rows) if table is EXPECTATION_RESULTS else rows:
             found[row["cluster_id"]].setdefault(kind, []).append(row)
     return {cluster: few(rows) for cluster, rows in found.items()}
 
@@ -338,13 +338,7 @@ def ask_lake(lake: Location) -> Rows:
     """The newest expectation results of the lake as a whole."""
     table, names = DETAIL["expectations"]
     rows = LakeTables(lake, [WHOLE_LAKE]).rows(table, *names)
-    return aggregates.newest_results(_still_expected(lake, rows))
-
-
-def _still_expected(lake: Location, results: Rows) -> Rows:
-    """Without a user's own that the newest validation lacks: the settings have them no longer."""
-    newest = newest_validation(lake)
-    return [row for row in results if not row["is_own"] or row["run_id"] == newest]
+    return aggregates.newest_results(still_expected(lake, rows))
 
 
 def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:

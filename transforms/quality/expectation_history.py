@@ -80,7 +80,7 @@ def open_failures(lake: Location, **wanted: Iterable[str]) -> list[Row]:
     is_failed = ~ds.field("success")
     found = arrow_with(lake, EXPECTATION_RESULTS, EXPECTATION_RESULTS.names, is_failed, **wanted)
     declared = {(suite.table.name, e.name) for suite in suites() for e in suite.expectations}
-    newest = newest_validation(lake)
+    newest = _newest_validation(lake)
     failed = [
         row
         for row in found.to_pylist()
@@ -95,7 +95,13 @@ def open_failures(lake: Location, **wanted: Iterable[str]) -> list[Row]:
     return list(last.values())
 
 
-def newest_validation(lake: Location) -> str | None:
+def still_expected(lake: Location, results: Iterable[Row]) -> list[Row]:
+    """Without a user's own that the newest validation lacks: the settings have them no longer."""
+    newest = _newest_validation(lake)
+    return [row for row in results if not row["is_own"] or row["run_id"] == newest]
+
+
+def _newest_validation(lake: Location) -> str | None:
     """The run that evaluated expectations last: each evaluates those of the whole lake."""
     rows = rows_with(lake, EXPECTATION_RESULTS, ["run_id", "loaded_at"], **OF_LAKE)
     return max(rows, key=_evaluated_at)["run_id"] if rows else None
