@@ -141,19 +141,21 @@ WITH settings AS (
   SELECT cluster_id, resource_name, resource_type, valid_to_offset, valid_to_at, valid_to_exact FROM settings
   WHERE valid_to_offset IS NOT NULL
 ), all_points AS (
-  SELECT cluster_id, topic_id, name, valid_from_offset AS `offset`, valid_from_at AS at, valid_from_exact AS is_exact
+  SELECT cluster_id, topic_id, topic_name, valid_from_offset AS `offset`, valid_from_at AS at,
+         valid_from_exact AS is_exact
   FROM topics
   UNION ALL
-  SELECT t.cluster_id, t.topic_id, t.name, s.`offset`, s.at, s.is_exact
+  SELECT t.cluster_id, t.topic_id, t.topic_name, s.`offset`, s.at, s.is_exact
   FROM topics t JOIN turns s
-    ON s.cluster_id = t.cluster_id AND (s.resource_type = 'BROKER' OR s.resource_name = t.name)
+    ON s.cluster_id = t.cluster_id AND (s.resource_type = 'BROKER' OR s.resource_name = t.topic_name)
    AND s.`offset` > t.valid_from_offset AND (t.valid_to_offset IS NULL OR s.`offset` < t.valid_to_offset)
 ), points AS (
-  SELECT cluster_id, topic_id, name, `offset`, at, COUNT(*) = COUNT(CASE WHEN is_exact THEN 1 END) AS is_exact
+  SELECT cluster_id, topic_id, topic_name, `offset`, at,
+         COUNT(*) = COUNT(CASE WHEN is_exact THEN 1 END) AS is_exact
   FROM all_points
-  GROUP BY cluster_id, topic_id, name, `offset`, at
+  GROUP BY cluster_id, topic_id, topic_name, `offset`, at
 )
-SELECT p.cluster_id, p.topic_id, p.name AS topic_name, COALESCE(own.min_isr, shared.min_isr, 1) AS min_isr,
+SELECT p.cluster_id, p.topic_id, p.topic_name, COALESCE(own.min_isr, shared.min_isr, 1) AS min_isr,
        p.`offset` AS from_offset, p.at AS from_at,
        LEAD(p.`offset`) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_offset,
        LEAD(p.at) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_at,
@@ -161,7 +163,7 @@ SELECT p.cluster_id, p.topic_id, p.name AS topic_name, COALESCE(own.min_isr, sha
        LEAD(p.is_exact) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_exact
 FROM points p
 LEFT JOIN settings own
-  ON own.cluster_id = p.cluster_id AND own.resource_type = 'TOPIC' AND own.resource_name = p.name
+  ON own.cluster_id = p.cluster_id AND own.resource_type = 'TOPIC' AND own.resource_name = p.topic_name
  AND own.valid_from_offset <= p.`offset` AND (own.valid_to_offset IS NULL OR own.valid_to_offset > p.`offset`)
 LEFT JOIN settings shared
   ON shared.cluster_id = p.cluster_id AND shared.resource_type = 'BROKER'
@@ -252,12 +254,12 @@ WHERE valid_to_offset IS NOT NULL AND NOT next_from <=> valid_to_offset;
 -- Which topics were created again under the name of a deleted one? Not exact: at or before, as a snapshot shows.
 CREATE OR REPLACE VIEW recreated_topics AS
 SELECT * FROM (
-  SELECT cluster_id, name, topic_id, valid_from_offset AS `offset`, valid_from_at AS created_at,
+  SELECT cluster_id, topic_name, topic_id, valid_from_offset AS `offset`, valid_from_at AS created_at,
          LAG(topic_id) OVER same AS topic_id_before, LAG(valid_to_offset) OVER same AS deleted_offset,
          LAG(valid_to_at) OVER same AS deleted_at, commit_status,
          valid_from_exact AS is_exact, LAG(valid_to_exact) OVER same AS deleted_exact
   FROM topics
-  WINDOW same AS (PARTITION BY cluster_id, name ORDER BY valid_from_offset)
+  WINDOW same AS (PARTITION BY cluster_id, topic_name ORDER BY valid_from_offset)
 )
 WHERE topic_id_before <> topic_id;
 
@@ -360,7 +362,7 @@ WITH partition_batches AS (
   FROM token_texts WINDOW same AS (PARTITION BY cluster_id, token_digest ORDER BY valid_from_offset)
 )
 SELECT t.cluster_id, t.valid_from_offset AS `offset`, t.valid_from_at AS changed_at, 'create topic' AS operation,
-       'TOPIC' AS resource_type, t.name AS resource, CAST(NULL AS STRING) AS `before`,
+       'TOPIC' AS resource_type, t.topic_name AS resource, CAST(NULL AS STRING) AS `before`,
        p.partition_count || ' partitions, replication factor ' || cardinality(zero.replicas) AS `after`, t.commit_status,
        t.valid_from_exact AS is_exact, t.earliest_from_offset AS earliest_offset, t.earliest_from_at AS earliest_at
 FROM topics t
@@ -370,11 +372,11 @@ LEFT JOIN (SELECT cluster_id, topic_id, valid_from_at, replicas FROM partitions
            WHERE partition_id = 0 AND record_type = 'PARTITION_RECORD') zero
   ON zero.cluster_id = t.cluster_id AND zero.topic_id = t.topic_id AND zero.valid_from_at = t.valid_from_at
 UNION ALL
-SELECT cluster_id, valid_to_offset, valid_to_at, 'delete topic', 'TOPIC', name, topic_id, NULL, end_commit_status,
+SELECT cluster_id, valid_to_offset, valid_to_at, 'delete topic', 'TOPIC', topic_name, topic_id, NULL, end_commit_status,
        valid_to_exact, earliest_to_offset, earliest_to_at
 FROM topics WHERE ended_by = 'REMOVE_TOPIC_RECORD' OR NOT valid_to_exact
 UNION ALL
-SELECT p.cluster_id, p.`offset`, p.valid_from_at, 'add partitions', 'TOPIC', t.name,
+SELECT p.cluster_id, p.`offset`, p.valid_from_at, 'add partitions', 'TOPIC', t.topic_name,
        p.first_partition || ' partitions', (p.last_partition + 1) || ' partitions', p.commit_status,
        p.is_exact, p.earliest_offset, p.earliest_at
 FROM partition_batches p
@@ -407,10 +409,10 @@ SELECT v.cluster_id, v.valid_to_offset, v.valid_to_at, 'alter config', v.resourc
        v.resource_name || ' ' || v.name, v.shown, NULL, v.end_commit_status,
        v.valid_to_exact, v.earliest_to_offset, v.earliest_to_at
 FROM config_versions v
-LEFT JOIN (SELECT cluster_id, name, valid_to_offset FROM topics WHERE NOT valid_to_exact) deleted
-  ON deleted.cluster_id = v.cluster_id AND deleted.name = v.resource_name
+LEFT JOIN (SELECT cluster_id, topic_name, valid_to_offset FROM topics WHERE NOT valid_to_exact) deleted
+  ON deleted.cluster_id = v.cluster_id AND deleted.topic_name = v.resource_name
  AND deleted.valid_to_offset = v.valid_to_offset AND v.resource_type = 'TOPIC'
-WHERE (v.ended_by = 'CONFIG_RECORD' OR NOT v.valid_to_exact AND deleted.name IS NULL)
+WHERE (v.ended_by = 'CONFIG_RECORD' OR NOT v.valid_to_exact AND deleted.topic_name IS NULL)
   AND NOT v.next_from <=> v.valid_to_offset
 UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at, 'create ACL', resource_type, resource_name, NULL,

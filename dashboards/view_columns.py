@@ -241,7 +241,7 @@ METADATA: dict[str, Comments] = {
     | STATUS
     | AT_OR_BEFORE,
     "recreated_topics": CLUSTER_ID
-    | _of(TOPICS, "name topic_id")
+    | _of(TOPICS, "topic_name topic_id")
     | {
         "offset": "Offset at which the topic was created again: unless is_exact, at or before",
         "created_at": "offset in time",

@@ -30,6 +30,9 @@ view.
   effect at its end; `record_offset` is null where only a snapshot shows the version.
 - **Exact, at or before**: where a column `..._exact` is false, only a snapshot or a report shows it, and it
   happened at or before; `earliest_...` says not before when.
+- **Names**: a topic is `topic_name` everywhere, a resource `resource_name`. `name` is the own name of what a
+  row is about: of a configuration, a feature, a user, a cluster, a rule. `resource` (`admin_events`) is a
+  text that names the resource and what of it changed.
 - **`leader_epoch`** is the epoch of the quorum's leader. In `partitions` and the views of partitions it is
   the leader epoch of that partition; there `record_leader_epoch` is the quorum's.
 - **`high_watermark`** (table `observations`) is what a leader said of itself. `lower_bound` and

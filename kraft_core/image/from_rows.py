@@ -58,7 +58,7 @@ def _features(rows: Sequence[Row]) -> tuple[SupportedFeature, ...]:
 
 
 def _topic(row: Row) -> tuple[Key, Any]:
-    return (row["topic_id"],), Topic(row["topic_id"], row["name"])
+    return (row["topic_id"],), Topic(row["topic_id"], row["topic_name"])
 
 
 _LISTS = (

@@ -40,7 +40,7 @@ def _without_partitions(tables: Tables, topic_id: str) -> Iterator[Change]:
 
 
 def row(topic: Topic) -> dict[str, Any]:
-    return {"topic_id": topic.topic_id, "name": topic.name}
+    return {"topic_id": topic.topic_id, "topic_name": topic.name}
 
 
 def to_record(topic: Topic) -> tuple[str, dict[str, Any]]:

@@ -204,7 +204,11 @@ def min_isr(cluster: str) -> dict[str, Any]:
 def topic(cluster: str, first_version: int) -> dict[str, Any]:
     """The topic of a hundred versions of partitions."""
     name = f"topic-{first_version // 100}"
-    return version(cluster, first_version) | {"topic_id": name, "name": name, "record_type": "TOPIC_RECORD"}
+    return version(cluster, first_version) | {
+        "topic_id": name,
+        "topic_name": name,
+        "record_type": "TOPIC_RECORD",
+    }
 
 
 def version(cluster: str, offset: int) -> dict[str, Any]:

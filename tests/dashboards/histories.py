@@ -55,7 +55,7 @@ def gone_by(row: Row, earliest: int) -> Row:
 
 
 def topic(topic_id: str, name: str, start: int, end: int | None = None) -> Row:
-    return version(start, end, topic_id=topic_id, name=name, record_type="TOPIC_RECORD",
+    return version(start, end, topic_id=topic_id, topic_name=name, record_type="TOPIC_RECORD",
                    ended_by=None if end is None else "REMOVE_TOPIC_RECORD")  # fmt: skip
 
 

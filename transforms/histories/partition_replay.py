@@ -227,7 +227,7 @@ def topic_lives(held: Held, plans: Sequence[ReplayPlan]) -> dict[str, list[Life]
 def life_of(row: dict[str, Any]) -> Life:
     return Life(
         topic_id=row["topic_id"],
-        name=row["name"],
+        name=row["topic_name"],
         first_seq=row["known_from_offset"] if row["record_offset"] is None else row["record_offset"],
         end_offset=row["valid_to_offset"],
         end_at=row["valid_to_at"],

@@ -34,7 +34,7 @@ from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
 
 Row = dict[str, Any]
 # Raised when the replay of the same path finds more: 1 finds what Kafka refuses.
-REPLAY_VERSION = 1
+REPLAY_VERSION = 2
 # Clusters whose batches are read together: what is read lies in memory.
 TOGETHER = 32
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"

@@ -242,11 +242,9 @@ def test_under_min_isr_while_broker_12_was_away(sql: Any) -> None:
 
 
 def test_as_of_an_offset_and_at_a_time(sql: Any) -> None:
-    names = f"SELECT name FROM topics_as_of('{DYNAMIC}', 983) ORDER BY name"
+    names = f"SELECT topic_name FROM topics_as_of('{DYNAMIC}', 983) ORDER BY topic_name"
     assert [name for (name,) in sql(names)] == ["t-assign", "t-del", "t-rf2", "t-small", "t-wide"]
-    later = (
-        f"SELECT COUNT(*) FROM topics_at('{DYNAMIC}', TIMESTAMP'2026-11-21 09:41:37') WHERE name = 't-del'"
-    )
-    assert sql(later) == [(0,)]
+    then = f"topics_at('{DYNAMIC}', TIMESTAMP'2026-11-21 09:41:37')"
+    assert sql(f"SELECT COUNT(*) FROM {then} WHERE topic_name = 't-del'") == [(0,)]
     assert sql("SELECT COUNT(*), COUNT(valid_to_offset) FROM topics_committed WHERE OURS") == [(8, 2)]
-    assert sql("SELECT name FROM topics_now WHERE OURS AND name LIKE 't-d%'") == []
+    assert sql("SELECT topic_name FROM topics_now WHERE OURS AND topic_name LIKE 't-d%'") == []

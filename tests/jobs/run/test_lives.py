@@ -108,7 +108,7 @@ def node(folder: Path, log: bytes, node_id: int = 1) -> Path:
 
 
 def named_topics(lake: Path, cluster_id: str) -> set[str]:
-    return {row["name"] for row in rows_with(lake, TOPICS, ["name"], cluster_id=[cluster_id])}
+    return {row["topic_name"] for row in rows_with(lake, TOPICS, ["topic_name"], cluster_id=[cluster_id])}
 
 
 def test_a_node_that_was_formatted_anew_has_the_newest_life(

@@ -91,7 +91,7 @@ def test_what_is_lost_marks_what_follows(
     run(path, tree, flags=("--report", str(tmp_path / "page.html")))
     said = capsys.readouterr().out
     found = {
-        (r["cluster_id"], r["name"]): (r["incomplete_from_offset"], r["incomplete_to_offset"])
+        (r["cluster_id"], r["topic_name"]): (r["incomplete_from_offset"], r["incomplete_to_offset"])
         for r in rows_with(path, TOPICS)
     }
     assert found == {
@@ -110,8 +110,10 @@ def test_what_is_lost_marks_what_follows(
         assert f"metadata: {missing}" in said
         asked = {4: {"a": "valid"}, 15: {"a": "undecided", "b": "undecided"}}
         for offset, validity in asked.items():
-            rows = spark.sql(f"SELECT name, validity FROM topics_as_of('{cluster}', {offset})").collect()
-            assert {r["name"]: r["validity"] for r in rows} == validity
+            rows = spark.sql(
+                f"SELECT topic_name, validity FROM topics_as_of('{cluster}', {offset})"
+            ).collect()
+            assert {r["topic_name"]: r["validity"] for r in rows} == validity
         main(["shell", "--lake", str(path), "--cluster", cluster, "ls", "/image/topics/byName"])
         assert missing in capsys.readouterr().err
     main(["shell", "--lake", str(path), "--cluster", "whole", "ls", "/image/topics/byName"])

@@ -41,7 +41,7 @@ def test_two_offsets_as_text(say):
         "controllers: 1 changed",
         "  controller 1: incarnation_id pcmwjeBfTfqhWWSr5LOabw -> 8Wn2mMnOT1WpvqfakL-ZSA",
         "topics: 1 added",
-        "  topic t-after-kill1: added: topic_id 7p7rAZDPSCKLNdX6hZmZuA, name t-after-kill1"
+        "  topic t-after-kill1: added: topic_id 7p7rAZDPSCKLNdX6hZmZuA, topic_name t-after-kill1"
         ", with 30 partitions",
         "partitions: 30 added",
         "configs: 1 added",

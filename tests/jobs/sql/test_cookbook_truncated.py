@@ -38,7 +38,7 @@ def answers(
 
 
 def test_topics_that_are_older_than_the_log(answers: Any) -> None:
-    found = {row["name"]: row for row in answers["11"]}
+    found = {row["topic_name"]: row for row in answers["11"]}
     assert {"t-small", "t-rf2", "t-wide", "t-assign", "t-x", "t-last"} <= found.keys()
     assert [found[name]["is_exact"] for name in ("t-small", "t-x")] == [False, True]
     assert found["t-small"]["offset"] < FIRST <= found["t-x"]["offset"]

@@ -16,7 +16,7 @@ from transforms.quality.expectation_history import open_failures
 
 OWN = """
 [expectations.topics.no_topic_of_a_test]
-sql = "SELECT cluster_id, name FROM topics_now WHERE name LIKE 't-%'"
+sql = "SELECT cluster_id, topic_name FROM topics_now WHERE topic_name LIKE 't-%'"
 sentence = "Topics of tests are removed"
 [expectations.brokers.ids_are_low]
 column = "broker_id"
@@ -40,7 +40,7 @@ def test_own_expectations_of_a_lake(lake: Any, tmp_path: Path, capsys: pytest.Ca
     assert failed["is_own"]
     assert TESTED in expected_now(path, capsys)
     assert failed["sentence"] == "Topics of tests are removed"
-    assert json.loads(failed["failing_rows"][0])["name"].startswith("t-")
+    assert json.loads(failed["failing_rows"][0])["topic_name"].startswith("t-")
     assert {row["expectation"] for row in open_failures(path)} >= {TESTED}
     assert main([*mine, "--failing", f"topics.{TESTED}", "--cluster", failed["cluster_id"]]) == 0
     *rows, _ = map(json.loads, capsys.readouterr().out.splitlines())

@@ -39,7 +39,7 @@ def test_a_row_has_the_columns_of_the_thing_and_of_its_version():
     (row,) = rows(history(LIFE)["topics"])
     assert row == {
         "topic_id": ID,
-        "name": "t",
+        "topic_name": "t",
         "valid_from_offset": 0,
         "valid_to_offset": 5,
         "valid_from_at": 1000,
@@ -93,7 +93,7 @@ def test_what_changed_over_a_gap_began_after_the_log_before_it():
     found.load(Image.of_snapshot([LIFE[0], one], 50, 5, 9000), ReplayGap(1, 1000))
     found.load(Image.of_snapshot([LIFE[0], one, other], 90, 5, 9500), ReplayGap(50, 9000))
     topics = [
-        (row["name"], row["valid_from_offset"], row["valid_from_exact"], row["earliest_from_offset"],
+        (row["topic_name"], row["valid_from_offset"], row["valid_from_exact"], row["earliest_from_offset"],
          row["earliest_from_at"])
         for row in rows(found.versions("topics"))
     ]  # fmt: skip

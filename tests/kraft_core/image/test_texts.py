@@ -121,7 +121,9 @@ def test_a_change_names_the_columns_that_changed():
 
 
 def test_additions_list_the_values_that_are_set():
-    assert change_text.what_changed(tables.TOPICS, None, Topic(ID, "t")) == f"added: topic_id {ID}, name t"
+    assert (
+        change_text.what_changed(tables.TOPICS, None, Topic(ID, "t")) == f"added: topic_id {ID}, topic_name t"
+    )
 
 
 def test_a_new_secret_is_reported_without_its_value():

@@ -99,7 +99,7 @@ TOPICS = history(
     "A topic, from creation to removal",
     ("topic_id",),
     required("topic_id", "STRING", "Topic id"),
-    Column("name", "STRING", "Name; the name of a removed topic may be reused under another id"),
+    Column("topic_name", "STRING", "Name; that of a removed topic may be reused under another id"),
 )
 
 PARTITIONS = history(
