@@ -117,6 +117,8 @@ def _split(text: str, source: Path | None) -> tuple[Path | None, str | None]:
     if _is_moment(text):
         return source, text
     if Path(text).exists() or "@" not in text:
+        if source is not None and not Path(text).exists():
+            raise Failure(f"{text} is neither a moment nor a path: give {FORMS}")
         return Path(text), None
     path, _, moment = text.rpartition("@")
     return Path(path), moment
