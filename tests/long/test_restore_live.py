@@ -17,7 +17,7 @@ from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.image.differences import differences
 from kraft_core.image.tables import CONTROLLERS
 from kraft_core.restore.replay import replayed
-from tests.kafka import RELEASE
+from tests.kafka import LAB, RELEASE
 from tests.long.live_cluster import CombinedCluster, LiveCluster
 from tests.long.live_quorum import kafka_tools
 from tests.long.restoring import restored, three_controllers
@@ -224,6 +224,20 @@ def test_kafka_reads_the_checkpoint_as_we_do(golden: Path, tmp_path: Path, momen
     printed = [subprocess.run(each, capture_output=True, check=True).stdout for each in (kafka, ours)]
     assert printed[0] == printed[1]
     assert printed[0].count(b"payload: {") >= sum(made["restored"]["counts"].values())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["uncommitted-truncation/after", "static-upgrade/at-3.9.2"])
+def test_kafkas_raft_log_opens_it(golden: Path, tmp_path: Path, moment: str) -> None:
+    """KafkaRaftLog of the released jars: it begins and ends where the checkpoint ends, in its epoch."""
+    words = ("--voters", "21@127.0.0.1:29781", "--controllers-stopped", "--brokers-stopped")
+    written = restored(golden / moment, tmp_path, *words)["restored"]["written"]
+    kafka_tools()
+    jars, source = LAB / f"kafka-{RELEASE}/libs/*", Path(__file__).with_name("OpenRaftLog.java")
+    command = ["java", "-cp", str(jars), str(source), str(tmp_path / "new/node-21" / LOG_DIR_NAME)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    end, epoch = written["end_offset"], written["leader_epoch"]
+    assert done.stdout.split()[-5:] == list(map(str, (end, end, epoch, end, epoch)))
 
 
 @pytest.mark.long
