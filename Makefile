@@ -59,7 +59,7 @@ docs: $(VENV)/.test
 	$(BIN)/python -m tests.data_dictionary
 
 clean:
-	rm -rf $(VENV) $(LAKE) $(PAGE)
+	rm -rf $(VENV) $(LAKE) $(PAGE) $(PAGE:.html=-clusters)
 
 # A real Kafka, fetched by Maven for tests, benchmarks and traces (tests/kafka/README.md).
 export KAFKA_LAB ?= $(CURDIR)/.kafka-lab
