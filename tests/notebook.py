@@ -1,10 +1,11 @@
-"""Runs a notebook's cells in order, in this process: python -m tests.notebook stores what they show in it."""
+"""Runs a notebook's cells in order: python -m tests.notebook [FOLDER FILE] stores what they show."""
 
 from __future__ import annotations
 
 import base64
 import io
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -46,15 +47,20 @@ def stored(notebook: dict[str, Any]) -> list[list[dict[str, Any]]]:
     return [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def main() -> None:
+def executed(folder: Path) -> dict[str, Any]:
+    """The notebook with what it shows when it is run in `folder`, which is beside the folder tests/."""
     notebook = json.loads(NOTEBOOK.read_text())
-    with chdir(NOTEBOOK.parent):
+    with chdir(folder):
         found = list(outputs(notebook))
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for number, (cell, made) in enumerate(zip(cells, found, strict=True), 1):
         cell["outputs"], cell["execution_count"] = made, number
-    NOTEBOOK.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+    return notebook
+
+
+def main(folder: str = str(NOTEBOOK.parent), to: str = str(NOTEBOOK)) -> None:
+    Path(to).write_text(json.dumps(executed(Path(folder)), indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

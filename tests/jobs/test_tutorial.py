@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,12 @@ def test_the_blocks_run(
     assert "metadata.version" in answers
     assert (tmp_path / "quorum.html").is_file()
     assert "kraftlake_open_findings" in (tmp_path / "kraftlake.prom").read_text()
+
+
+def test_the_settings_take_the_expectation_of_task_five(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "kraftlake.toml").write_text(OWN)
-    assert tomllib.loads(OWN)
-    assert main(["validate", "--lake", ".lake"]) == 0
-    assert "at least two replicas" in capsys.readouterr().out
+    assert main(["config"]) == 0
+    assert "two_replicas_at_least" in capsys.readouterr().out
