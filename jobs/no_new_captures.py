@@ -63,19 +63,27 @@ def end_if_unchanged(
             return
         writer.append(RUNS, [row])
         compact_runs(seen.lake)
-        remember(seen, planned, record)
+        remember(seen, planned, record, known=known)
 
     return end(record, [line], found["clusters"], errors, end_run)
 
 
-def remember(before: SeenLake, planned: ReadPlan, record: RunRecord, lease: int | None = None) -> None:
+def remember(
+    before: SeenLake,
+    planned: ReadPlan,
+    record: RunRecord,
+    lease: int | None = None,
+    known: Answer | None = None,
+) -> None:
     """Note for the next run, if it plans to read the same, whether it will find anything new.
 
-    before: the lake as this run, which has ended, saw it first. lease: the number of its own, if any. Where
-    that fails, the next run finds it out.
+    before: the lake as this run, which has ended, saw it first. lease: the number of its own, if any. known:
+    what the memo said, true while only `runs` changes. Where that fails, the next run finds it out.
     """
 
     def answer(now: SeenLake) -> Answer | None:
+        if known is not None and not now.memo.is_of_others(now.listed):
+            return known
         found = _nothing_new(now, planned, record)
         # What is reported once is not reported again.
         return None if found is None or found["reported"] else found

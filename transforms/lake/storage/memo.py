@@ -51,9 +51,10 @@ class Memo:
 
     def greatest_lease(self, listed: LakeListing) -> int | None:
         """The greatest number of a lease in the tables as they are listed, but in `runs`, if it is known."""
-        return None if self._is_other(listed) else self.lease
+        return None if self.is_of_others(listed) else self.lease
 
-    def _is_other(self, listed: LakeListing) -> bool:
+    def is_of_others(self, listed: LakeListing) -> bool:
+        """Whether the memo was made of other tables than those listed, `runs` apart."""
         return any(table != RUNS for table in self.unknown(listed))
 
     def extended(
@@ -63,7 +64,7 @@ class Memo:
 
         lease: the number of this run's lease, which is greater than all others; None if it had none.
         """
-        others = {} if self._is_other(listed) else dict(self.answers)
+        others = {} if self.is_of_others(listed) else dict(self.answers)
         others.pop(question, None)
         kept = [*others.items(), *([] if answer is None else [(question, answer)])]
         known = self.greatest_lease(listed) if lease is None else lease
