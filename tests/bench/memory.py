@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.bench.frame import Bench, Row
@@ -30,12 +30,13 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield Row(f"Python worker, {records:,} records", peaks["worker"], "MiB", at_most=600)
 
 
-def watched(job: subprocess.Popen[bytes]) -> dict[str, float]:
-    """The peaks by kind of process, in MiB, while the job runs."""
+def watched(job: subprocess.Popen[bytes], also: Callable[[int], object] = lambda _: None) -> dict[str, float]:
+    """The peaks by kind of process, in MiB, while the job runs. also: called with each process, often."""
     peaks: defaultdict[str, float] = defaultdict(float)
     while job.poll() is None:
         for process, kind in processes(job.pid):
             peaks[kind] = max(peaks[kind], peak_mib(process))
+            also(process)
         time.sleep(EVERY_SECONDS)
     return peaks
 
