@@ -54,7 +54,7 @@ os._exit(9)
 KILLS = int(os.environ.get("KRAFTLAKE_KILLS", "10"))
 
 
-def answer(out: Path, lake: Path | StoreUrl, *words: str) -> tuple[int, str]:
+def verb_says(out: Path, lake: Path | StoreUrl, *words: str) -> tuple[int, str]:
     """The exit code of a verb, and what it printed, the lake unnamed."""
     done = Started(out, *words, "--lake", str(lake))
     return done.ended(), done.out.read_text().replace(str(lake), "LAKE")
@@ -87,7 +87,7 @@ def test_loaded_and_asked(golden: Path, tmp_path: Path) -> None:
     kraftlake(tmp_path / "page", "report", "--lake", LAKE, "--out", tmp_path / "page.html")
     assert CLUSTER in (tmp_path / "page.html").read_text()
     for words in ASKED:
-        local, stored = (answer(tmp_path / words[0], lake, *words) for lake in (here, LAKE))
+        local, stored = (verb_says(tmp_path / words[0], lake, *words) for lake in (here, LAKE))
         assert stored == local, words
         assert local[1]
 
