@@ -66,6 +66,9 @@ def commented(definition: str) -> str:
         return definition
     head, query = re.split(r"\sAS\s", definition, maxsplit=1)
     columns = ", ".join(f"`{column}` COMMENT {_quoted(text)}" for column, text in VIEWS[name].items())
+    if re.match(r"SELECT (\w\.)?\*", query):
+        # By name: a lake of an earlier version has its columns in another order, or more of them.
+        query = f"SELECT {', '.join(f'`{column}`' for column in VIEWS[name])} FROM ({query})"
     return f"{head} ({columns}) COMMENT {_quoted(questions()[name])} AS {query}"
 
 
