@@ -89,7 +89,7 @@ def test_loaded_and_asked(golden: Path, tmp_path: Path) -> None:
     for words in ASKED:
         local, stored = (verb_says(tmp_path / words[0], lake, *words) for lake in (here, LAKE))
         assert stored == local, words
-        assert local[1]
+        assert local[0] in (0, 1), words
 
     copy, back = tmp_path / "copy", StoreUrl("bucket", "back")
     fs.copy_files(f"{LAKE.bucket}/{LAKE.key}", str(copy), source_filesystem=arrow_files())
