@@ -112,7 +112,7 @@ def test_history_of_what_is_gone(say):
     out, _, code = say("--format", "json", NODE, "log", "/image/topics/byName/t-assign")
     printed = json.loads(out)
     assert (printed[0]["record_type"], printed[-1]["record_type"]) == ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD")
-    assert (printed[-1]["after"], printed[-1]["before"]["name"], code) == (None, "t-assign", 0)
+    assert (printed[-1]["after"], printed[-1]["before"]["topic_name"], code) == (None, "t-assign", 0)
 
 
 def test_history_where_the_log_begins_with_a_checkpoint(say):

@@ -6,9 +6,11 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[3]
@@ -49,6 +51,11 @@ def typed(history: Path, text: str) -> str:
 def terminal(*words: str) -> tuple[int, subprocess.Popen[bytes]]:
     """Python with these words in a terminal of its own, where Ctrl-C is a key: our side of it."""
     ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # jobs of a shell's background ignore it
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
     process = subprocess.Popen(
         [sys.executable, *words],
         cwd=CHECKOUT,
@@ -56,7 +63,7 @@ def terminal(*words: str) -> tuple[int, subprocess.Popen[bytes]]:
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=take_terminal,
     )
     os.close(theirs)
     return ours, process
@@ -67,8 +74,14 @@ def until(ours: int, awaited: bytes) -> bytes:
     shown = b""
     while awaited not in shown:
         assert select.select([ours], [], [], 30)[0], shown
-        shown += os.read(ours, 4096)
+        shown += os.read(ours, 1)  # no more than was awaited
     return shown
+
+
+def until_asleep(process: subprocess.Popen[bytes]) -> None:
+    """Wait until it waits for a key: a signal between a key and that is not seen before the next key."""
+    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2][0] != "S":
+        time.sleep(0.01)
 
 
 def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
@@ -80,8 +93,10 @@ def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
     until(ours, b"interrupted")
     os.write(ours, b"still here;\n")
     until(ours, b"asked 'still here'")
+    until(ours, b"kraftlake> ")  # before it, Ctrl-C would not find the line that is typed
     os.write(ours, b"unfinished")
     until(ours, b"unfinished")
+    until_asleep(process)
     os.write(ours, b"\x03")
     until(ours, b"kraftlake> ")
     os.write(ours, b"quit\n")
