@@ -44,7 +44,8 @@ def main(what: str, requirements: Sequence[str]) -> int:
     with tempfile.TemporaryFile("w+") as said:
         uv, settings = find_uv(said)
         words = ("-c", CONSTRAINTS, *requirements)
-        if uv and run([*uv, "--quiet", *words], said, line, settings):
+        # pip compiles modules, too: else the first job does, and every job where Python may not write.
+        if uv and run([*uv, "--quiet", "--compile-bytecode", *words], said, line, settings):
             name = "uv"
         elif run([*PIP, "install", "--quiet", *words], said, line):
             name = "pip"
