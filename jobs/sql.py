@@ -84,6 +84,9 @@ def run(args: argparse.Namespace) -> int:
             raise Failure(one_line(error) + _meant(error)) from None
         except Py4JJavaError as error:
             raise Failure(_root_cause(error.java_exception)) from None
+        except KeyboardInterrupt:
+            spark.sparkContext.cancelAllJobs()
+            raise
 
     if statements is None:
         prompt(answer)

@@ -17,6 +17,16 @@ def interrupt_once() -> None:
 
 
 @contextmanager
+def interrupt_each_time() -> Iterator[None]:
+    """Within the block each Ctrl-C raises KeyboardInterrupt; afterwards what held before holds again."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def starting_spark() -> Iterator[None]:
     """Within the block Spark starts, which takes SIGINT for itself; afterwards interrupt_once holds again.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from jobs.runtime.interrupt import interrupt_each_time
 from jobs.runtime.outcome import Failure
 from jobs.runtime.output import warn_line
 
@@ -19,7 +20,8 @@ def prompt(answer: Callable[[str], None], history: Path = HISTORY) -> None:
     save_history = _load_history(history)
     warn_line(HELP)
     try:
-        _ask_and_run(answer)
+        with interrupt_each_time():
+            _ask_and_run(answer)
     finally:  # also where the JVM ends
         save_history()
 

@@ -12,6 +12,7 @@ import sys
 import termios
 import time
 from pathlib import Path
+from typing import Any
 
 CHECKOUT = Path(__file__).parents[3]
 PROGRAM = """
@@ -73,7 +74,7 @@ def until(ours: int, awaited: bytes) -> bytes:
     """What the terminal shows up to there."""
     shown = b""
     while awaited not in shown:
-        assert select.select([ours], [], [], 30)[0], shown
+        assert select.select([ours], [], [], 60)[0], shown
         shown += os.read(ours, 1)  # no more than was awaited
     return shown
 
@@ -101,6 +102,24 @@ def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
     until(ours, b"kraftlake> ")
     os.write(ours, b"quit\n")
     assert process.wait(20) == 0
+    os.close(ours)
+
+
+def test_ctrl_c_ends_a_query_of_spark_again_and_again(lake: Any) -> None:
+    """And what it computed: the next one has the cores for itself."""
+    ours, process = terminal("-m", "jobs.cli", "sql", "--lake", str(lake.path))
+    for _ in range(2):
+        until(ours, b"kraftlake> ")
+        os.write(ours, b"SELECT SUM(HASH(id)) FROM RANGE(1000000000000);\n")
+        time.sleep(4)  # it runs for minutes
+        os.write(ours, b"\x03")
+        until(ours, b"interrupted")
+        until(ours, b"kraftlake> ")
+        os.write(ours, b"SELECT 6 * COUNT(*) AS answer FROM RANGE(7);\n")
+        until(ours, b"42")
+    until(ours, b"kraftlake> ")
+    os.write(ours, b"quit\n")
+    assert process.wait(30) == 0
     os.close(ours)
 
 
