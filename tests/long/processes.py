@@ -25,7 +25,7 @@ COMMAND = """
 import sys
 from jobs.cli import main
 from jobs.runtime.lease import take_lease
-take_lease.__defaults__ = (float(sys.argv[1]),)
+take_lease.__defaults__ = (float(sys.argv[1]), None)
 sys.exit(main(sys.argv[2:]))
 """
 

@@ -189,7 +189,9 @@ def test_voter_sets_are_those_of_the_logs(simulated_lake: tuple[Path, list[Truth
             statuses.add(row["commit_status"])
             assert row["commit_status"] != "committed" or place in committed
             assert row["commit_status"] != "truncated" or place not in committed
-    assert statuses == {"committed", "undecided"}
+            if row["commit_status"] == "uncommitted" and place in committed:
+                assert truth.committed_end_before(milliseconds(row["as_of"])) <= row["offset"]
+    assert statuses == {"committed", "uncommitted", "undecided"}
 
 
 @pytest.mark.long

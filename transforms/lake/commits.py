@@ -112,8 +112,8 @@ class TableWriter:
     def append_next(self, table: Table, row: Row, listed: LakeListing) -> LakeListing | None:
         """Append a row to a table of the declared columns, as the next version and without opening it.
 
-        Returns the listing with the new files. None where another commit
-        took that version, or where delta-rs is to write a checkpoint after it: nothing is committed then.
+        Returns the listing with the new files. None, and nothing is committed, where another commit took
+        that version, or where delta-rs is to write a checkpoint after it.
         """
         stored = listed.of(table)
         assert stored is not None
@@ -185,7 +185,7 @@ class TableWriter:
     def remove_where(
         self, table: Table, where: ds.Expression, files: Sequence[Row] = (), last_of: str | None = None
     ) -> None:
-        """Replace rows by fewer of them, in files: what was loaded with the others can be loaded again.
+        """Replace rows by fewer, in files: what was loaded can be loaded again, also what others had deleted.
 
         last_of: the cluster of which these rows are the last, for just_removed.
         """
@@ -194,7 +194,8 @@ class TableWriter:
         def change(held: DeltaTable) -> FileChange | None:
             made = self._stored(table, held).replacing(where, files=files)
             removals = [Transaction(REMOVALS, (held.transaction_version(REMOVALS) or 0) + 1)]
-            return None if made is None else replace(made, transactions=[*removals, *lease])
+            is_noted = made is not None or not table.recomputed
+            return replace(made or FileChange(), transactions=[*removals, *lease]) if is_noted else None
 
         self._change(table, change)
 
@@ -252,8 +253,7 @@ class TableWriter:
         """Commit what `change` makes of the newest version of a table that exists, if anything."""
 
         def write(held: DeltaTable, how: Properties) -> None:
-            made = change(held)
-            if made is not None:
+            if (made := change(held)) is not None:
                 _write(held, made, how)
 
         self._commit(table, write)

@@ -302,6 +302,15 @@ def test_a_load_comes_once_until_rows_are_removed(lake: Path) -> None:
     assert names(lake) == {("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")}
 
 
+def test_a_load_comes_again_where_its_rows_were_gone_before_they_were_removed(lake: Path) -> None:
+    writer = TableWriter(lake, 1)
+    writer.append_once(CLUSTER_NAMES, [OTHER], "x")
+    newest(lake).delete("cluster_id = 'd'")
+    writer.remove_where(CLUSTER_NAMES, among({"cluster_id": ["d"]}))
+    writer.append_once(CLUSTER_NAMES, [OTHER], "x")
+    assert ("d", "4") in names(lake)
+
+
 def test_files_are_joined(lake: Path) -> None:
     writer = TableWriter(lake, 1)
     before = names(lake)
