@@ -120,7 +120,7 @@ def _cluster_losses(lake: Location, cluster: str) -> Iterator[LakeLoss]:
 def _of_files(lake: Location, table: Table) -> tuple[str, ...]:
     """The commands that bring back a table whose files are damaged."""
     from transforms.lake.storage.table_folders import table_folder
-    from transforms.lake.tables import ACKNOWLEDGEMENTS, CLUSTER_NAMES, EXPECTATION_RESULTS, RUNS
+    from transforms.lake.tables import ACKNOWLEDGEMENTS, CLUSTER_NAMES, EXPECTATION_RESULTS, REHEARSALS, RUNS
 
     at = f"--lake {shlex.quote(str(lake))}"
     drop = f"rm -r {shlex.quote(str(table_folder(lake, table)))}"
@@ -128,7 +128,7 @@ def _of_files(lake: Location, table: Table) -> tuple[str, ...]:
         return (drop, f"kraftlake derive {at}")
     if table is CLUSTER_NAMES:
         return (drop, f"kraftlake clusters {at}")
-    if table in (RUNS, ACKNOWLEDGEMENTS, EXPECTATION_RESULTS):
+    if table in (RUNS, ACKNOWLEDGEMENTS, REHEARSALS, EXPECTATION_RESULTS):
         return ("restore it from a copy of the lake: captures do not hold it",)
     return (f"kraftlake run {CAPTURED} --lake ANOTHER",)
 

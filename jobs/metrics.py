@@ -64,7 +64,7 @@ HELP = {
     "kraftlake_uncommitted_voter_change": "1 if the newest set is not committed (KIP-853)",
     "kraftlake_is_observer": "1 if the replica is not a voter (IsObserver, KIP-853)",
     "kraftlake_restorable": "1 if the last rehearsal wrote and verified directories of a new quorum, 0 if it "
-    "was refused (restore rehearse --metrics, as all that follow)",
+    "was refused (restore rehearse --lake, or its --metrics, as all that follow)",
     "kraftlake_restore_rehearsed_timestamp_seconds": "When that was rehearsed",
     "kraftlake_restorable_as_of_timestamp_seconds": "The captures that it rests on were taken then or later",
     "kraftlake_restorable_end_offset": "End of the log that would be restored, exclusive",

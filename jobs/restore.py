@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.arguments import AddPaths, add_cluster_id, add_format, moment_ms
+from jobs.arguments import AddPaths, add_cluster_id, add_format, add_wait, moment_ms
+from jobs.runtime.lakes import lake_folder
 from jobs.runtime.outcome import Failure
 
 EXAMPLES = """examples:
@@ -15,7 +16,7 @@ EXAMPLES = """examples:
       --controllers-stopped --out plan.json
   kraftlake restore apply plan.json --to /backup/restored --accept-loss unseen-records
   kraftlake restore verify /backup/restored --against plan.json
-  kraftlake restore rehearse --captures /backup/controllers
+  kraftlake restore rehearse --captures /backup/controllers --lake /data/lake
 
 Nothing is written to captures, nor to a directory of a running node: docs/restore.md is the runbook.
 exit codes: 0 plan: safe, apply: written, verify: as planned, rehearse: it can be done; 1 plan: it loses
@@ -68,6 +69,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rehearse.add_argument(
         "--metrics", type=Path, metavar="FILE", help="write what it proves as a Prometheus text file, too"
     )
+    rehearse.add_argument(
+        "--lake",
+        type=lake_folder,
+        metavar="PATH",
+        help="note it in this lake, which holds captures of the cluster: table rehearsals",
+    )
+    add_wait(rehearse)
     add_format(rehearse, "text", "json")
     verify = verbs.add_parser(
         "verify", help="read what was written as a capture, and compare it with the plan"

@@ -155,7 +155,7 @@ def test_alerts_on_age_allow_what_the_expectation_of_freshness_allows() -> None:
     captures = next(suite for suite in configured(suites()) if suite.table.name == "captures")
     (fresh,) = (e for e in captures.expectations if e.name == "newest_capture_is_fresh")
     hours = [float(n) for rule in rules() for n in re.findall(r"> (\d+) \* 3600", rule["expr"])]
-    assert hours == [fresh.allowed] * 2
+    assert hours == [fresh.allowed] * 3
 
 
 @pytest.mark.skipif(

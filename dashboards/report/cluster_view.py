@@ -11,6 +11,7 @@ from dashboards.report.sections_logs import captures, recovery, snapshots, trunc
 from dashboards.report.sections_metadata import admin_events, min_isr, missing_records
 from dashboards.report.sections_quality import expectations, findings, quarantine
 from dashboards.report.sections_quorum import epochs, voting, watermarks
+from dashboards.report.sections_restoration import restoration
 from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.story import story
 from dashboards.report.view import Rows, View
@@ -167,6 +168,7 @@ SECTIONS: tuple[tuple[str, str, Section], ...] = (
     ("unsettled", "Not committed", unsettled),
     ("truncations", "Truncations", truncations),
     ("recovery", "Recovery", recovery),
+    ("restoration", "Restoration", restoration),
     ("missing", "Missing records", missing_records),
     ("isr", "Under min ISR", min_isr),
     ("events", "Administration", admin_events),

@@ -10,6 +10,7 @@ from typing import Any
 
 from dashboards.report.formatting import DAY, HOUR, ago, duration, listed, size
 from kraft_core.evidence.watermark_at import WatermarkAt
+from kraft_core.restore.rehearsal import Rehearsal
 from kraft_core.wording import count
 
 Row = dict[str, Any]
@@ -62,7 +63,7 @@ class ClusterState:
 
     voters_epoch: the newest epoch of the captures that show voter_ids in force; leader_epoch may be a later
     one, which is only reported. reported_voters: of an epoch above voters_epoch, or of any where no voter_ids
-    are known; () if none are.
+    are known; () if none are. rehearsal: the newest of a restoration.
     """
 
     cluster_id: str
@@ -92,6 +93,7 @@ class ClusterState:
     warnings: int
     change: LastChange | None
     reasons: tuple[Reason, ...]
+    rehearsal: Rehearsal | None = None
 
     @property
     def need(self) -> Need:
@@ -162,6 +164,7 @@ def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSt
         warnings=findings.get("warnings", 0) + expectations.get("warnings", 0),
         change=_last_change(change) if change else None,
         reasons=tuple(reasons(rows, now)),
+        rehearsal=rows.get("rehearsals", {}).get("rehearsal"),
     )
 
 
@@ -192,6 +195,10 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
         add(Need.ACTION, count(errors, "open error"), "findings")
     if failed := expectations.get("errors"):
         add(Need.ACTION, count(failed, "expectation failed", "expectations failed"), "expectations")
+    rehearsal: Rehearsal | None = rows.get("rehearsals", {}).get("rehearsal")
+    if rehearsal is not None and not rehearsal.is_restorable:
+        when = ago(rehearsal.rehearsed_at, now)
+        add(Need.ACTION, f"not restorable from the captures rehearsed {when}", "restoration")
     if ranges := lost.get("ranges"):
         add(Need.ACTION, f"{count(ranges, 'unreadable byte range')}, "
             f"{size(lost['size_bytes'])} that no copy supplied", "quarantine")  # fmt: skip
@@ -211,6 +218,10 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
     if past and now - past["last_seen_at"] <= REMEMBERED_MS:
         words = f"{count(past['errors'], 'error')} that newer captures no longer show, last seen "
         add(Need.LOOK, words + ago(past["last_seen_at"], now), "findings")
+    # Its schedule may have stopped.
+    if rehearsal is not None and now - rehearsal.rehearsed_at > STALE_MS:
+        words = f"restoration last rehearsed {ago(rehearsal.rehearsed_at, now)}"
+        add(Need.LOOK, f"{words}, overdue after {duration(STALE_MS)}", "restoration")
     if is_overdue:
         words = f"last captured {ago(last, now)}, overdue after {duration(STALE_MS)}"
         found.append(Reason(Need.LOOK, words, "captures", is_overdue=True))

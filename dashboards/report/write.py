@@ -18,6 +18,7 @@ from transforms.lake.isolation import apart
 from transforms.lake.lives import named_clusters
 from transforms.lake.storage.location import Location
 from transforms.lake.table_damage import damaged_tables
+from transforms.quality.rehearsals import newest_rehearsals
 
 Row = dict[str, Any]
 
@@ -119,7 +120,10 @@ def _pages(
     """The page over all clusters, or over those named and those that failed; the pages beside it."""
     spans = under_min_isr(lake, clusters)
     named: dict[str, Sequence[Row]] = {"names": names} if names else {}
-    states = fleet({**ask_fleet(lake, clusters), **under_min_isr_now(spans), **named}, now)
+    rehearsed = newest_rehearsals(lake, clusters).items()
+    rehearsals = [{"cluster_id": cluster, "rehearsal": found} for cluster, found in rehearsed]
+    asked = {**ask_fleet(lake, clusters), **under_min_isr_now(spans), "rehearsals": rehearsals}
+    states = fleet({**asked, **named}, now)
 
     def rows_of(some: Sequence[ClusterState]) -> dict[str, dict[str, list[Row]]]:
         ids = [s.cluster_id for s in some]

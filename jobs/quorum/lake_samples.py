@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import datetime
 
 from jobs.quorum.quorum_samples import cluster_samples
+from jobs.quorum.rehearsal_samples import rehearsal_samples
 from jobs.quorum.sample import Sample
 from jobs.runtime.fail_on import OPEN
 from jobs.runtime.outcome import ExitCode
@@ -24,6 +25,7 @@ from transforms.lake.tables import (
 )
 from transforms.quality.expectation_history import MARK, open_failures
 from transforms.quality.expectation_suites import WHOLE_LAKE
+from transforms.quality.rehearsals import newest_rehearsals
 
 # The verbs that load captures: only they show how old the lake is.
 READING = ("run", "ingest")
@@ -43,6 +45,8 @@ def samples(lake: Location, now: datetime) -> Iterator[Sample]:
     yield from _expectation_samples(lake)
     yield from _quarantine_samples(lake)
     yield from cluster_samples(lake)
+    for cluster_id, rehearsal in newest_rehearsals(lake).items():
+        yield from rehearsal_samples(cluster_id, rehearsal)
 
 
 def cluster_names(lake: Location) -> dict[str, str]:

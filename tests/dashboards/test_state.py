@@ -11,6 +11,7 @@ from dashboards.report.formatting import HOUR
 from dashboards.report.page import page
 from dashboards.report.state import ClusterState, Need
 from kraft_core.evidence.watermark_at import WatermarkAt
+from kraft_core.restore.rehearsal import Rehearsal
 from tests.dashboards.worlds import NOW, at, states, told
 
 CALM = {"voter_ids": [1, 2, 3], "commit_status": "committed"}
@@ -79,6 +80,30 @@ def test_a_late_capture_is_worth_a_look() -> None:
     (state,) = states("a", now=at(90) + 27 * HOUR)
     assert [r.words for r in state.reasons] == ["last captured 1 d 3 h ago, overdue after 1 d 2 h"]
     assert states("a", now=at(90) + 26 * HOUR)[0].need == Need.NONE
+
+
+def rehearsed(is_restorable: bool) -> dict[str, Rehearsal]:
+    refusals = () if is_restorable else ("Rule 1 is broken.",)
+    found = Rehearsal(at(90), is_restorable, "LOSES", refusals, None, (), at(90), 1, 3692, 3698)
+    return {"rehearsal": found}
+
+
+def test_a_rehearsal_that_failed_or_is_overdue_is_a_reason() -> None:
+    assert states("a", rehearsals=rehearsed(True))[0].reasons == ()
+    (failed,) = states("a", now=at(90) + HOUR, rehearsals=rehearsed(False))
+    words = "not restorable from the captures rehearsed 1 h ago"
+    assert [(r.need, r.words) for r in failed.reasons] == [(Need.ACTION, words)]
+    (late,) = states("a", now=at(90) + 27 * HOUR, rehearsals=rehearsed(True))
+    overdue = "restoration last rehearsed 1 d 3 h ago, overdue after 1 d 2 h"
+    assert (Need.LOOK, overdue) in [(r.need, r.words) for r in late.reasons]
+
+
+def test_the_page_says_what_a_restoration_would_lose() -> None:
+    text = page(states("a", rehearsals=rehearsed(True)), {"a": told()}, NOW, "lake").text
+    words = " ".join(re.sub(r"<[^>]*>", "", text).split())
+    lost = "would lose at most offsets 3692 to 3697 of those seen."
+    assert f"Restorable as of 2026-11-21 09:01:30Z; {lost}" in words
+    assert "from the log of node 1 up to offset 3,692 (exclusive)" in words
 
 
 def words_of(fleet: list[ClusterState]) -> str:

@@ -118,11 +118,12 @@ def test_a_rehearsal_leaves_nothing(
     metrics = tmp_path / "restore.prom"
     assert main([*rehearse, "--format", "json", "--metrics", str(metrics)]) == 0
     written = metrics.read_text()
+    of_cluster = 'cluster="iWP35uOsShu1pFlBJh_E7w",cluster_id="iWP35uOsShu1pFlBJh_E7w"'
     for line in (
-        'kraftlake_restorable{cluster_id="iWP35uOsShu1pFlBJh_E7w"} 1',
-        'kraftlake_restorable_end_offset{cluster_id="iWP35uOsShu1pFlBJh_E7w"} 507',
-        'kraftlake_restorable_lost_offsets{cluster_id="iWP35uOsShu1pFlBJh_E7w"} 0',
-        'kraftlake_restore_loss{cluster_id="iWP35uOsShu1pFlBJh_E7w",loss="unseen-records"} 1',
+        f"kraftlake_restorable{{{of_cluster}}} 1",
+        f"kraftlake_restorable_end_offset{{{of_cluster}}} 507",
+        f"kraftlake_restorable_lost_offsets{{{of_cluster}}} 0",
+        f'kraftlake_restore_loss{{{of_cluster},loss="unseen-records"}} 1',
     ):
         assert f"{line}\n" in written
     made = json.loads(capsys.readouterr().out)
@@ -131,7 +132,7 @@ def test_a_rehearsal_leaves_nothing(
     segment.write_bytes(b"x" + segment.read_bytes())
     assert main([*rehearse, "--metrics", str(metrics)]) == 1
     assert capsys.readouterr().out.startswith("not restorable from these captures\n")
-    assert 'kraftlake_restorable{cluster_id="iWP35uOsShu1pFlBJh_E7w"} 0' in metrics.read_text()
+    assert f"kraftlake_restorable{{{of_cluster}}} 0" in metrics.read_text()
     assert "kraftlake_restorable_end_offset" not in metrics.read_text()
     assert list((tmp_path / "scratch").iterdir()) == []
 

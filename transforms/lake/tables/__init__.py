@@ -51,7 +51,13 @@ from transforms.lake.tables.ingest import (
     SNAPSHOTS,
 )
 from transforms.lake.tables.lake import CLUSTER_NAMES, DERIVATIONS, RUNS
-from transforms.lake.tables.quality import ACKNOWLEDGEMENTS, EXPECTATION_RESULTS, FINDINGS, SNAPSHOT_CHECKS
+from transforms.lake.tables.quality import (
+    ACKNOWLEDGEMENTS,
+    EXPECTATION_RESULTS,
+    FINDINGS,
+    REHEARSALS,
+    SNAPSHOT_CHECKS,
+)
 
 TABLES: tuple[Table, ...] = (
     RUNS,
@@ -77,6 +83,7 @@ TABLES: tuple[Table, ...] = (
     FINDINGS,
     ACKNOWLEDGEMENTS,
     RECOVERIES,
+    REHEARSALS,
     EXPECTATION_RESULTS,
     CLUSTER_NAMES,
     *HISTORIES,

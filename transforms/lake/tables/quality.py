@@ -1,4 +1,4 @@
-"""Findings, compared checkpoints, and results of expectations."""
+"""Findings, compared checkpoints, rehearsed restorations, and results of expectations."""
 
 from __future__ import annotations
 
@@ -77,6 +77,44 @@ ACKNOWLEDGEMENTS = Table(
         required("reason", "STRING", "Why"),
     ),
     key=("cluster_id", "finding_id", "acknowledged_at"),
+)
+
+REHEARSALS = Table(
+    "rehearsals",
+    "A rehearsal: whether a new quorum could have been made from captures alone (restore rehearse)",
+    (
+        CLUSTER_ID,
+        required("run_id", "STRING", "Run that rehearsed"),
+        required("rehearsed_at", "TIMESTAMP", "When"),
+        required(
+            "is_restorable",
+            "BOOLEAN",
+            "Whether directories of a new quorum were written to scratch and read back as planned",
+        ),
+        Column(
+            "verdict", "STRING", "SAFE, LOSES or REFUSED, as restore plan says it; null: no plan was made"
+        ),
+        Column("refusals", "ARRAY<STRING>", "Why it is refused"),
+        Column(
+            "failure",
+            "STRING",
+            "Why captures could not be read, or what was planned not be written or read back; else null",
+        ),
+        Column("losses", "ARRAY<STRING>", "Names of the losses that would have to be accepted, ascending"),
+        Column(
+            "as_of", "TIMESTAMP", "The captures that it rests on were taken then or later; null: not known"
+        ),
+        Column(
+            "source_node_id", "INT", "Node whose captured log would be restored; null if nothing is planned"
+        ),
+        Column("end_offset", "BIGINT", "End of that log, exclusive; null if nothing is planned"),
+        Column(
+            "seen_end_offset",
+            "BIGINT",
+            "Highest end of a log that was seen, exclusive: offsets from end_offset on would be lost",
+        ),
+    ),
+    key=("cluster_id", "run_id"),
 )
 
 EXPECTATION_RESULTS = Table(
