@@ -16,18 +16,20 @@ TIMES = ("rehearsed_at", "as_of")
 
 def rehearsal_row(rehearsal: Rehearsal, cluster_id: str, run_id: str) -> Row:
     """cluster_id: as the tables name the cluster."""
-    row = asdict(rehearsal) | {"cluster_id": cluster_id, "run_id": run_id}
+    row: Row = asdict(rehearsal) | {"cluster_id": cluster_id, "run_id": run_id}
     return row | {name: moment(row[name]) for name in TIMES}
 
 
 def newest_rehearsals(lake: Location, clusters: Collection[str] = ()) -> dict[str, Rehearsal]:
     """The newest rehearsal of each cluster by its id, of all clusters or of some."""
-    rows = rows_with(lake, REHEARSALS, **({"cluster_id": clusters} if clusters else {}))
+    wanted = {"cluster_id": clusters} if clusters else {}
+    rows = rows_with(lake, REHEARSALS, None, None, **wanted)
     ordered = sorted(rows, key=lambda row: (row["rehearsed_at"], row["run_id"]))
     return {row["cluster_id"]: _rehearsal(row) for row in ordered}
 
 
 def _rehearsal(row: Row) -> Rehearsal:
-    values = {field.name: row[field.name] for field in fields(Rehearsal)}
-    lists = {name: tuple(values[name] or ()) for name in ("refusals", "losses")}
-    return Rehearsal(**values | lists | {name: milliseconds(row[name]) for name in TIMES})
+    values: Row = {field.name: row[field.name] for field in fields(Rehearsal)}
+    values |= {name: tuple(row[name] or ()) for name in ("refusals", "losses")}
+    values |= {name: milliseconds(row[name]) for name in TIMES}
+    return Rehearsal(**values)
