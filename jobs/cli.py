@@ -93,6 +93,7 @@ def _parser_of_verbs() -> tuple[CommandParser, Any]:
         epilog=EPILOG + "\n".join(f"  {code.value:<4}{meaning}" for code, meaning in MEANINGS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.also_known = ("help",)
     parser.add_argument("--version", action=ShowVersion, help="print the version")
     return parser, parser.add_subparsers(dest="verb", metavar="VERB", required=True)
 

@@ -16,6 +16,8 @@ class CommandParser(argparse.ArgumentParser):
     """An ArgumentParser without the usage before each error; verbs, and their own verbs, have one, too."""
 
     _given: Sequence[str] = ()
+    # Words that stand where a verb does, and are none.
+    also_known: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("the following arguments are required"):
@@ -54,7 +56,7 @@ class CommandParser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         known = [str(choice) for choice in action.choices]
-        hint = did_you_mean(str(value), known) or f": it is one of {', '.join(known)}"
+        hint = did_you_mean(str(value), [*known, *self.also_known]) or f": it is one of {', '.join(known)}"
         if isinstance(action.choices, dict):
             self.error(f"no verb {value}{hint}")
         raise argparse.ArgumentError(action, f"{value} is unknown{hint}")

@@ -31,6 +31,8 @@ def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
     ("words", "says"),
     [
         (["rum"], "kraftlake: no verb rum; did you mean run?"),
+        (["helpp"], "kraftlake: no verb helpp; did you mean help?"),
+        (["--verison"], "kraftlake: no option --verison; did you mean --version?"),
         (["help", "shel"], "kraftlake: no verb shel; did you mean shell?"),
         (["fly"], "kraftlake: no verb fly: it is one of run, ingest, "),
         (["findings", "lst"], "kraftlake findings: no verb lst; did you mean list?"),
