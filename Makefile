@@ -21,7 +21,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m jobs.runtime.jars 2>/dev/null & $(BIN)/python tools/install.py Kraftlake -e . && { wait $$! || :; }
 	@$(BIN)/python -m jobs.runtime.jars
-	@$(BIN)/python -m jobs.runtime.class_archive
+	@$(BIN)/python -m jobs.archive_classes
 	@$(BIN)/python -m kraft_core.columnar
 	@touch $@
 

@@ -121,7 +121,7 @@ def _archive() -> tuple[str, str]:
         return NOTE, "there is no archive of Spark's classes without a Java"
     why = class_archive.unused(command)
     if why is not None:
-        make = "" if class_archive.unwanted(command) else ": python -m jobs.runtime.class_archive makes it"
+        make = "" if class_archive.unwanted(command) else ": python -m jobs.archive_classes makes it"
         return NOTE, f"Spark starts slower without the archive of its classes, {why}{make}"
     return OK, f"Spark's classes are archived in {class_archive.archive_of(command)}"
 

@@ -1,6 +1,6 @@
 """The class archive: Spark's classes as the JVM needs them in memory, which halves the time to its first row.
 
-Java calls it an archive of application class data sharing (JEP 350). `python -m jobs.runtime.class_archive`
+Java calls it an archive of application class data sharing (JEP 350). `python -m jobs.archive_classes`
 makes it (part of `make setup`), else the first session does, and again when Java, Spark or a jar has changed:
 the name of the file is a digest of these. A JVM that cannot use it starts without.
 """
@@ -17,9 +17,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from jobs.runtime.java import java_of, release_of
+from jobs.runtime.java import release_of
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import warn_line
 from jobs.runtime.spark_jvm import JavaCommand
 
 # Java options after which an archive of another is not used, or not wanted.
@@ -147,22 +146,3 @@ def _train(made: Path, scratch: Path) -> str | None:
 
 def _without(environ: Mapping[str, str], name: str) -> dict[str, str]:
     return {key: value for key, value in environ.items() if key != name}
-
-
-def main() -> int:
-    """Make the archive for the sessions of this environment, unless they can use the one that is there."""
-    from jobs.runtime.session import local_command
-
-    try:
-        command = local_command(java_of())
-        if unwanted(command) is None and unused(command) is not None:
-            warn_line("compiling the kernel, archiving Spark's classes for faster starts")
-            make(archive_of(command))
-    except Failure as failure:
-        # Everything runs without it.
-        warn_line(f"class archive: {failure}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
