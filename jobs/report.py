@@ -73,8 +73,9 @@ def run(args: argparse.Namespace) -> int:
         "page": str(args.out),
         "page_bytes": len(made.data),
         "clusters": made.clusters,
-        "clusters_detailed": len(made.detailed) + len(made.beside),
-        "cluster_pages": len(made.beside),
+        "clusters_detailed": len(made.detailed) + made.cluster_pages,
+        "cluster_pages": made.cluster_pages,
+        "cluster_pages_written": len(made.beside),
         "failed_clusters": len(made.failed),
         "seconds": round(time.monotonic() - began, 1),
     }

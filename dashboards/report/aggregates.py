@@ -209,14 +209,6 @@ def snapshot_rows(snapshots: Iterable[Row], captures: Iterable[Row]) -> list[Row
     ]
 
 
-def newest_results(expectations: Iterable[Row]) -> list[Row]:
-    """The newest result of each expectation."""
-    last: dict[tuple[str, str], Row] = {}
-    for row in sorted(expectations, key=lambda r: (r["loaded_at"], r["run_id"])):
-        last[row["suite"], row["expectation"]] = row
-    return list(last.values())
-
-
 def findings_together(findings: Iterable[Row]) -> list[Row]:
     """The first of each group of alike findings, the worst first, some of the others, and their number."""
     groups = alike_findings(sorted(findings, key=_worst_finding))

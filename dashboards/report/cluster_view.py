@@ -20,9 +20,11 @@ from kraft_core.wording import count
 Section = Callable[[View], "Markup | None"]
 
 
-def cluster_view(state: ClusterState, rows: Rows, now: int, anchor: str, is_open: bool) -> Markup:
+def cluster_view(
+    state: ClusterState, rows: Rows, now: int, anchor: str, is_open: bool, lasting: bool = False
+) -> Markup:
     """The whole part, collapsed under its headline unless `is_open`."""
-    view = View(state, rows, lanes_of(rows), now, anchor)
+    view = View(state, rows, lanes_of(rows), now, anchor, lasting)
     bodies = [(name, title, section(view)) for name, title, section in SECTIONS]
     shown = [(name, title, body) for name, title, body in bodies if body is not None]
     links = [el("li", el("a", title, href=f"#{anchor}-{name}")) for name, title, _ in shown]
@@ -75,12 +77,14 @@ def failed_words(why: str) -> str:
 def _key_facts(view: View) -> Markup:
     """The key facts, and the reasons for attention."""
     s = view.state
+    captured = time_of(s.last_captured_at)
+    last = (captured, None) if view.lasting else (ago(s.last_captured_at, view.now), captured)
     facts = [
         ("Voters", voters(s), _voters_note(s)),
         ("Leader", leader(s), f"{leader_note(s)}; {count(s.epochs, 'epoch')} known"),
         ("Committed up to", number(s.committed_end_offset), f"highest log end {number(s.log_end_offset)}"),
         ("High watermark", watermark(s), watermark_note(s)),
-        ("Last capture", ago(s.last_captured_at, view.now), time_of(s.last_captured_at)),
+        ("Last capture", *last),
         ("Captures", number(s.captures), f"of {count(s.replicas, 'replica')}"),
     ]
     boxes = [
@@ -89,7 +93,9 @@ def _key_facts(view: View) -> Markup:
     why = [
         el(
             "li",
-            el("a", reason.words, href=f"#{view.anchor}-{reason.section}"),
+            el(
+                "a", reason.lasting if view.lasting else reason.words, href=f"#{view.anchor}-{reason.section}"
+            ),
             class_=f"need{int(reason.need)}",
         )
         for reason in s.reasons

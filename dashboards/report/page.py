@@ -79,11 +79,15 @@ def page(
 
 
 def cluster_page(state: ClusterState, rows: dict[str, list[Row]], now: int, lake: str, home: str) -> str:
-    """A page of one cluster. `now` in ms; `home`: the name of the page over the fleet, one folder up."""
+    """A page of one cluster. `now` in ms; `home`: the name of the page over the fleet, one folder up.
+
+    It may stand while that of the fleet is made again and again: ages are found there alone.
+    """
+    since = el("p", f"{lake} · so since ", time_of(now), " or longer · all times UTC")
     body = [
         PATTERNS,
-        el("header", el("h1", el("a", "Kraftlake", href=f"../{quote(home)}")), _made(lake, now)),
-        el("main", cluster_view(state, rows, now, _anchor(0), is_open=True)),
+        el("header", el("h1", el("a", "Kraftlake", href=f"../{quote(home)}")), since),
+        el("main", cluster_view(state, rows, now, _anchor(0), is_open=True, lasting=True)),
         FOOTER,
     ]
     return _file(join(body), f"{state.title}, {lake}")

@@ -38,7 +38,7 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
-from transforms.quality.expectation_history import open_failures, still_expected
+from transforms.quality.expectation_history import newest_results, open_failures
 from transforms.quality.expectation_suites import WHOLE_LAKE
 
 Row = dict[str, Any]
@@ -60,7 +60,9 @@ class LakeTables:
         self.chosen = {"cluster_id": clusters} if clusters else {}
 
     def columns(self, table: Table, *names: str, where: Any = None) -> pa.Table | None:
-        """Columns of the rows; None if no run has written the table."""
+        """Columns of the rows, of expectations the newest results; None if no run has written the table."""
+        if table is EXPECTATION_RESULTS:
+            return newest_results(self.lake, ["cluster_id", *names], **self.chosen)
         if not exists(self.lake, table):
             return None
         return arrow_with(self.lake, table, ["cluster_id", *names], where=where, **self.chosen)
@@ -318,7 +320,7 @@ DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
     "recovery": (RECOVERIES, tuple(n for n in RECOVERIES.names if n != "cluster_id")),
     "expectations": (
         EXPECTATION_RESULTS,
-        tuple(n for n in EXPECTATION_RESULTS.names if n != "cluster_id"),
+        tuple(n for n in EXPECTATION_RESULTS.names if n not in ("cluster_id", "run_id", "loaded_at")),
     ),
 }  # fmt: skip
 
@@ -328,8 +330,7 @@ def ask_detail(lake: Location, clusters: Sequence[str]) -> dict[str, dict[str, R
     tables = LakeTables(lake, clusters)
     found: dict[str, dict[str, Rows]] = {cluster: {} for cluster in clusters}
     for kind, (table, names) in DETAIL.items():
-        rows = tables.rows(table, *names)
-        for row in still_expected(lake, rows) if table is EXPECTATION_RESULTS else rows:
+        for row in tables.rows(table, *names):
             found[row["cluster_id"]].setdefault(kind, []).append(row)
     return {cluster: few(rows) for cluster, rows in found.items()}
 
@@ -337,8 +338,7 @@ def ask_detail(lake: Location, clusters: Sequence[str]) -> dict[str, dict[str, R
 def ask_lake(lake: Location) -> Rows:
     """The newest expectation results of the lake as a whole."""
     table, names = DETAIL["expectations"]
-    rows = LakeTables(lake, [WHOLE_LAKE]).rows(table, *names)
-    return aggregates.newest_results(still_expected(lake, rows))
+    return LakeTables(lake, [WHOLE_LAKE]).rows(table, *names)
 
 
 def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
@@ -374,7 +374,7 @@ def few(rows: Mapping[str, Rows]) -> dict[str, Rows]:
         "findings": aggregates.findings_together(rows.get("findings", []))[:NEWEST],
         "unlawful_epochs": aggregates.unlawful_epochs(rows.get("findings", [])),
         "recovery": rows.get("recovery", []),
-        "expectations": aggregates.newest_results(rows.get("expectations", [])),
+        "expectations": rows.get("expectations", []),
         "counts": [
             {
                 "sets": len(proven),

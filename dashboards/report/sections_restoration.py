@@ -12,7 +12,8 @@ def restoration(view: View) -> Markup | None:
     found = view.state.rehearsal
     if found is None:
         return None
-    rehearsed = ["Rehearsed ", time_of(found.rehearsed_at), f", {ago(found.rehearsed_at, view.now)}"]
+    age = "" if view.lasting else f", {ago(found.rehearsed_at, view.now)}"
+    rehearsed = ["Rehearsed ", time_of(found.rehearsed_at), age]
     if not found.is_restorable:
         return el(
             "div",

@@ -8,7 +8,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any
 
-from dashboards.report.formatting import DAY, HOUR, ago, duration, listed, size
+from dashboards.report.formatting import DAY, HOUR, ago, duration, listed, size, utc
 from kraft_core.evidence.watermark_at import WatermarkAt
 from kraft_core.restore.rehearsal import Rehearsal
 from kraft_core.wording import count
@@ -38,11 +38,13 @@ class Reason:
     """A reason for attention; `section` of the cluster's part has the details.
 
     is_overdue: the newest capture is old; the fleet's table has its age in a column of its own.
+    lasting: the words of a page that may be read much later, with times where `words` has ages.
     """
 
     need: Need
     words: str
     section: str
+    lasting: str
     is_overdue: bool = False
 
 
@@ -184,7 +186,11 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
     found: list[Reason] = []
 
     def add(need: Need, words: str, section: str) -> None:
-        found.append(Reason(need, words, section))
+        found.append(Reason(need, words, section, words))
+
+    def dated(need: Need, before: str, at: int, after: str, section: str, is_overdue: bool = False) -> None:
+        age, lasting = (f"{before} {when}{after}" for when in (ago(at, now), utc(at)))
+        found.append(Reason(need, age, section, lasting, is_overdue))
 
     findings, expectations, lost = rows["findings"], rows["expectations"], rows["quarantine"]
     voters, thin = rows["voters"], rows.get("under_min_isr", {})
@@ -197,8 +203,8 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
         add(Need.ACTION, count(failed, "expectation failed", "expectations failed"), "expectations")
     rehearsal: Rehearsal | None = rows.get("rehearsals", {}).get("rehearsal")
     if rehearsal is not None and not rehearsal.is_restorable:
-        when = ago(rehearsal.rehearsed_at, now)
-        add(Need.ACTION, f"not restorable from the captures rehearsed {when}", "restoration")
+        words = "not restorable from the captures rehearsed"
+        dated(Need.ACTION, words, rehearsal.rehearsed_at, "", "restoration")
     if ranges := lost.get("ranges"):
         add(Need.ACTION, f"{count(ranges, 'unreadable byte range')}, "
             f"{size(lost['size_bytes'])} that no copy supplied", "quarantine")  # fmt: skip
@@ -216,13 +222,12 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
         add(Need.LOOK, count(doubted, "expectation not met", "expectations not met"), "expectations")
     past = rows["resolved"]
     if past and now - past["last_seen_at"] <= REMEMBERED_MS:
-        words = f"{count(past['errors'], 'error')} that newer captures no longer show, last seen "
-        add(Need.LOOK, words + ago(past["last_seen_at"], now), "findings")
+        words = f"{count(past['errors'], 'error')} that newer captures no longer show, last seen"
+        dated(Need.LOOK, words, past["last_seen_at"], "", "findings")
+    overdue = f", overdue after {duration(STALE_MS)}"
     # Its schedule may have stopped.
     if rehearsal is not None and now - rehearsal.rehearsed_at > STALE_MS:
-        words = f"restoration last rehearsed {ago(rehearsal.rehearsed_at, now)}"
-        add(Need.LOOK, f"{words}, overdue after {duration(STALE_MS)}", "restoration")
+        dated(Need.LOOK, "restoration last rehearsed", rehearsal.rehearsed_at, overdue, "restoration")
     if is_overdue:
-        words = f"last captured {ago(last, now)}, overdue after {duration(STALE_MS)}"
-        found.append(Reason(Need.LOOK, words, "captures", is_overdue=True))
+        dated(Need.LOOK, "last captured", last, overdue, "captures", is_overdue=True)
     return found

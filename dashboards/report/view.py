@@ -14,13 +14,17 @@ Rows = dict[str, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The input of a cluster's sections. `now` in ms since the epoch; `anchor` prefixes the sections' ids."""
+    """The input of a cluster's sections. `now` in ms since the epoch; `anchor` prefixes the sections' ids.
+
+    lasting: they may be read long after `now`, and have times where they would have ages.
+    """
 
     state: ClusterState
     rows: Rows
     lanes: Lanes | None
     now: int
     anchor: str
+    lasting: bool = False
 
     def of(self, kind: str) -> list[Row]:
         return self.rows.get(kind, [])

@@ -12,6 +12,7 @@ from typing import Any
 from dashboards.report.history_queries import ask_histories, under_min_isr, under_min_isr_now
 from dashboards.report.page import MOST_LISTED, Page, cluster_page, file_name, page
 from dashboards.report.queries import ask_detail, ask_fleet, ask_lake
+from dashboards.report.standing import origins, signed, stands
 from dashboards.report.state import NONE_FAILED, ClusterState, fleet
 from transforms.lake.delta_rs import cluster_ids
 from transforms.lake.isolation import apart
@@ -40,7 +41,8 @@ class DamagedLakeError(Exception):
 class Report:
     """A page as bytes: how many clusters it lists, which have a part of their own, which failed, and why.
 
-    beside: a page of each other cluster it lists, compressed by zlib, by the name of its file.
+    beside: a page of each other cluster it lists, compressed by zlib, by the name of its file, if it is to be
+    written; standing: the names of those that are there and stay.
     """
 
     data: bytes
@@ -48,6 +50,21 @@ class Report:
     detailed: tuple[str, ...]
     failed: dict[str, str]
     beside: dict[str, bytes]
+    standing: frozenset[str]
+
+    @property
+    def cluster_pages(self) -> int:
+        """How many clusters have a page of their own."""
+        return len(self.beside) + len(self.standing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """The page over the clusters, and those beside it, as a Report has them."""
+
+    whole: Page
+    beside: dict[str, bytes]
+    standing: frozenset[str]
 
 
 def folder_of(file: Path) -> Path:
@@ -64,21 +81,24 @@ def made_report(
     A cluster that cannot be shown fails alone. Raises DamagedLakeError if files of the lake are the reason.
     """
     every = list(clusters) or cluster_ids(lake)
-    made: list[tuple[Page, dict[str, bytes]]] = []
-    # Without a condition all clusters are read faster than by their ids.
-    failed = apart(
-        every, lambda some: made.append(_pages(lake, now, file, clusters if some == every else some, names))
-    )
+    made: dict[int, _Pages] = {}
+
+    def make(some: Sequence[str]) -> None:
+        # Without a condition all clusters are read faster than by their ids.
+        made[len(some)] = _pages(lake, now, file, clusters if some == every else some, names)
+
+    failed = apart(every, make)
     if failed and damaged_tables(lake, open_files=True):
         raise DamagedLakeError
-    if failed:
-        sound = [cluster for cluster in every if cluster not in failed]
-        if sound:
-            made.append(_pages(lake, now, file, sound, names, failed))
-        else:
-            made.append((page([], {}, now, _name(lake), (), failed, titles=_titles(lake, failed, names)), {}))
-    whole, beside = made[-1]
-    return Report(whole.text.encode(), whole.clusters, whole.detailed, failed, beside)
+    if failed and len(failed) == len(every):
+        alone = page([], {}, now, _name(lake), (), failed, titles=_titles(lake, failed, names))
+        last = _Pages(alone, {}, frozenset())
+    else:
+        sound = [cluster for cluster in every if cluster not in failed] if failed else clusters
+        # Halves may have succeeded: the page is that of them all, or none.
+        last = made.get(len(every)) or _pages(lake, now, file, sound, names, failed)
+    whole = last.whole
+    return Report(whole.text.encode(), whole.clusters, whole.detailed, failed, last.beside, last.standing)
 
 
 def put_report(report: Report, file: Path) -> None:
@@ -93,12 +113,13 @@ def put_report(report: Report, file: Path) -> None:
         for name, data in report.beside.items():
             _replace(folder / name, zlib.decompress(data))
         _replace(file, report.data)
-        for old in folder.glob("*.html"):
-            if old.name not in report.beside:
+        kept = report.beside.keys() | report.standing
+        for old in (*folder.glob("*.html"), *folder.glob(".*.html.part")):
+            if old.name not in kept:
                 old.unlink()
     except OSError as error:
         raise PageFileError(error.strerror) from error
-    if not report.beside:
+    if not report.cluster_pages:
         with contextlib.suppress(OSError):  # it is not there, or has files of others
             folder.rmdir()
 
@@ -116,7 +137,7 @@ def _pages(
     clusters: Sequence[str],
     names: Sequence[Row],
     failed: Mapping[str, str] = NONE_FAILED,
-) -> tuple[Page, dict[str, bytes]]:
+) -> _Pages:
     """The page over all clusters, or over those named and those that failed; the pages beside it."""
     spans = under_min_isr(lake, clusters)
     named: dict[str, Sequence[Row]] = {"names": names} if names else {}
@@ -127,19 +148,25 @@ def _pages(
 
     def rows_of(some: Sequence[ClusterState]) -> dict[str, dict[str, list[Row]]]:
         ids = [s.cluster_id for s in some]
+        if not ids:  # which the tables would take for all
+            return {}
         histories = ask_histories(lake, ids, spans)
         return {cluster: found | histories[cluster] for cluster, found in ask_detail(lake, ids).items()}
 
-    rows, folder = rows_of(states[:MOST_DETAILED]), folder_of(file).name
-    made = page(states, rows, now, _name(lake), ask_lake(lake), failed, folder, _titles(lake, failed, names))
-    others = [s for s in states[:MOST_LISTED] if s.cluster_id not in made.detailed]
+    rows, folder = rows_of(states[:MOST_DETAILED]), folder_of(file)
+    titles = _titles(lake, failed, names)
+    made = page(states, rows, now, _name(lake), ask_lake(lake), failed, folder.name, titles)
     beside: dict[str, bytes] = {}
-    for some in _batches(others):
-        found = rows_of(some)
-        for s in some:
+    standing: set[str] = set()
+    for some in _batches([s for s in states[:MOST_LISTED] if s.cluster_id not in made.detailed]):
+        origin = origins(lake, some, spans, (_name(lake), file.name))
+        changed = [s for s in some if not stands(folder / file_name(s.cluster_id), origin[s.cluster_id])]
+        standing |= {file_name(s.cluster_id) for s in some} - {file_name(s.cluster_id) for s in changed}
+        found = rows_of(changed)
+        for s in changed:
             text = cluster_page(s, found[s.cluster_id], now, _name(lake), file.name)
-            beside[file_name(s.cluster_id)] = zlib.compress(text.encode())
-    return made, beside
+            beside[file_name(s.cluster_id)] = zlib.compress(signed(text, origin[s.cluster_id]))
+    return _Pages(made, beside, frozenset(standing))
 
 
 def _titles(lake: Location, clusters: Collection[str], names: Sequence[Row]) -> dict[str, str]:

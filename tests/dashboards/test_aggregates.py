@@ -159,9 +159,3 @@ def test_snapshots_with_their_holders() -> None:
         {"end_offset": 321, "leader_epoch": 1, "copies": 1, "complete": True, "written_at": at(20),
          "size_bytes": 6345, "node_ids": sorted(DIRECTORIES)},
     ]  # fmt: skip
-
-
-def test_expectations_by_their_newest_run() -> None:
-    old = {"suite": "s", "expectation": "e", "success": False, "loaded_at": 1, "run_id": "a"}
-    new = old | {"success": True, "loaded_at": 2, "run_id": "b"}
-    assert aggregates.newest_results([new, old]) == [new]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from transforms.lake.delta_rs import arrow_with, distinct_rows, exists, rows_with
@@ -95,10 +97,29 @@ def open_failures(lake: Location, **wanted: Iterable[str]) -> list[Row]:
     return list(last.values())
 
 
-def still_expected(lake: Location, results: Iterable[Row]) -> list[Row]:
-    """Without a user's own that the newest validation lacks: the settings have them no longer."""
-    newest = _newest_validation(lake)
-    return [row for row in results if not row["is_own"] or row["run_id"] == newest]
+def newest_results(lake: Location, columns: Sequence[str], **wanted: Iterable[str]) -> pa.Table | None:
+    """The newest result of each expectation, by RESULT_KEY; None where nothing was ever evaluated.
+
+    Without a user's own that the newest validation lacks: the settings have them no longer.
+    """
+    if not exists(lake, EXPECTATION_RESULTS):
+        return None
+    read = dict.fromkeys((*RESULT_KEY, *columns, "is_own", "run_id", "loaded_at"))
+    found = arrow_with(lake, EXPECTATION_RESULTS, list(read), **wanted)
+    of_others = pc.fill_null(pc.invert(found["is_own"].cast(pa.bool_())), True)
+    of_newest = pc.equal(found["run_id"], pa.scalar(_newest_validation(lake), pa.string()))
+    found = found.filter(pc.or_kleene(of_others, of_newest)).sort_by(_by("loaded_at", "run_id"))
+    last = (
+        found.select(RESULT_KEY)
+        .append_column("place", pa.array(range(len(found)), pa.int64()))
+        .group_by(list(RESULT_KEY))
+        .aggregate([("place", "max")])
+    )
+    return found.take(last["place_max"]).sort_by(_by(*RESULT_KEY)).select(columns)
+
+
+def _by(*columns: str) -> list[tuple[str, str]]:
+    return [(column, "ascending") for column in columns]
 
 
 def _newest_validation(lake: Location) -> str | None:
