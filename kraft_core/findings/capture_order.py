@@ -6,8 +6,10 @@ captured_until). Without them the replica's epoch may tell: it never falls (KIP-
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from math import inf
 
 from kraft_core.evidence.facts import Capture
 
@@ -35,18 +37,58 @@ def successive(captures: Sequence[Capture]) -> Iterator[tuple[Capture, Capture]]
         whole = after if after.known_end is not None and after.in_epoch is not None else whole
         if whole is not None and whole is not after and is_later(whole, before):
             yield before, whole
-    for capture in captures:
-        if not _is_stated(capture):
-            earlier = [c for c in captures if is_later(capture, c)]
-            later = [c for c in captures if is_later(c, capture)]
-            yield from ((c, capture) for c in earlier[-1:])
-            yield from ((capture, c) for c in later[:1] if _is_stated(c))
+    unstated = [capture for capture in captures if not _is_stated(capture)]
+    if unstated:
+        neighbours = _Neighbours(captures)
+        for capture in unstated:
+            if (earlier := neighbours.last_before(capture)) is not None:
+                yield earlier, capture
+            if (later := neighbours.first_after(capture)) is not None and _is_stated(later):
+                yield capture, later
+
+
+class _Neighbours:
+    """The captures of a replica that are provably earlier or later than one without a stated time.
+
+    As is_later has it; but of a year's captures not each is compared with each.
+    """
+
+    def __init__(self, captures: Sequence[Capture]) -> None:
+        self._captures = captures
+        # Of each place the least from there on, or the greatest up to there: what a bisection needs.
+        self._least_until = _least_from([_or_inf(c.captured_until) for c in captures])
+        self._least_epoch = _least_from([_or_inf(c.in_epoch) for c in captures])
+        self._most_reached = list(accumulate(map(_reached, captures), max))
+
+    def last_before(self, capture: Capture) -> Capture | None:
+        """The last in the sequence that was provably taken before."""
+        since = -inf if capture.captured_from is None else capture.captured_from
+        count = max(bisect_left(self._least_until, since), bisect_left(self._least_epoch, _reached(capture)))
+        return self._captures[count - 1] if count else None
+
+    def first_after(self, capture: Capture) -> Capture | None:
+        """The first in the sequence that was provably taken after: only its epoch can tell."""
+        nth = len(self._captures)
+        if capture.in_epoch is not None:
+            nth = bisect_right(self._most_reached, capture.in_epoch)
+        return self._captures[nth] if nth < len(self._captures) else None
 
 
 def newest_readable(captures: Sequence[Capture]) -> tuple[Capture, ...]:
     """Of the captures that could be read, those of which none is known to be older than another one."""
     readable = [capture for capture in captures if capture.readable]
-    return tuple(c for c in readable if not any(is_later(other, c) for other in reversed(readable)))
+    since = max((c.captured_from for c in readable if c.captured_from is not None), default=-inf)
+    reached = max(map(_reached, readable), default=-1)
+    reached_unstated = max((_reached(c) for c in readable if not _is_stated(c)), default=-1)
+
+    def is_older(capture: Capture) -> bool:
+        """Than any other, as is_later has it."""
+        if capture.captured_until is not None and capture.captured_until < since:
+            return True
+        most = reached_unstated if _is_stated(capture) else reached
+        return capture.in_epoch is not None and capture.in_epoch < most
+
+    return tuple(capture for capture in readable if not is_older(capture))
 
 
 def taken_by(captures: Iterable[Capture]) -> int | None:
@@ -62,3 +104,12 @@ def _reached(capture: Capture) -> int:
     """An epoch that the replica had reached when it was captured, -1 if none is known."""
     state = -1 if capture.quorum_state_epoch is None else capture.quorum_state_epoch
     return max(state, *(run.leader_epoch for run in capture.runs[-1:]), -1)
+
+
+def _or_inf(value: int | None) -> float:
+    return inf if value is None else value
+
+
+def _least_from(values: Sequence[float]) -> list[float]:
+    """Of each place the least value from there on: it never falls."""
+    return list(accumulate(reversed(values), min))[::-1]

@@ -1,0 +1,71 @@
+"""The order of a replica's captures, found without comparing each with each."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_core.evidence.facts import Capture, EpochRange
+from kraft_core.findings.capture_order import is_later, newest_readable, successive
+
+TIMES = st.none() | st.integers(0, 6)
+EPOCHS = st.none() | st.integers(0, 4)
+
+
+@st.composite
+def captures(draw: st.DrawFn) -> list[Capture]:
+    """A replica's captures in any order, with times and epochs that may contradict each other."""
+    found: list[Capture] = []
+    for number in range(draw(st.integers(0, 8))):
+        epoch = draw(EPOCHS)
+        found.append(
+            Capture(
+                str(number),
+                1,
+                "directory",
+                0,
+                0,
+                10,
+                () if epoch is None else (EpochRange(epoch, 0, 10, "", None, None),),
+                quorum_state_epoch=draw(EPOCHS),
+                consistent=draw(st.booleans()),
+                readable=draw(st.integers(0, 4)) > 0,
+                captured_from=draw(TIMES),
+                captured_until=draw(TIMES),
+            )
+        )
+    return found
+
+
+def is_stated(capture: Capture) -> bool:
+    return capture.captured_until is not None
+
+
+@given(captures())
+def test_newest_are_those_that_no_other_is_later_than(some: list[Capture]) -> None:
+    readable = [capture for capture in some if capture.readable]
+    expected = [c for c in readable if not any(is_later(other, c) for other in readable)]
+    assert list(newest_readable(some)) == expected
+
+
+@given(captures())
+def test_a_capture_without_a_time_is_paired_with_its_nearest(some: list[Capture]) -> None:
+    expected: list[tuple[Capture, Capture]] = []
+    for capture in some:
+        if not is_stated(capture):
+            earlier = [c for c in some if is_later(capture, c)]
+            later = [c for c in some if is_later(c, capture)]
+            expected += [(c, capture) for c in earlier[-1:]]
+            expected += [(capture, c) for c in later[:1] if is_stated(c)]
+    found = [pair for pair in successive(some) if not all(map(is_stated, pair))]
+    assert found == expected
+
+
+@given(captures())
+def test_stated_times_are_paired_with_the_next(some: list[Capture]) -> None:
+    stated = [capture for capture in some if is_stated(capture)]
+    found = list(successive(some))
+    assert all(is_later(after, before) for before, after in found)
+    assert {pair for pair in pairwise(stated) if is_later(pair[1], pair[0])} <= set(found)
