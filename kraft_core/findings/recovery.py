@@ -20,7 +20,7 @@ from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.finding import Finding, range_words
-from kraft_core.findings.recovery_safety import RecoveryCase, decided, is_usable, newest_of
+from kraft_core.findings.recovery_safety import NONE_CUT, RecoveryCase, decided, is_usable, newest_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
 
@@ -83,12 +83,13 @@ def recovery_advice(
     findings: Sequence[Finding],
     without: Iterable[int] = (),
     reported_epoch: int | None = None,
+    cut: Mapping[str, str] = NONE_CUT,
 ) -> RecoveryAdvice:
     """The advice that the newest captures of a cluster's replicas give.
 
     findings: the cluster's, by findings.judge. without: ids of nodes that are gone for good; what their
     captures hold is still known, but they are no candidates and do not count. reported_epoch: the highest
-    that a describe output reports.
+    that a describe output reports. cut: as RecoveryCase has it.
     """
     gone = frozenset(without)
     newest = newest_of(known)
@@ -104,7 +105,7 @@ def recovery_advice(
     candidates.sort(key=_claim)
     voters = [c for c in candidates if not c.is_observer]
     best = [c for c in candidates if voters and _log(c) == _log(voters[0])]
-    case = _case(known, counting, best, ranges, findings, gone, newest)
+    case = _case(known, counting, best, ranges, findings, gone, newest, cut)
     captured = {capture.capture_id: capture for capture in known.facts.captures}
     best = [c for c in best if not c.is_observer or is_usable(case, captured[c.capture_id])]
     safety = decided(case)
@@ -157,6 +158,7 @@ def _case(
     findings: Sequence[Finding],
     gone: frozenset[int],
     newest: Mapping[ReplicaKey, tuple[Capture, ...]],
+    cut: Mapping[str, str],
 ) -> RecoveryCase:
     captures = {capture.capture_id: capture for capture in known.facts.captures}
     chosen = tuple(captures[c.capture_id] for c in best if not c.is_observer)
@@ -166,7 +168,8 @@ def _case(
         for entry in _missing(_by_epoch(capture), capture.log_start_offset or 0, ranges)
         if entry[0] == "committed"
     }
-    return RecoveryCase(known, tuple(counting), chosen, ranges_text(sorted(lost)), findings, gone, newest)
+    words = ranges_text(sorted(lost))
+    return RecoveryCase(known, tuple(counting), chosen, words, findings, gone, newest, cut)
 
 
 def _counting(nodes: list[SetNode]) -> list[SetInForce]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, TimeSource, label
@@ -30,6 +31,7 @@ _FORGETTING = frozenset({44, 45})
 _BELIEFS = frozenset({6, 8, 9, 23, 24})
 # Committed records that another history replaced stay lost, whatever newer captures show.
 _LASTING = frozenset({4, 7})
+NONE_CUT: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class RecoveryCase:
     of the replicas with the best claim, all with equal logs. lost: committed offsets that other captures hold
     and the best claim lacks, in words, "" for none. findings: the broken rules of the cluster. gone: node ids
     that are lost for good. newest: of each replica the captures that may be its newest; of several nobody
-    knows which.
+    knows which. cut: by id captures whose log may have gone on, and why, in words after the
+    node's name.
     """
 
     known: Conclusions
@@ -50,6 +53,7 @@ class RecoveryCase:
     findings: Sequence[Finding]
     gone: frozenset[int]
     newest: Mapping[ReplicaKey, tuple[Capture, ...]]
+    cut: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +304,8 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
             "(capture.json or --captured-at)."
         )
     capture = newest[-1]
+    if capture.capture_id in case.cut:
+        return f"{name} {case.cut[capture.capture_id]}"
     if not capture.is_contiguous:
         return f"{name} has a gap in its captured log: capture it again."
     if capture.older_log is not None:

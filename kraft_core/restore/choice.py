@@ -7,7 +7,7 @@ is the answer of findings.recovery; what they do not prove is a possible loss; c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -21,7 +21,7 @@ from kraft_core.findings.recovery import (
     ranges_text,
     recovery_advice,
 )
-from kraft_core.findings.recovery_safety import newest_of
+from kraft_core.findings.recovery_safety import NONE_CUT, newest_of
 from kraft_core.raft.voters import Voter
 
 UNSEEN_RECORDS, AFTER_CAPTURES, OTHER_TAILS = "unseen-records", "after-captures", "other-tails"
@@ -62,14 +62,16 @@ def choose(
     are_stopped: bool,
     line: Line | None = None,
     other_lives: Sequence[Conclusions] = (),
+    cut: Mapping[str, str] = NONE_CUT,
 ) -> Choice:
     """The best captured log. findings: the cluster's, by findings.judge.
 
     gone: ids of voters that were not captured and never come back. are_stopped: all controllers had stopped
     before the captures were taken, as somebody states. line: the end of the log that somebody chose where
-    captures contradict each other. other_lives: of the same cluster id.
+    captures contradict each other. other_lives: of the same cluster id. cut: by id captures whose log may
+    have gone on, and why.
     """
-    advice = recovery_advice(known, findings)
+    advice = recovery_advice(known, findings, cut=cut)
     candidates = sorted((*advice.best, *advice.others), key=_claim)
     captures = {capture.capture_id: capture for capture in known.facts.captures}
     contested = [*_lives(known, other_lives), *_contested(known, findings)]

@@ -46,6 +46,7 @@ from kraft_core.restore.replay import (
     without_transaction,
 )
 from kraft_core.restore.request import NewVoter, RestoreRequest
+from kraft_core.restore.whole import why_cut
 from kraft_core.wording import count
 
 NO_SURE_REPLICA, FORGOTTEN = "no-sure-replica", "forgotten-by-kafka"
@@ -150,15 +151,22 @@ def restoration_of(
     """
     known = conclude(cluster.facts)
     lives = [conclude(life.facts) for life in other_lives]
-    choice = choose(known, judge(known), request.gone, request.are_stopped, request.line, lives)
-    refusals = [*unread, *_of_identity(cluster), *choice.refusals]
     logs: list[CapturedLog] = []
+    unusable: list[str] = []
+    cut: dict[str, str] = {}
     for life in (cluster, *other_lives):
         for capture, directory in zip(life.facts.captures, life.directories, strict=True):
             try:
                 logs.append(CapturedLog(capture, directory, replayed(directory)))
+                why = why_cut(directory, logs[-1].log)
             except (UnusableLogError, OSError) as error:
-                refusals.append(f"{directory.path}: {error}")
+                unusable.append(f"{directory.path}: {error}")
+                continue
+            # A copy of a running controller often ends inside a batch; nobody states that nothing follows.
+            if why is not None and request.are_stopped:
+                cut[capture.capture_id] = why
+    choice = choose(known, judge(known), request.gone, request.are_stopped, request.line, lives, cut)
+    refusals = [*unread, *_of_identity(cluster), *choice.refusals, *unusable]
     held: list[HeldPartition] = []
     for path in broker_dirs:
         try:

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.kafka import RELEASE
 from tests.long.live_quorum import LiveQuorum
 
 
@@ -51,24 +50,20 @@ class LiveCluster(LiveQuorum):
     def broker_address(self, node: int) -> str:
         return self.address(node)
 
+    def _brokers(self, by: int) -> tuple[str, ...]:
+        return "--bootstrap-server", self.broker_address(by), *self.as_client()
+
     def tool(self, name: str, *words: str, by: int) -> str:
         """What a tool prints; it must succeed."""
-        done = self.k(name, "--bootstrap-server", self.broker_address(by), *words)
+        done = self.k(name, *self._brokers(by), *words)
         assert done.code == 0, done.printed
         return done.printed
 
     def produce(self, topic: str, messages: list[str], by: int) -> None:
         """Messages, each of which all replicas in sync have acknowledged."""
         name = "org.apache.kafka.tools.ConsoleProducer"
-        words = (
-            "--bootstrap-server",
-            self.broker_address(by),
-            "--topic",
-            topic,
-            "--command-property",
-            "acks=all",
-        )
-        command = [str(self.tools / "k"), RELEASE, name, *words]
+        words = (*self._brokers(by), "--topic", topic, "--command-property", "acks=all")
+        command = [str(self.tools / "k"), self.release, name, *words]
         text = "".join(f"{message}\n" for message in messages)
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
@@ -78,16 +73,14 @@ class LiveCluster(LiveQuorum):
         """The messages of a topic, at most so many: those that come within 20 s, sorted."""
         name = "org.apache.kafka.tools.consumer.ConsoleConsumer"
         words = ("--topic", topic, "--from-beginning", "--max-messages", str(at_most))
-        done = self.k(
-            name, "--bootstrap-server", self.broker_address(by), *words, "--timeout-ms", "20000", timeout=60
-        )
+        done = self.k(name, *self._brokers(by), *words, "--timeout-ms", "20000", timeout=60)
         return sorted(line for line in done.printed.splitlines() if line.startswith("message-"))
 
     def wait_for_brokers(self, by: int) -> None:
         """Until every broker is registered and unfenced."""
         versions = "org.apache.kafka.tools.BrokerApiVersionsCommand"
         for _ in range(60):
-            done = self.k(versions, "--bootstrap-server", self.broker_address(by))
+            done = self.k(versions, *self._brokers(by))
             if all(f"{self.broker_address(node)} (id: {node}" in done.printed for node in self.brokers):
                 return
             time.sleep(1)

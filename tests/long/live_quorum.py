@@ -20,10 +20,10 @@ FETCH_TIMEOUT_MS = 15_000
 HIDDEN = shutil.ignore_patterns("*.index", "*.timeindex", "*.txnindex", "*.lock", ".lock", "quorum-state")
 
 
-def kafka_tools() -> Path:
-    """The folder of the script k (k VERSION TOOL ...). Where no Kafka is fetched, the test is skipped."""
-    if not is_fetched():
-        pytest.skip(f"no Kafka {RELEASE} in {LAB}: make kafka")
+def kafka_tools(release: str = RELEASE) -> Path:
+    """The folder of the script k (k VERSION TOOL ...). A test of a release that is not fetched is skipped."""
+    if not is_fetched(release):
+        pytest.skip(f"no Kafka {release} in {LAB}: tests/kafka/bin/get {release}")
     return SCRIPTS / "bin"
 
 
@@ -45,6 +45,8 @@ class Tool:
 class LiveQuorum:
     """Controllers by id in `path`, their ports from `port` on; `static`: with a static set of voters.
 
+    release: of Kafka.
+
     `fetch_timeouts`: for some nodes another time without the leader before they want an election, in ms.
     """
 
@@ -56,13 +58,14 @@ class LiveQuorum:
     ports: dict[int, int] = field(default_factory=dict)
     fetch_timeouts: dict[int, int] = field(default_factory=dict)
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    release: str = RELEASE
 
     def __post_init__(self) -> None:
         self.path.mkdir(parents=True)
         self.cluster_id = self.random_uuid()
 
     def k(self, *words: str, timeout: float = 120) -> Tool:
-        command = [str(self.tools / "k"), RELEASE, *words]
+        command = [str(self.tools / "k"), self.release, *words]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired as expired:
@@ -108,7 +111,7 @@ class LiveQuorum:
 
     def start(self, node: int) -> None:
         log = (self.path / f"{node}.out").open("ab")
-        command = [str(self.tools / "k"), RELEASE, "server", self.configure(node)]
+        command = [str(self.tools / "k"), self.release, "server", self.configure(node)]
         self.running[node] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def kill(self, node: int) -> None:
@@ -139,15 +142,20 @@ class LiveQuorum:
         assert found is not None
         return found[1]
 
+    def as_client(self) -> tuple[str, ...]:
+        """The flags by which tools find the settings of a client, where they need any."""
+        return ()
+
     def quorum_tool(self, *words: str, by: int, timeout: float = 120) -> Tool:
-        return self.k("metadata-quorum", "--bootstrap-controller", self.address(by), *words, timeout=timeout)
+        given = ("--bootstrap-controller", self.address(by), *self.as_client())
+        return self.k("metadata-quorum", *given, *words, timeout=timeout)
 
     def add(self, node: int, by: int) -> Tool:
         return self.k(*self._add(node, by))
 
     def begin_to_add(self, node: int, by: int) -> subprocess.Popen[bytes]:
         """The tool that adds a controller, left running: it waits until the change is committed."""
-        command = [str(self.tools / "k"), RELEASE, *self._add(node, by)]
+        command = [str(self.tools / "k"), self.release, *self._add(node, by)]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _add(self, node: int, by: int) -> tuple[str, ...]:

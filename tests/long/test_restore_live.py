@@ -15,9 +15,12 @@ import pytest
 from kraft_core.format.controller_dir import read_controller_dir
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.image.differences import differences
+from kraft_core.image.replica import CapturedReplica
 from kraft_core.image.tables import CONTROLLERS
 from kraft_core.restore.replay import replayed
 from tests.kafka import LAB, RELEASE
+from tests.kraft_core.image.kafka_shell import CHECKPOINT_OFFSET, DEFAULT_QUOTAS, SECRETS, as_meant, our_tree
+from tests.kraft_core.image.test_kafka_shell_live import kafkas_tree
 from tests.long.live_cluster import CombinedCluster, LiveCluster
 from tests.long.live_quorum import kafka_tools
 from tests.long.restoring import restored, three_controllers
@@ -171,18 +174,20 @@ def test_brokers_keep_running(cluster: LiveCluster, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("moment", "is_static", "words"),
+    ("moment", "is_static", "release", "words"),
     [
-        ("uncommitted-truncation/after", False, ()),
-        ("static-upgrade/at-3.9.2", True, ()),
-        ("static-upgrade/at-3.9.2", False, ("--kraft-version", "1")),
+        ("uncommitted-truncation/after", False, RELEASE, ()),
+        ("static-upgrade/at-3.9.2", True, RELEASE, ()),
+        ("static-upgrade/at-3.9.2", False, RELEASE, ("--kraft-version", "1")),
+        ("static-upgrade/at-3.9.2", True, "3.9.2", ()),
+        ("static-upgrade/at-3.9.2", False, "3.9.2", ("--kraft-version", "1")),
     ],
 )
 def test_three_voters_boot_at_once(
-    golden: Path, tmp_path: Path, moment: str, is_static: bool, words: tuple[str, ...]
+    golden: Path, tmp_path: Path, moment: str, is_static: bool, release: str, words: tuple[str, ...]
 ) -> None:
     """From recorded captures, kraft.version 1, 0, and 0 into 1: three voters hold the planned metadata."""
-    live = LiveCluster(kafka_tools(), tmp_path / "live", 29760, static=is_static)
+    live = LiveCluster(kafka_tools(release), tmp_path / "live", 29760, static=is_static, release=release)
     live.ports = {node: live.port + node for node in (21, 22, 23)}
     voters = [f"{node}@{live.address(node)}" for node in live.ports]
     made = restored(golden / moment, tmp_path, "--voters", *voters, "--controllers-stopped", *words)
@@ -224,6 +229,19 @@ def test_kafka_reads_the_checkpoint_as_we_do(golden: Path, tmp_path: Path, momen
     printed = [subprocess.run(each, capture_output=True, check=True).stdout for each in (kafka, ours)]
     assert printed[0] == printed[1]
     assert printed[0].count(b"payload: {") >= sum(made["restored"]["counts"].values())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["uncommitted-truncation/after", "static-upgrade", "dynamic-membership"])
+def test_kafkas_shell_shows_what_ours_shows(golden: Path, tmp_path: Path, moment: str) -> None:
+    """The tree that kafka-metadata-shell makes of the checkpoint: the same but for what is meant."""
+    words = ("--voters", "21@127.0.0.1:29781", "--controllers-stopped", "--brokers-stopped")
+    made = restored(golden / moment, tmp_path, *words)
+    kafka_tools()
+    file = tmp_path / "new/node-21" / LOG_DIR_NAME / made["restored"]["checkpoint"]
+    image = CapturedReplica.of_file(file).image_at()
+    meant, _ = as_meant(kafkas_tree(file), image, (*SECRETS, DEFAULT_QUOTAS, CHECKPOINT_OFFSET))
+    assert our_tree(image) == meant
 
 
 @pytest.mark.long

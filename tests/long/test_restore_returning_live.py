@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from kraft_core.restore import horizon
 from tests.long.live_quorum import LiveQuorum, kafka_tools
-from tests.long.restoring import restored
+from tests.long.restoring import planned, restored
 
 OLD = (1, 2)
 
@@ -96,6 +97,88 @@ def test_a_majority_comes_back(
             break
         time.sleep(1)
     assert _elected(live) == elect
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("epochs", [True, False])
+def test_a_majority_leads_before_the_new_voter_starts(
+    quorum: LiveQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epochs: bool
+) -> None:
+    """With both bumps the old leader steps down; with the offset's alone the new voter follows and dies."""
+    live = quorum
+    if not epochs:
+        monkeypatch.setattr(horizon, "EPOCH_MARGIN", 0)
+    captures = live.capture("behind", 3)
+    words = ("--voters", f"21@{live.address(3)}", "--gone", "1", "2", "--listener", "CONTROLLER")
+    made = restored(captures, tmp_path, *words, "--controllers-stopped", "--brokers-stopped")
+    for node in OLD:
+        live.start(node)
+    assert live.leader(*OLD) in OLD
+    led = max(int(live.status(node).get("LeaderEpoch", "-1")) for node in OLD)
+    assert (made["restored"]["written"]["leader_epoch"] > led) == epochs
+    live.ports = {21: live.ports[3], **{node: live.ports[node] for node in OLD}}
+    shutil.copytree(tmp_path / "new/node-21", live.folder(21))
+    live.start(21)
+    if epochs:
+        for _ in range(60):
+            if _observers(live) == set(OLD):
+                break
+            time.sleep(1)
+        assert _observers(live) == set(OLD)
+        assert (live.leader(21), {node for node, _ in live.voters(21)}) == (21, {21})
+        return
+    live.running.pop(21).wait(120)
+    assert "below the current high watermark" in (live.path / "21.out").read_text()
+    assert live.leader(*OLD) in OLD
+
+
+def _lines(refusal: str) -> dict[int, str]:
+    """By node the end of its log, as --line takes it."""
+    ends = re.findall(r"(\d+@\d+) \(node ([\d, ]+)\)", refusal)
+    return {int(node): end for end, nodes in ends for node in nodes.split(", ")}
+
+
+@pytest.mark.long
+def test_two_quorums_of_one_id(quorum: LiveQuorum, tmp_path: Path) -> None:
+    """At an address that they do not know the old two elect beside the new voter, whatever the bumps.
+
+    Captures of both are refused, and each history is restored by name.
+    """
+    live, old = quorum, {node: quorum.ports[node] for node in (1, 2, 3)}
+    captures = live.capture("behind", 3)
+    live.ports = {21: live.port + 21}
+    words = ("--gone", "1", "2", "--listener", "CONTROLLER", "--controllers-stopped", "--brokers-stopped")
+    restored(captures, tmp_path, "--voters", f"21@{live.address(21)}", *words)
+    shutil.copytree(tmp_path / "new/node-21", live.folder(21))
+    live.start(21)
+    assert live.leader(21) == 21
+    live.ports = dict(old)
+    for node in OLD:
+        live.start(node)
+    assert live.leader(*OLD) in OLD
+    live.ports = old | {21: live.port + 21}
+    assert live.leader(21) == 21
+    for node in list(live.running):
+        live.kill(node)
+    both = live.capture("both", 21, *OLD)
+
+    stated = ("--gone", "3", *words[2:])
+    refused = planned(both, tmp_path / "refused.json", "--voters", f"31@{live.address(31)}", *stated)
+    assert refused["verdict"] == "REFUSED"
+    lines = _lines(refused["refusals"][-1])
+    assert set(lines) == {1, 2, 21}
+    for voter, node in ((31, 21), (32, 1 if lines[1] > lines[2] else 2)):
+        (tmp_path / str(voter)).mkdir()
+        live.ports = {voter: live.port + voter}
+        given = ("--voters", f"{voter}@{live.address(voter)}", "--line", lines[node], *stated)
+        made = restored(both, tmp_path / str(voter), *given)
+        assert "other-line" in {loss["name"] for loss in made["losses"]}
+        assert made["restored"]["source"].startswith(f"{node}@")
+        shutil.copytree(tmp_path / str(voter) / f"new/node-{voter}", live.folder(voter))
+        live.start(voter)
+        assert live.leader(voter) == voter
+        assert int(live.status(voter)["LeaderEpoch"]) > made["restored"]["highest_seen"]["leader_epoch"]
+        live.kill(voter)
 
 
 @pytest.mark.long

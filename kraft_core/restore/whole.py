@@ -1,0 +1,36 @@
+"""Whether a copied log is seen to have been cut: then what followed is not known.
+
+A copy that ends between two batches looks like a log that ended there, and only what lies beside it can tell.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.restore.replay import ReplayedLog
+
+# Named after the first offset of a segment, and .snapshot also after the end of a log that was closed.
+_BESIDE = re.compile(r"(\d{20})\.(snapshot|index|timeindex|txnindex)", re.ASCII)
+
+
+def why_cut(directory: ControllerDir, log: ReplayedLog) -> str | None:
+    """What shows, in words that follow the node's name, that a copied log may have gone on; None for nothing.
+
+    A controller that is killed may leave the first two as well: which it was, the copy does not show.
+    Raises OSError.
+    """
+    compare = "it was killed in a write, or the copy is cut: compare the file's size, or copy it again"
+    if log.torn_file is not None:
+        return f"has a log that ends inside a batch ({log.torn_file}): {compare}."
+    if directory.segments and not directory.segments[-1].size_bytes:
+        return f"has a log that ends with an empty segment ({directory.segments[-1].path.name}): {compare}."
+    held = {segment.base_offset for segment in directory.segments}
+    for path in sorted(directory.log_dir.iterdir(), reverse=True):
+        named = _BESIDE.fullmatch(path.name)
+        if named is None:
+            continue
+        offset, is_snapshot = int(named[1]), named[2] == "snapshot"
+        if offset > log.end_offset or (offset == log.end_offset and not is_snapshot and offset not in held):
+            return f"has a log that ends at {log.end_offset}, and {path.name} beside it: copy it again."
+    return None
