@@ -63,18 +63,19 @@ def choose(
     line: Line | None = None,
     other_lives: Sequence[Conclusions] = (),
     cut: Mapping[str, str] = NONE_CUT,
+    beside: Sequence[str] = (),
 ) -> Choice:
     """The best captured log. findings: the cluster's, by findings.judge.
 
     gone: ids of voters that were not captured and never come back. are_stopped: all controllers had stopped
     before the captures were taken, as somebody states. line: the end of the log that somebody chose where
     captures contradict each other. other_lives: of the same cluster id. cut: by id captures whose log may
-    have gone on, and why.
+    have gone on, and why. beside: what else shows two histories, in sentences.
     """
     advice = recovery_advice(known, findings, cut=cut)
     candidates = sorted((*advice.best, *advice.others), key=_claim)
     captures = {capture.capture_id: capture for capture in known.facts.captures}
-    contested = [*_lives(known, other_lives), *_contested(known, findings)]
+    contested = [*_lives(known, other_lives), *_contested(known, findings), *beside]
     refusals = [*_broken(findings), *_uncaptured(known, gone)]
     best = candidates[0] if candidates else None
     chosen = best if line is None else next((c for c in candidates if _line(c) == line), None)

@@ -43,6 +43,15 @@ class Cut:
     time: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The checkpoint that a log begins with: where it ends (exclusive), its epoch, its voters, if any."""
+
+    end_offset: int
+    leader_epoch: int
+    voters: VoterSet | None
+
+
 @dataclass(slots=True)
 class ReplayedLog:
     """The metadata at the end of a captured log.
@@ -52,7 +61,7 @@ class ReplayedLog:
     or not; voters None with kraft.version 0. open_transaction: the offset at which a metadata transaction
     began that has not ended; its records are not in the image. deviations: where its newest checkpoint is
     not what the log below it leads to, by a known fault of Kafka, in words. torn_file: the last segment, if
-    it ends inside a batch, which is left out.
+    it ends inside a batch, which is left out. beginning: of all that the directory holds, None: offset 0.
     """
 
     image: Image
@@ -63,6 +72,7 @@ class ReplayedLog:
     open_transaction: int | None = None
     deviations: tuple[str, ...] = ()
     torn_file: str | None = None
+    beginning: Beginning | None = None
     partitions_seen: dict[PartitionKey, PartitionEpochs] = field(
         default_factory=dict[PartitionKey, PartitionEpochs]
     )
@@ -83,6 +93,7 @@ def replayed(directory: ControllerDir) -> ReplayedLog:
     if len(starts) > 1:
         whole = _replayed_from(directory, starts[0])
         log.deviations = tuple(_deviations(whole.image, log.image, starts[-1]))
+        log.beginning = whole.beginning
         for key, epochs in whole.partitions_seen.items():
             log.see(key, epochs)
     return log
@@ -169,6 +180,7 @@ def _replayed_from(
     if start is not None and start.id is not None:
         log.image = _checkpoint_image(start, log)
         log.end_offset, log.leader_epoch = start.id.end_offset, start.id.leader_epoch
+        log.beginning = Beginning(log.end_offset, log.leader_epoch, log.voters)
         for key, partition in log.image.tables.items(PARTITIONS):
             log.see((key[0], key[1]), (partition.leader_epoch, partition.partition_epoch))
     for nth, segment in enumerate(directory.segments, start=1):

@@ -14,7 +14,7 @@ from typing import Literal
 
 from kraft_core.evidence.collect import CollectedCluster
 from kraft_core.evidence.conclusions import Conclusions, conclude
-from kraft_core.evidence.facts import Capture, TimeSource
+from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import lacking, ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
@@ -46,6 +46,7 @@ from kraft_core.restore.replay import (
     without_transaction,
 )
 from kraft_core.restore.request import NewVoter, RestoreRequest
+from kraft_core.restore.unled import unled
 from kraft_core.restore.whole import why_cut
 from kraft_core.wording import count
 
@@ -165,7 +166,9 @@ def restoration_of(
             # A copy of a running controller often ends inside a batch; nobody states that nothing follows.
             if why is not None and request.are_stopped:
                 cut[capture.capture_id] = why
-    choice = choose(known, judge(known), request.gone, request.are_stopped, request.line, lives, cut)
+    beside = tuple(unled([(label(each.capture.replica), each.log) for each in logs]))
+    asked = (request.gone, request.are_stopped, request.line)
+    choice = choose(known, judge(known), *asked, lives, cut, beside)
     refusals = [*unread, *_of_identity(cluster), *choice.refusals, *unusable]
     held: list[HeldPartition] = []
     for path in broker_dirs:

@@ -8,16 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_control_value, write_metadata_value
 from kraft_core.image.change import Change
 from kraft_core.image.tables import PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
+from kraft_core.messages.control import LEADER_CHANGE
+from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.restore.checkpoint import UnwritableError
 from kraft_core.restore.choice import COMMITTED_RECORDS, OTHER_LINE, OTHER_TAILS, UNSEEN_RECORDS
 from kraft_core.restore.directories import write_restoration
 from kraft_core.restore.horizon import EPOCH_MARGIN, OFFSET_MARGIN
 from kraft_core.restore.later import SETTINGS_RETURN, TOPICS_RETURN, TOPICS_UNKNOWN
 from kraft_core.restore.replay import Cut, replayed
-from kraft_core.restore.restoration import BROKERS_DELETE, CapturedLog, check_line
+from kraft_core.restore.restoration import BROKERS_DELETE, CapturedLog, Restored, check_line
 from tests.kraft_core.restore.planned import VOTER, copied, golden, losses, planned, request
 
 ALL_STATED = request(gone=frozenset(range(1, 6)), are_stopped=True, brokers_stopped=True)
@@ -129,6 +133,44 @@ def test_what_was_committed_and_is_given_up_is_named(tmp_path: Path) -> None:
     assert losses(plan) == named
     assert "352 to 506 of epoch 3 (committed)" in plan.losses[2].sentence
     assert planned(tmp_path, replace(ALL_STATED, line=(3, 507))).verdict == "SAFE"
+
+
+def _led(made: Restored, log_dir: Path) -> None:
+    """The first segment of the restored quorum: its leader's election, and a record."""
+    end, epoch, time = made.horizon.new_end, made.horizon.new_epoch + 1, made.restored_time
+    voters = [{"voterId": voter.id} for voter in made.voters]
+    elected = {"version": 0, "leaderId": voters[0]["voterId"], "voters": voters, "grantingVoters": voters}
+    key = (0).to_bytes(2, "big") + LEADER_CHANGE.to_bytes(2, "big")
+    change = RawRecord(end, time, key, write_control_value(LEADER_CHANGE, elected))
+    message = next(each for each in METADATA_RECORDS if each.type_name == "NO_OP_RECORD")
+    idle = RawRecord(end + 1, time, None, write_metadata_value(message, 0, {}))
+    batches = [write_batch(end, epoch, [change], is_control=True), write_batch(end + 1, epoch, [idle])]
+    (log_dir / f"{end:020}.log").write_bytes(b"".join(batches))
+
+
+@pytest.mark.parametrize("old", [(1, 2, 3), (1, 2), (2,)])
+def test_an_old_quorum_that_went_on_beside_a_restored_one(tmp_path: Path, old: tuple[int, ...]) -> None:
+    """What it committed is below the restored log's first offset, and not in it: nothing contradicts, yet."""
+    before = copied("uncommitted-truncation/before", tmp_path / "before")
+    asked = replace(ALL_STATED, gone=frozenset({VOTER.id, *range(1, 6)}))
+    restored = planned(before, asked)
+    assert restored.made is not None
+    captures = copied("uncommitted-truncation/after", tmp_path / "captures", *old)
+    (home,) = write_restoration(restored.made, restored.cluster_id, b"", captures / "new")
+    _led(restored.made, home / "__cluster_metadata-0")
+    refused = planned(captures, asked)
+    assert refused.verdict == "REFUSED"
+    assert "to which no captured log leads" in refused.refusals[0]
+    end = restored.made.horizon.new_end + 2
+    assert (
+        f"{restored.made.horizon.new_epoch + 1}@{end} (node {VOTER.id}), 3@507 (node" in refused.refusals[1]
+    )
+    for line in ((restored.made.horizon.new_epoch + 1, end), (3, 507)):
+        plan = planned(captures, replace(asked, line=line))
+        assert plan.refusals == ()
+        assert OTHER_LINE in losses(plan)
+    alone = planned(captures / "new", asked)
+    assert (alone.verdict, alone.refusals) == ("SAFE", ())
 
 
 def test_an_earlier_moment_is_undone_by_the_end_of_the_old_log(tmp_path: Path) -> None:
