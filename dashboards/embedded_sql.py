@@ -7,6 +7,7 @@ SQL that both engines read; EQUIVALENTS holds what they spell differently.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 from deltalake import QueryBuilder
@@ -23,8 +24,8 @@ EQUIVALENTS = ((r"UNIX_MILLIS\((\w+)\)", r"CAST(to_timestamp_millis(\1) AS BIGIN
 SETTINGS = "SET datafusion.execution.skip_physical_aggregate_schema_check = true"
 
 
-def query(lake: Location, view: str, sql: str) -> pa.Table | None:
-    """The answer to one SELECT over a view.
+def query(lake: Location, view: str, sql: str, clusters: Sequence[str] = ()) -> pa.Table | None:
+    """The answer to one SELECT over a view of the rows of some clusters, or of all.
 
     None where a table that the view needs was not written yet: captures were ingested, but nothing derived.
     """
@@ -35,15 +36,19 @@ def query(lake: Location, view: str, sql: str) -> pa.Table | None:
         return None
     engine = QueryBuilder()
     engine.execute(SETTINGS)
+    among = f"cluster_id IN ({', '.join(map(_literal, clusters))})" if clusters else "true"
     for table in tables:
-        engine.register(table.name, delta_table(lake, table))
+        # A condition on the view itself is not passed on through its windows and joins.
+        engine.register(f"every_{table.name}", delta_table(lake, table))
+        condition = among if "cluster_id" in table.names else "true"
+        engine.execute(f"CREATE VIEW {table.name} AS SELECT * FROM every_{table.name} WHERE {condition}")
     for file in FILES:
         for definition in chosen(statements(file), names):
             engine.execute(_translated(definition))
     return pa.table(engine.execute(sql))
 
 
-def literal(text: str) -> str:
+def _literal(text: str) -> str:
     """A string literal of DataFusion's dialect."""
     return "'" + text.replace("'", "''") + "'"
 

@@ -56,6 +56,10 @@ CREATE OR REPLACE VIEW reassignments AS
 WITH flagged AS (
   SELECT *, array_max(adding_replicas) IS NOT NULL OR array_max(removing_replicas) IS NOT NULL AS is_moving
   FROM partitions
+), changed AS (
+  -- Nearly all partitions have one version, of which no window need tell that nothing was reassigned.
+  SELECT cluster_id, topic_id, partition_id FROM flagged GROUP BY cluster_id, topic_id, partition_id
+  HAVING COUNT(*) > 1 OR COUNT(CASE WHEN is_moving THEN 1 END) > 0
 ), versions AS (
   SELECT *, LAG(valid_to_offset) OVER same <=> valid_from_offset AS goes_on,
          LAG(is_moving) OVER same AS was_moving, LAG(replicas) OVER same AS last_replicas,
@@ -64,7 +68,8 @@ WITH flagged AS (
               THEN LEAD(is_moving) OVER same END AS then_moving,
          CASE WHEN LEAD(valid_from_offset) OVER same <=> valid_to_offset
               THEN LEAD(replicas) OVER same END AS then_replicas
-  FROM flagged
+  FROM flagged f LEFT SEMI JOIN changed c
+    ON c.cluster_id = f.cluster_id AND c.topic_id = f.topic_id AND c.partition_id = f.partition_id
   WINDOW same AS (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset)
 ), marked AS (
   SELECT *,

@@ -26,7 +26,7 @@ WITH keyed AS (
   SELECT *, concat_ws(' ', operation, resource_type, CASE WHEN resource_type <> 'PARTITION' THEN resource END,
                       CASE WHEN `after` IS NULL THEN 'unset' END, commit_status,
                       CASE WHEN NOT is_exact THEN 'at or before' END) AS subject
-  FROM admin_events WHERE {clusters}
+  FROM admin_events
 ), marked AS (
   SELECT *, CASE WHEN subject = LAG(subject) OVER newest THEN 0 ELSE 1 END AS is_first
   FROM keyed WINDOW newest AS ({newest})
@@ -49,7 +49,7 @@ NEWEST_FIRST = (
 
 def under_min_isr(lake: Location, clusters: Sequence[str] = ()) -> Rows:
     """When which partition was under min ISR, of all clusters or of some; times in ms."""
-    return _rows(lake, "under_min_isr", f"SELECT * FROM under_min_isr WHERE {_among(clusters)}")
+    return _rows(lake, "under_min_isr", "SELECT * FROM under_min_isr", clusters)
 
 
 def admin_events(lake: Location, clusters: Sequence[str] = ()) -> Rows:
@@ -57,8 +57,8 @@ def admin_events(lake: Location, clusters: Sequence[str] = ()) -> Rows:
 
     Rows of the view, with how many events each stands for (`times`) and the time of the oldest (`since`).
     """
-    sql = ADMIN_EVENTS.format(clusters=_among(clusters), newest=NEWEST_FIRST, most=NEWEST)
-    return _rows(lake, "admin_events", sql)
+    sql = ADMIN_EVENTS.format(newest=NEWEST_FIRST, most=NEWEST)
+    return _rows(lake, "admin_events", sql, clusters)
 
 
 def ask_histories(
@@ -87,8 +87,8 @@ def under_min_isr_now(spans: Iterable[Row]) -> dict[str, Rows]:
     return {"under_min_isr": [{"cluster_id": c, "partitions": n} for c, n in counts.items()]}
 
 
-def _rows(lake: Location, view: str, sql: str) -> Rows:
-    found = embedded_sql.query(lake, view, sql)
+def _rows(lake: Location, view: str, sql: str, clusters: Sequence[str]) -> Rows:
+    found = embedded_sql.query(lake, view, sql, clusters)
     return [] if found is None else _with_ms(found).to_pylist()
 
 
@@ -99,11 +99,6 @@ def _with_ms(found: pa.Table) -> pa.Table:
             ms = found.column(index).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
             found = found.set_column(index, field.name, ms)
     return found
-
-
-def _among(clusters: Sequence[str]) -> str:
-    """The condition that a row is of one of the clusters; any row, where none is named."""
-    return f"cluster_id IN ({', '.join(map(embedded_sql.literal, clusters))})" if clusters else "true"
 
 
 def _newest_first(span: Row) -> tuple[Any, ...]:
