@@ -17,7 +17,7 @@ from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
 from jobs.questions.result_files import BINARY, text_file, write_frame
 from jobs.questions.statements import Statement, place_of, read_statements
-from jobs.runtime.interrupt import starting_spark
+from jobs.runtime.interrupt import cancelling, starting_spark
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure, one_line
@@ -78,15 +78,13 @@ def run(args: argparse.Namespace) -> int:
 
     def answer(statement: str, out: TextIO = sys.stdout) -> None:
         try:
-            register(statement)
-            show(args, spark.sql(statement), out)
+            with cancelling(spark):
+                register(statement)
+                show(args, spark.sql(statement), out)
         except PySparkException as error:
             raise Failure(one_line(error) + _meant(error)) from None
         except Py4JJavaError as error:
             raise Failure(_root_cause(error.java_exception)) from None
-        except KeyboardInterrupt:
-            spark.sparkContext.cancelAllJobs()
-            raise
 
     if statements is None:
         prompt(answer)

@@ -5,9 +5,18 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+_POLL_SECONDS = 0.2
+_MOST_FAILURES = 20
 
 
 def interrupt_once() -> None:
@@ -40,6 +49,51 @@ def starting_spark() -> Iterator[None]:
         raise
     if was_once:
         interrupt_once()
+
+
+@contextmanager
+def cancelling(spark: SparkSession) -> Iterator[None]:
+    """Ctrl-C within the block cancels what Spark computes for it, also what begins later.
+
+    For the JVM goes on planning a query for which nobody waits, and then runs it.
+    """
+    context = spark.sparkContext
+    group = str(uuid4())
+    context.setJobGroup(group, "kraftlake")
+    asked: Any = spark._jvm.java.lang.Thread.currentThread()  # pyright: ignore
+    try:
+        yield
+    except BaseException as error:
+        if not _is_interrupted(error):
+            raise
+        threading.Thread(target=_cancel, args=(context, group, asked), daemon=True).start()
+        raise KeyboardInterrupt from None
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C led to an error: PySpark may fail at what it does on its way out."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
+def _cancel(context: SparkContext, group: str, asked: Any) -> None:
+    """Cancel a group's jobs until the thread of the JVM ends that was asked for them.
+
+    Spark's own cancelJobGroupAndFutureJobs lets stages of an adaptive query begin.
+    """
+    from py4j.protocol import Py4JError
+
+    failures = 0
+    while failures < _MOST_FAILURES:
+        try:
+            is_over = not asked.isAlive()
+            context.cancelJobGroup(group)
+            if is_over:
+                return
+        except (Py4JError, OSError):  # a new connection may be refused while the interrupted one ends
+            failures += 1
+        time.sleep(_POLL_SECONDS)
 
 
 def _first(*_: Any) -> NoReturn:

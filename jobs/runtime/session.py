@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,8 @@ def open_session(
     if is_submitted():
         return _quiet(_submitted_session(settings, master))
     master = master or settings.get("spark.master", "local[*]")
+    if settings["spark.sql.catalogImplementation"] == "in-memory":  # else it is the metastore's to say
+        settings.setdefault("spark.sql.warehouse.dir", _scratch())
     java = java_of()
     _prepare_environment(master)
     started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
@@ -199,6 +203,14 @@ def _own_log_settings() -> Iterator[None]:
         yield
     finally:
         del os.environ[name]
+
+
+@cache
+def _scratch() -> str:
+    """A folder that goes with this process, for Spark's own: else it makes one where the user is."""
+    folder = tempfile.TemporaryDirectory(prefix="kraftlake-warehouse-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return folder.name
 
 
 def _prepare_environment(master: str) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -18,6 +21,7 @@ from jobs.cli import main
 from jobs.questions.statements import Statement, statements_of
 from jobs.sql import plain
 
+CHECKOUT = Path(__file__).parents[3]
 # The cluster of golden/v4.4.0-mini.
 MINI = "roWi3HLRRCuDirielH5nnw"
 
@@ -245,3 +249,12 @@ def test_a_long_statement_is_split_at_once() -> None:
     found = list(statements_of(f"SELECT '{long}';{long}"))
     assert [statement.text for statement in found] == [f"SELECT '{long}'", long.strip()]
     assert time.process_time() - began < 10
+
+
+def test_nothing_is_left_where_the_user_is(lake_path: Path, tmp_path: Path) -> None:
+    """Nor is anything needed there: in /proc nobody makes a folder."""
+    words = [sys.executable, "-m", "jobs.cli", "sql", "SELECT COUNT(*) > 0 AS answer FROM captures", "--lake"]
+    variables = {**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(tmp_path)}
+    done = subprocess.run([*words, lake_path], cwd="/proc", env=variables, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()[-1:]) == (0, ["true"]), done.stderr
+    assert not [*tmp_path.glob("*warehouse*")]
