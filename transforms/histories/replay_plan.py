@@ -30,11 +30,9 @@ from transforms.histories.missing import lacking_by_cluster, times_of
 from transforms.lake.arrow_rows import milliseconds, moment
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAYS, SNAPSHOTS
+from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAY_VERSION, REPLAYS, SNAPSHOTS
 
 Row = dict[str, Any]
-# Raised when the replay of the same path finds more: 1 finds what Kafka refuses.
-REPLAY_VERSION = 2
 # Clusters whose batches are read together: what is read lies in memory.
 TOGETHER = 32
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"

@@ -16,10 +16,11 @@ import pyarrow.dataset as ds
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import DERIVATIONS, TABLES
+from transforms.lake.tables import DERIVATIONS, REPLAY_VERSION, REPLAYS, TABLES
 
 DERIVED_TABLES = tuple(table for table in TABLES if table.recomputed)
 Counts = dict[str, int]
+_IS_EARLIER = ds.field("replay_version").is_null() | (ds.field("replay_version") != REPLAY_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +74,16 @@ def _counted(lake: Location, stored: Sequence[Mapping[str, Any]]) -> Iterator[De
 
 
 def underived(lake: Location, clusters: Collection[str]) -> set[str]:
-    """The clusters of which derived rows are lost, or could not be derived the last time.
+    """The clusters of which derived rows are lost, could not be derived, or are of an earlier replay.
 
     And all clusters, not only these, of which a run has changed rows and was interrupted.
     """
     every = rows_with(lake, DERIVATIONS, ("cluster_id", "failure", "derived_rows", "begun_by"))
     stored = [row for row in every if row["cluster_id"] in clusters]
     begun = {row["cluster_id"] for row in every if row["begun_by"] is not None}
-    return begun | _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
+    replayed = rows_with(lake, REPLAYS, ("cluster_id",), _IS_EARLIER, cluster_id=clusters) if clusters else []
+    earlier = {row["cluster_id"] for row in replayed}
+    return begun | earlier | _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
 
 
 def begun(lake: Location) -> dict[str, str]:

@@ -5,14 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from jobs.cli import main
 from transforms.lake.commits import TableWriter
 from transforms.lake.lake import Lake
 from transforms.lake.schema import check_schema, outdated_tables, update_schemas
 from transforms.lake.storage import NoLakeError, prepare_lake
-from transforms.lake.tables import RECORDS, SEGMENTS, SNAPSHOTS, Column, Table
+from transforms.lake.tables import (
+    RECORDS,
+    REPLAY_VERSION,
+    REPLAYS,
+    SEGMENTS,
+    SNAPSHOTS,
+    TOPICS,
+    Column,
+    Table,
+)
 
 LATER = ("header_at", "size_bytes")
 
@@ -70,3 +81,35 @@ def test_fields_of_structs_are_added(tmp_path: Path) -> None:
     assert outdated_tables(tmp_path) == [RECORDS]
     update_schemas(TableWriter(tmp_path, None))
     assert outdated_tables(tmp_path) == []
+
+
+@pytest.mark.parametrize("verb", ["run", "derive"])
+def test_a_column_of_another_name_is_filled(
+    verb: str, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a lake in which topics.topic_name was topics.name, made by an earlier replay."""
+    lake, captures = tmp_path / "lake", ["--captures", str(golden / "v4.4.0-mini")]
+    assert main(["run", *captures, "--lake", str(lake)]) == 0
+    query = "SELECT topic_name FROM topics_now ORDER BY 1"
+    capsys.readouterr()
+    assert main(["sql", query, "--lake", str(lake), "--format", "json"]) == 0
+    names = capsys.readouterr().out
+    assert len(names.splitlines()) > 0
+    for table, change in ((TOPICS, former_topics), (REPLAYS, former_replays)):
+        rows = DeltaTable(lake / table.name).to_pyarrow_table()
+        write_deltalake(lake / table.name, change(rows), mode="overwrite", schema_mode="overwrite")
+    assert main(["sql", query, "--lake", str(lake)]) == 2
+    assert f"lacks topics.topic_name: kraftlake derive --lake {lake} adds them" in capsys.readouterr().err
+    assert main([verb, *(captures if verb == "run" else ()), "--lake", str(lake)]) == 0
+    capsys.readouterr()
+    assert main(["sql", query, "--lake", str(lake), "--format", "json"]) == 0
+    assert capsys.readouterr().out == names
+
+
+def former_topics(rows: pa.Table) -> pa.Table:
+    return rows.rename_columns({"topic_name": "name"})
+
+
+def former_replays(rows: pa.Table) -> pa.Table:
+    version = pa.array([REPLAY_VERSION - 1] * len(rows), pa.int32())
+    return rows.set_column(rows.schema.get_field_index("replay_version"), "replay_version", version)

@@ -24,11 +24,18 @@ from tests.transforms.histories.replayed import (
     snapshot_records_table,
 )
 from transforms.histories.refused_records import REFUSAL
-from transforms.histories.replay_plan import REPLAY_VERSION, replays, step_row
+from transforms.histories.replay_plan import replays, step_row
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.lake import Lake
-from transforms.lake.tables import LOG_RANGES, RECORDS, REFUSED_RECORDS, REPLAYS, SNAPSHOT_RECORDS
+from transforms.lake.tables import (
+    LOG_RANGES,
+    RECORDS,
+    REFUSED_RECORDS,
+    REPLAY_VERSION,
+    REPLAYS,
+    SNAPSHOT_RECORDS,
+)
 
 LIVES = 16
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 from transforms.lake.storage import files
 from transforms.lake.storage.listing import LakeListing
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import PARSER_VERSION, RUNS, TABLES, Table
+from transforms.lake.tables import PARSER_VERSION, REPLAY_VERSION, RUNS, TABLES, Table
 
 NAME = "memo.json"
 # Questions are asked anew every night: so many answers about one state of a lake are kept.
@@ -107,4 +107,4 @@ def _number(held: Any) -> int | None:
 @cache
 def _version() -> str:
     """What soundness is held against: the tables that this version declares, and how it reads."""
-    return hashlib.sha256(f"{PARSER_VERSION} {TABLES}".encode()).hexdigest()
+    return hashlib.sha256(f"{PARSER_VERSION} {REPLAY_VERSION} {TABLES}".encode()).hexdigest()

@@ -31,6 +31,7 @@ from transforms.lake.tables.histories import (
     PARTITIONS,
     PRODUCER_IDS,
     REFUSED_RECORDS,
+    REPLAY_VERSION,
     REPLAYS,
     SCRAM_USERS,
     TOPICS,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from transforms.lake.tables.columns import CLUSTER_ID, WITHIN
 from transforms.lake.tables.declaration import Column, Table, required
 
+# Raised when the replay of the same path finds more, or names it otherwise: a run replays all of it again.
+REPLAY_VERSION = 2
+
 END_POINTS_TYPE = "ARRAY<STRUCT<name: STRING, host: STRING, port: INT, security_protocol: STRING>>"
 
 FEATURES_TYPE = (
