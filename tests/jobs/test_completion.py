@@ -1,9 +1,10 @@
-"""What a shell completes after kraftlake completion: asked of bash itself."""
+"""What a shell completes after kraftlake completion: asked of the shells that are installed."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -56,3 +57,29 @@ def test_other_shells_get_a_script(shell: str, capsys: pytest.CaptureFixture[str
     assert main(["completion", shell]) == 0
     text = capsys.readouterr().out
     assert [verb for verb in VERBS if verb not in text] == []
+
+
+@pytest.mark.skipif(which("zsh") is None, reason="zsh is not installed")
+def test_zsh_loads_its_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "zsh"]) == 0
+    (tmp_path / "_kraftlake").write_text(capsys.readouterr().out)
+    load = 'fpath=("$1" $fpath); autoload -Uz compinit; compinit -u -D; autoload +X _kraftlake; '
+    load += "print $_comps[kraftlake]"
+    done = subprocess.run(["zsh", "-f", "-c", load, "zsh", tmp_path], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["_kraftlake"], "")
+
+
+@pytest.mark.skipif(which("fish") is None, reason="fish is not installed")
+def test_fish_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "fish"]) == 0
+    (script := tmp_path / "kraftlake.fish").write_text(capsys.readouterr().out)
+    for typed, words in (
+        ("fi", {"findings"}),
+        ("findings list --sta", {"--state"}),
+        ("sql --format pa", {"parquet"}),
+    ):
+        ask = 'source $argv[1]; complete -C "kraftlake $argv[2]"'
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", ask, script, typed], capture_output=True, text=True
+        )
+        assert {line.partition("\t")[0] for line in done.stdout.split("\n") if line} == words, done.stderr
