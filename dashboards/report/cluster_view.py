@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dashboards.report.formatting import ago, listed, number, time_of
+from dashboards.report.formatting import ago, listed, number, time_of, utc
 from dashboards.report.lanes import lanes_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.sections_logs import captures, recovery, snapshots, truncations, unsettled
@@ -78,7 +78,11 @@ def _key_facts(view: View) -> Markup:
     """The key facts, and the reasons for attention."""
     s = view.state
     captured = time_of(s.last_captured_at)
-    last = (captured, None) if view.lasting else (ago(s.last_captured_at, view.now), captured)
+    last = (
+        (utc(s.last_captured_at)[:10], captured)
+        if view.lasting
+        else (ago(s.last_captured_at, view.now), captured)
+    )
     facts = [
         ("Voters", voters(s), _voters_note(s)),
         ("Leader", leader(s), f"{leader_note(s)}; {count(s.epochs, 'epoch')} known"),

@@ -83,7 +83,7 @@ def cluster_page(state: ClusterState, rows: dict[str, list[Row]], now: int, lake
 
     It may stand while that of the fleet is made again and again: ages are found there alone.
     """
-    since = el("p", f"{lake} · so since ", time_of(now), " or longer · all times UTC")
+    since = el("p", f"{lake} · as of ", time_of(now), ", written again when it changes · all times UTC")
     body = [
         PATTERNS,
         el("header", el("h1", el("a", "Kraftlake", href=f"../{quote(home)}")), since),

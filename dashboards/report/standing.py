@@ -42,9 +42,10 @@ def origins(
     Rows in another order make another digest, which costs no more than a page.
     """
     known = {s.cluster_id: _hash(program(), *names, repr(_lasting(s))) for s in states}
-    for span in spans:
-        if span["cluster_id"] in known:
-            known[span["cluster_id"]].update(repr(span).encode())
+    # The engine that answers them has no order.
+    for cluster, span in sorted((span["cluster_id"], repr(span)) for span in spans):
+        if cluster in known:
+            known[cluster].update(span.encode(errors="surrogatepass"))
     for name, rows in _rows(LakeTables(lake, list(known))):
         for cluster, part in _by_cluster(rows):
             known[cluster].update(name.encode())
