@@ -373,6 +373,7 @@ WRITERS = {
     "jobs/clusters.py": "TableWriter(lake, None).create(RUNS)",
     "jobs/no_new_captures.py": "writer = TableWriter(seen.lake, None)",
     "jobs/maintenance/compaction.py": "TableWriter(lake, None).compact(table)",
+    "jobs/restore_rehearsal.py": "TableWriter(lake, None).create(RUNS)",
 }
 
 
