@@ -105,6 +105,8 @@ class CommitStatus:
         line = self.lineage.lines.get(leader_epoch)
         if line is not None and line.contested:
             return _contested(line)
+        if line is not None and line.start is not None and base_offset < line.start:
+            return CommitVerdict("undecided", f"the captured epoch begins above it, at {line.start}", None)
         prefix = self.prefixes.get(leader_epoch)
         proof = prefix.proof_of(end_offset) if prefix else None
         if proof is not None:

@@ -301,15 +301,18 @@ def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tupl
 
 
 def _without_latest_set(world: World, lost: tuple[int, ...]) -> str:
-    """Why the survivors of a lost leader may not elect by its latest voter set; empty if they can.
+    """Why the voters left may not elect by the leader's latest voter set; empty if they can.
 
     A voter elects by the latest set of its own log (KIP-853), and votes for any log that is not behind its
-    own: the survivor with the longest log must hold the latest VotersRecord, else they may elect nobody.
+    own: the voter left with the longest log must hold the latest VotersRecord, else they may elect nobody.
+    A leader that is left is that voter, unless it has removed itself: then nobody can elect it again.
     """
     quorum = world.quorum
-    if quorum.voters is None or quorum.voters.source == "static" or world.leader.key.id not in lost:
+    if quorum.voters is None or quorum.voters.source == "static":
         return ""
     entries, offset = quorum.voters.voters, quorum.voters.offset
+    if world.leader.key.id not in lost and entries.voter_for(world.leader.key) is not None:
+        return ""
     left = (quorum.member(key) for key in _left(world, lost) if entries.voter_for(key) is not None)
     if any((member.end_offset or 0) > offset for member in left if member is not None):
         return ""

@@ -172,11 +172,11 @@ def test_a_capture_that_may_be_newer_takes_safe_away(node: int, directory: dict[
 # --- what a log lacks
 
 
-def scripted(apart: int, *moves: LawfulMove) -> CapturedQuorum:
-    """Three voters after moves so many ms apart, all captured at once."""
-    execution = run_script(Script(Setup(1, 3, 0), tuple((apart, move) for move in moves)))
+def scripted(apart: int, *moves: LawfulMove, voters: int = 3) -> CapturedQuorum:
+    """So many voters after moves so many ms apart, all captured at once."""
+    execution = run_script(Script(Setup(1, voters, 0), tuple((apart, move) for move in moves)))
     last = len(moves)
-    copies = tuple(Copy(slot, last, last, execution.at[last], 0) for slot in (1, 2, 3))
+    copies = tuple(Copy(slot, last, last, execution.at[last], 0) for slot in range(1, voters + 1))
     quorum = quorum_of(conclude(facts_of_copies((execution,), copies)), Registered(()))
     assert quorum is not None
     return quorum
@@ -215,6 +215,16 @@ def test_survivors_that_lack_the_latest_set_may_elect_nobody() -> None:
     lost = judge(quorum, Lose((3,))).verdict
     assert (lost.name, "had fetched the VotersRecord at 4" in lost.reason) == ("not_known", True)
     again = scripted(10, *removal, *addition, Pull(1, 3))
+    assert judge(again, Lose((3,))).verdict.name == "safe"
+
+
+def test_a_leader_that_has_removed_itself_may_leave_voters_that_elect_nobody() -> None:
+    """Were 1 to stop now, 4 would count by {1,2,3,4}, of which 2 alone votes for it."""
+    begun = (Elect(1, (2, 3, 4)), Pull(3, 1), Pull(4, 1, rounds=3))
+    removal = ChangeVoters(1, 1, add=False)
+    lost = judge(scripted(10, *begun, removal, voters=4), Lose((3,))).verdict
+    assert (lost.name, "had fetched the VotersRecord at 3" in lost.reason) == ("not_known", True)
+    again = scripted(10, *begun, removal, Pull(4, 1), voters=4)
     assert judge(again, Lose((3,))).verdict.name == "safe"
 
 
