@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.arguments import add_format
+from jobs.runtime.long_lists import add_limit, limit_of, say_more
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, iso, parse_moment
@@ -32,6 +33,8 @@ EXAMPLES = """examples:
 Secrets are never shown, only that one changed.
 exit codes: 0 success, with or without differences; 2 wrong path or moment, 3 nothing readable"""
 
+MOST_DIFFERENCES = 1000  # on a terminal
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     ends = f"{FORMS}; or a path, or PATH@MOMENT"
@@ -46,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_lake_arguments(parser)
     add_format(parser, "text", "json")
+    add_limit(parser, "differences of text", MOST_DIFFERENCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print_line(json_line(_data(before, after, found)))
     else:
-        print_lines(_lines(before, after, found))
+        print_lines(_lines(before, after, found, limit_of(args)))
     return ExitCode.FINE
 
 
@@ -132,12 +136,14 @@ def _is_moment(text: str) -> bool:
     return True
 
 
-def _lines(before: _End, after: _End, found: list[Difference]) -> Iterator[str]:
+def _lines(before: _End, after: _End, found: list[Difference], most: int) -> Iterator[str]:
+    """The differences by kind; most: how many are listed, 0: all. All are counted."""
     yield f"from {_where(before)}"
     yield f"to   {_where(after)}"
     if not found:
         yield "no difference"
     in_topics = _partitions_of_whole_topics(found)
+    listed = 0
     for kind in tables.KINDS:
         of_kind = [each for each in found if each.kind == kind]
         if of_kind:
@@ -145,11 +151,15 @@ def _lines(before: _End, after: _End, found: list[Difference]) -> Iterator[str]:
         for each in of_kind:
             if each.kind == tables.PARTITIONS and each.key[0] in in_topics:
                 continue
+            listed += 1
+            if most and listed > most:
+                continue
             value = each.before if each.after is None else each.after
             partitions = in_topics.get(each.key[0]) if each.kind == tables.TOPICS else None
             with_them = "" if partitions is None else f", with {count(partitions, 'partition')}"
             change = change_text.what_changed(kind, each.before, each.after)
             yield f"  {change_text.thing(kind, value)}: {change}{with_them}"
+    say_more(listed - most if most else 0, "differences")
 
 
 def _partitions_of_whole_topics(found: list[Difference]) -> Counter[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from jobs.runtime.long_lists import add_limit
 from jobs.runtime.outcome import Failure
 
 EXAMPLES = """examples:
@@ -22,6 +23,8 @@ UTF-8; secrets are null unless --show-secrets. The options of kafka-dump-log bel
 
 exit codes: 0 success (a log that ends inside a batch is only a warning), 1 something is unreadable or out of
 order, 2 no such path, 3 nothing readable"""
+
+MOST_RECORDS = 1000  # on a terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="read only the first bytes of each file",
     )
+    add_limit(parser, "records of jsonl and text", MOST_RECORDS)
     kafka = parser.add_argument_group("options of kafka-dump-log, which select --format kafka")
     kafka.add_argument(
         "--skip-record-metadata",
@@ -66,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     if args.max_bytes is not None and args.max_bytes < 0:
         raise Failure(f"--max-bytes {args.max_bytes}: a size is at least 0")
     if args.format == "kafka" or (args.format is None and (args.as_kafka or args.skip_record_metadata)):
+        if args.limit is not None:
+            raise Failure("--limit is not for --format kafka, which prints all that kafka-dump-log prints")
         from jobs.dump_kafka import dump_as_kafka
 
         return dump_as_kafka(given, args)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jobs.runtime.long_lists import limit_of, say_more
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
 from kraft_core.format.codec import to_json
@@ -26,8 +27,9 @@ from kraft_core.format.snapshot import parse_name, read_snapshot
 
 @dataclass
 class _Tally:
-    """The counts that decide the exit code."""
+    """The counts that decide the exit code, and of records."""
 
+    records: int = 0
     batches: int = 0
     empty_logs: int = 0
     errors: int = 0
@@ -48,17 +50,24 @@ class _Fault:
 
 
 def dump_records(paths: list[Path], args: argparse.Namespace) -> ExitCode:
-    """Dump every file and every folder's files; returns the exit code."""
+    """Dump every file and every folder's files; returns the exit code.
+
+    Beyond the limit, files are read for their faults and for the number of records.
+    """
     tally = _Tally()
+    most = limit_of(args)
     write_record = _write_text if args.format == "text" else _write_json
     for path in paths:
         for item in _dump_path(path, tally, args.max_bytes):
             if isinstance(item, _Fault):
                 tally.errors += item.severity == "error"
                 _report(item, args.format)
-            else:
+                continue
+            tally.records += 1
+            if not most or tally.records <= most:
                 write_record(*item, args)
     sys.stdout.flush()
+    say_more(tally.records - most if most else 0, "records")
     return _exit_code(tally)
 
 

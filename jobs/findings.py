@@ -15,7 +15,7 @@ from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_lines
+from jobs.runtime.output import json_line, print_lines, warn_line
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 
@@ -73,6 +73,9 @@ def _list_findings(args: argparse.Namespace) -> int:
     clusters = {"cluster_id": lake_clusters(args.lake, args.cluster)} if args.cluster else {}
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
     print_lines(formatted(rows, args.format, limit_of(args)))
+    if not rows and args.format == "text":
+        words = "no finding" if args.state == "all" else f"no finding is {args.state}"
+        warn_line(words + (" of these clusters" if args.cluster else ""))
     return ExitCode.FINE
 
 

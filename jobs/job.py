@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -206,7 +206,7 @@ class Job:
             self.record.failed.setdefault(cluster, f"could not be summed up: {reason}")
         return self.end(clusters, [*found.lines, *also], found.lost_rows)
 
-    def end(self, clusters: Sequence[str], lines: list[str], lost_rows: int) -> int:
+    def end(self, clusters: Sequence[str], lines: Iterable[str], lost_rows: int) -> int:
         """Compact the tables, end the run, print the lines. Returns the exit code."""
         from jobs.maintenance.compaction import compact
 
@@ -227,7 +227,7 @@ def known_clusters(lake: Location) -> set[str]:
 
 def end(
     record: RunRecord,
-    lines: Sequence[str],
+    lines: Iterable[str],
     clusters: Sequence[str],
     errors: ErrorCheck,
     note: Callable[[int], None],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,11 +141,12 @@ def failed_expectations(job: Job, args: argparse.Namespace) -> list[str]:
 
 def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
     """Print one line for each captured directory that the run would read."""
+    from jobs.time_travel.moment import iso
+
     for c in planned.captures:
-        moment = datetime.fromtimestamp(c.captured_at / 1000, UTC).isoformat(timespec="seconds")
         size = sum(f.size_bytes for f in c.files)
         log = "" if c.directory.log_readable else ", log not readable"
         print_line(
-            f"{c.who.cluster_id}  node {c.who.node_id}  {moment} ({c.captured_at_source})  "
+            f"{c.who.cluster_id}  node {c.who.node_id}  {iso(c.captured_at)} ({c.captured_at_source})  "
             f"{count(len(c.files), 'file')}, {size:,} bytes{log}  {inputs.named(str(c.directory.path))}"
         )

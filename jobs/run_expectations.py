@@ -12,6 +12,7 @@ from jobs.job import Job
 from jobs.maintenance.publishing import open_lake
 from jobs.runtime.fail_on import ERROR
 from jobs.runtime.finding_text import as_json, wrapped
+from jobs.runtime.long_lists import first_of
 from jobs.runtime.outcome import Failure
 from jobs.sql import show_json
 from transforms.quality.expectation_history import Unvalidated, open_failures, result_key
@@ -54,9 +55,12 @@ def evaluate_expectations(
 
 
 def print_failing_rows(
-    job: Job, name: str, clusters: Sequence[str] | None, now: datetime, overrides: Overrides
+    job: Job, name: str, clusters: Sequence[str] | None, now: datetime, overrides: Overrides, limit: int
 ) -> None:
-    """Print all rows that fail an expectation, as JSON lines. Raises Failure for an unknown expectation."""
+    """Print rows that fail an expectation, as JSON lines. Raises Failure for an unknown expectation.
+
+    limit: how many; 0: all.
+    """
     from transforms.quality.expectations import UnknownExpectationError, failing_rows
 
     try:
@@ -64,7 +68,9 @@ def print_failing_rows(
         rows = failing_rows(job.lake, name, now, clusters, overrides)
     except UnknownExpectationError as error:
         raise Failure(str(error)) from None
-    show_json(rows.columns, (tuple(row) for row in rows.toLocalIterator()), sys.stdout)
+    failing = (tuple(row) for row in rows.toLocalIterator())
+    with first_of(failing, limit, "rows", rows.count) as shown:
+        show_json(rows.columns, shown, sys.stdout)
 
 
 def _open_what_own_ones_ask(job: Job, overrides: Overrides) -> None:

@@ -82,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
                 register(statement)
                 show(args, spark.sql(statement), out)
         except PySparkException as error:
-            raise Failure(one_line(error) + _meant(error)) from None
+            words = one_line(error)
+            meant = _meant(error)
+            raise Failure(f"{words.rstrip('.')}{meant}" if meant else words) from None
         except Py4JJavaError as error:
             raise Failure(_root_cause(error.java_exception)) from None
 

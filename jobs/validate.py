@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 from jobs import arguments
 from jobs.job import QUICK_BYTES, opened_job
@@ -12,6 +14,7 @@ from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.finding_text import recovery_headline
 from jobs.runtime.lake_clusters import lake_clusters
 from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.long_lists import add_limit, limit_of
 from kraft_core.wording import count
 from transforms.lake.storage.location import Location
 
@@ -27,8 +30,10 @@ large tables, only their new rows. --full covers everything, as needed after an 
 --cluster covers all of a cluster. Open findings are listed and decide the exit code; acknowledged ones are
 listed last, resolved ones are not (kraftlake findings list --state all)."""
 
+Row = dict[str, Any]
 # For more clusters the advice is not printed: kraftlake explain --recovery and table recoveries have it.
 ADVISED_CLUSTERS = 10
+MOST_LISTED = 100  # on a terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SUITE.EXPECTATION",
         help="only print the rows that fail this expectation",
     )
+    add_limit(parser, "findings, those of one cause as one, or rows of --failing", MOST_LISTED)
     arguments.add_now(parser)
     add_fail_on(parser)
 
@@ -68,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
         chosen = lake_clusters(job.lake.path, args.cluster)
         now, overrides = arguments.now_of(args), args.settings.expectations
         if args.failing:
-            print_failing_rows(job, args.failing, chosen if args.cluster else None, now, overrides)
+            within = chosen if args.cluster else None
+            print_failing_rows(job, args.failing, within, now, overrides, limit_of(args))
             return job.end(chosen, [], 0)
         covered = chosen if args.full or args.cluster else unvalidated(job.lake.path, job.record.run_id)
         wanted = covered.underived if isinstance(covered, Unvalidated) else covered
@@ -76,25 +83,32 @@ def run(args: argparse.Namespace) -> int:
         unmet: list[str] = []
         if not args.rules_only:
             unmet = evaluate_expectations(job, covered, now, args.format, overrides)
-        return job.end(chosen, [*lines(job.lake.path, chosen, args.format), *unmet], 0)
+        return job.end(chosen, chain(lines(job.lake.path, chosen, args.format, limit_of(args)), unmet), 0)
 
 
-def lines(lake: Location, clusters: Sequence[str], form: str) -> Iterator[str]:
+def lines(lake: Location, clusters: Sequence[str], form: str, limit: int) -> Iterator[str]:
     """The findings of the clusters, their number and, for few clusters, recovery advice."""
-    from jobs.findings import by_urgency, formatted
+    from jobs.findings import by_urgency
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import FINDINGS, RECOVERIES
 
     rows = by_urgency(rows_with(lake, FINDINGS, cluster_id=clusters, state=["open", "acknowledged"]))
-    yield from formatted(rows, form)
+    advice: list[Row] = []
+    if form == "text" and len(clusters) <= ADVISED_CLUSTERS:
+        advice = rows_with(lake, RECOVERIES, cluster_id=clusters)
+    return _lines(rows, len(clusters), sorted(advice, key=lambda row: row["cluster_id"]), form, limit)
+
+
+def _lines(rows: list[Row], clusters: int, advice: list[Row], form: str, limit: int) -> Iterator[str]:
+    from jobs.findings import formatted
+
+    yield from formatted(rows, form, limit)
     if form == "jsonl":
         return
     counts = {s: sum(r["severity"] == s and r["state"] == "open" for r in rows) for s in ("error", "warning")}
     noted = sum(r["state"] == "acknowledged" for r in rows)
     yield (
-        f"{count(len(clusters), 'cluster')}: {count(counts['error'], 'error')} and "
+        f"{count(clusters, 'cluster')}: {count(counts['error'], 'error')} and "
         f"{count(counts['warning'], 'warning')} open, {count(noted, 'finding')} acknowledged"
     )
-    if len(clusters) <= ADVISED_CLUSTERS:
-        advice = rows_with(lake, RECOVERIES, cluster_id=clusters)
-        yield from (recovery_headline(row) for row in sorted(advice, key=lambda r: r["cluster_id"]))
+    yield from map(recovery_headline, advice)

@@ -49,5 +49,11 @@ def first_of(
     left = iter(items)
     yield islice(left, limit or None)
     if limit and next(left, None) is not None:
+        say_more(total() - limit, what)
+
+
+def say_more(more: int, what: str) -> None:
+    """After the first of a list: how many more there are, and how to see them; nothing if there are none."""
+    if more > 0:
         sys.stdout.flush()
-        warn_line(f"... {total() - limit:,} more: --limit 0 shows all {what}")
+        warn_line(f"... {more:,} more: --limit 0 shows all {what}")

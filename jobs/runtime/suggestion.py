@@ -6,10 +6,16 @@ from collections.abc import Iterable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean X?" for the known word nearest to this one; "" if none is near."""
+    """ "; did you mean X?" for the known word nearest to this one; "" if none is near.
+
+    A verb that is known without what follows its hyphen is near: add of add-controller.
+    """
     # Errors are rare, and it is slow to import.
     from difflib import get_close_matches
 
     by_folded = {name.lower(): name for name in sorted(known)}
-    near = get_close_matches(word.lower(), by_folded, n=1)
+    folded = word.lower()
+    near = get_close_matches(folded, by_folded, n=1) or [
+        name for name in by_folded if folded.startswith(f"{name}-")
+    ]
     return f"; did you mean {by_folded[near[0]]}?" if near else ""

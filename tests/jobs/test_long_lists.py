@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import io
+from pathlib import Path
 
 import pytest
 
+from jobs import dump
+from jobs.cli import main
 from jobs.findings import formatted
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
+from jobs.runtime.outcome import Failure
 from tests.jobs.test_findings_text import lost
 
 
@@ -50,3 +54,44 @@ def test_findings_of_one_cause_count_as_one(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == "... 3 more: --limit 0 shows all findings\n"
     assert len(list(formatted(rows, "jsonl", 4))) == 4
     assert capsys.readouterr().err == "... 1 more: --limit 0 shows all findings\n"
+
+
+NODE = Path(__file__).parents[1] / "golden" / "dynamic-membership" / "node-1"
+
+
+def ended(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, list[str], str]:
+    """Exit code, lines of stdout, and stderr."""
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return int(code), out.splitlines(), err
+
+
+def test_records_beyond_the_limit_are_still_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    segment = NODE / "__cluster_metadata-0" / "00000000000000000000.log"
+    assert ended(capsys, "dump", segment, "--limit", 700)[2] == ""
+    code, lines, err = ended(capsys, "dump", segment, "--limit", 5)
+    assert (code, len(lines)) == (0, 5)
+    assert err == "... 692 more: --limit 0 shows all records\n"
+    broken = tmp_path / segment.name
+    content = bytearray(segment.read_bytes())
+    content[-1] ^= 1
+    broken.write_bytes(content)
+    code, lines, err = ended(capsys, "dump", broken, "--limit", 5)
+    assert (code, len(lines)) == (1, 5)
+    assert '"kind": "damage"' in err
+    with pytest.raises(Failure, match="not for --format kafka"):
+        dump.run(argparse.Namespace(paths=[segment], files=None, max_bytes=None, format="kafka", limit=5))
+
+
+def test_differences_beyond_the_limit_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("diff", "--from", "1000", "--to", "end", NODE)
+    code, whole, err = ended(capsys, *words)
+    assert (code, err) == (0, "")
+    listed = [line for line in whole if line.startswith("  ")]
+    code, first, err = ended(capsys, *words, "--limit", 2)
+    assert code == 0
+    assert [line for line in first if line.startswith("  ")] == listed[:2]
+    assert [line for line in first if line[0] != " "] == [line for line in whole if line[0] != " "]
+    assert err == f"... {len(listed) - 2} more: --limit 0 shows all differences\n"

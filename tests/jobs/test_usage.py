@@ -68,6 +68,7 @@ def test_a_word_near_nothing_suggests_nothing():
     assert did_you_mean("xyzzy", VERBS) == ""
     assert did_you_mean("MYTOPIC", ["mytopics"]) == "; did you mean mytopics?"
     assert did_you_mean("x", []) == ""
+    assert did_you_mean("add-controller", ["add", "remove"]) == "; did you mean add?"
 
 
 def test_help_of_a_verb(capsys):
@@ -143,6 +144,7 @@ def test_a_brokers_directory_among_captures_is_named(capsys, broker, tmp_path):
     code, out, err = usage(capsys, *words)
     assert code == 0
     assert len(out.splitlines()) == 1
+    assert "  2026-11-21T09:44:09.058Z (capture.json)  " in out
     assert err == (
         f"left out: {broker}: a log directory of Kafka, perhaps a broker's, without __cluster_metadata-0: a "
         "controller has that in its metadata.log.dir\n"

@@ -101,7 +101,7 @@ def test_a_misspelt_table_is_named(lake_path: Path, capsys: pytest.CaptureFixtur
     for name, meant in (("voter_set", "voter_sets"), ("topics_know", "topics_now"), ("captrues", "captures")):
         capsys.readouterr()
         assert main(["sql", "--lake", str(lake_path), f"SELECT * FROM {name}"]) == 2
-        assert capsys.readouterr().err.strip().endswith(f"; did you mean {meant}?")
+        assert capsys.readouterr().err.strip().endswith(f" catalog; did you mean {meant}?")
 
 
 def test_a_time_with_a_zone_is_one_of_utc() -> None:
