@@ -77,11 +77,10 @@ def diagnoses(lake: Location | None) -> Iterator[Diagnosis]:
 
 
 def _java() -> tuple[str, str]:
-    from jobs.runtime.java import java_of, release_of
+    from jobs.runtime.java import java_of, release_name
 
     java = java_of()
-    version = next((line for line in release_of(java).splitlines() if line.startswith("JAVA_VERSION=")), "")
-    return OK, f"{java}, {version.partition('=')[2].strip(chr(34)) or 'of an unknown version'}"
+    return OK, f"{java}, {release_name(java)}"
 
 
 def _spark() -> tuple[str, str]:

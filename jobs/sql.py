@@ -24,6 +24,7 @@ from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line, printable, warn_line
 from jobs.runtime.prompt import prompt
 from jobs.runtime.suggestion import did_you_mean
+from jobs.time_travel.asked_moments import out_of_reach
 
 EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake .lake
@@ -79,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
     def answer(statement: str, out: TextIO = sys.stdout) -> None:
         try:
             with cancelling(spark):
+                for sentence in out_of_reach(args.lake, statement):
+                    warn_line(f"warning: {sentence}")
                 register(statement)
                 show(args, spark.sql(statement), out)
         except PySparkException as error:

@@ -40,6 +40,12 @@ def release_of(java: Path) -> str:
         return ""
 
 
+def release_name(java: Path) -> str:
+    """Its version, such as 17.0.15."""
+    line = next((line for line in release_of(java).splitlines() if line.startswith("JAVA_VERSION=")), "")
+    return line.partition("=")[2].strip('"') or "of an unknown version"
+
+
 def _java(environ: Mapping[str, str]) -> Path:
     home = environ.get("JAVA_HOME")
     if home:

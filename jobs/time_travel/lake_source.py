@@ -79,7 +79,7 @@ class LakeSource:
 
     def image_at(self, offset: int | None = None) -> Image:
         wanted = self.last_offset if offset is None else offset
-        step = self._step_at(wanted)
+        step = self.step_at(wanted)
         image = Image()
         for table in HISTORIES:
             values = [name for name in table.names if name not in OF_VERSIONS]
@@ -97,7 +97,8 @@ class LakeSource:
                 )
         return image
 
-    def _step_at(self, offset: int) -> Step | None:
+    def step_at(self, offset: int) -> Step | None:
+        """The step that holds the offset; None before a log that begins at 0. Raises OutOfReachError."""
         if offset > self.last_offset:
             raise OutOfReachError(f"offset {offset} is beyond the log, which ends with {self.last_offset}")
         if offset < 0 and self._steps[0].first_offset == 0:
@@ -175,7 +176,7 @@ class LakeSource:
     def _event(
         self, record_type: str, offset: int, at: Any, path: tree.Path, kind: str, before: Any, after: Any
     ) -> Event:
-        step = self._step_at(offset)
+        step = self.step_at(offset)
         epoch = -1 if step is None else step.leader_epoch
         return Event(offset, epoch, milliseconds(at) or -1, record_type, path, kind, before, after)
 

@@ -88,6 +88,7 @@ def test_versions(capsys):
     assert code == 0
     assert lines.splitlines()[0] == out.strip()
     assert f"Python {sys.version.split()[0]}" in lines
+    assert [line.split()[0] for line in lines.splitlines()[3:]] == ["PySpark", "Delta", "delta-rs", "Java"]
 
 
 def test_a_cluster_that_is_not_captured(capsys, golden, tmp_path):

@@ -20,6 +20,7 @@ from pyarrow import feather
 from jobs.cli import main
 from jobs.questions.statements import Statement, statements_of
 from jobs.sql import plain
+from jobs.time_travel.asked_moments import out_of_reach
 
 CHECKOUT = Path(__file__).parents[3]
 # The cluster of golden/v4.4.0-mini.
@@ -102,6 +103,40 @@ def test_a_misspelt_table_is_named(lake_path: Path, capsys: pytest.CaptureFixtur
         capsys.readouterr()
         assert main(["sql", "--lake", str(lake_path), f"SELECT * FROM {name}"]) == 2
         assert capsys.readouterr().err.strip().endswith(f" catalog; did you mean {meant}?")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            "topics_at('ID', TIMESTAMP '2020-01-01')",
+            "2020-01-01T00:00:00.000Z is before the history of ID, wh",
+        ),
+        ("topics_at('ID', '2040-01-01 12:00')", "2040-01-01T12:00:00.000Z is after the newest record of ID,"),
+        ("topics_as_of('ID', 1000000)", "offset 1000000 is beyond the log, which ends with "),
+        ("topics_as_of('IDx', 1)", "has no capture of cluster IDx; it has "),
+        ("topics_as_of('ID', 1)", None),
+        ("topics_at('ID', TIMESTAMP 'soon')", None),
+        ("topics_at('ID', current_timestamp())", None),
+    ],
+)
+def test_a_moment_that_no_capture_reaches_is_named(lake_path: Path, call: str, says: str | None) -> None:
+    said = list(out_of_reach(lake_path, f"SELECT count(*) FROM {call} -- of old".replace("ID", MINI)))
+    if says is None:
+        assert said == []
+    else:
+        assert len(said) == 1
+        assert says.replace("ID", MINI) in said[0]
+
+
+def test_a_warning_does_not_change_the_answer(lake_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = f"SELECT count(*) AS n FROM topics_at('{MINI}', TIMESTAMP '2020-01-01')"
+    capsys.readouterr()
+    assert main(["sql", "--lake", str(lake_path), query, "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"n": 0}
+    assert err.startswith("warning: 2020-01-01T00:00:00.000Z is before the history of ")
+    assert len(err.splitlines()) == 1
 
 
 def test_a_time_with_a_zone_is_one_of_utc() -> None:
