@@ -22,7 +22,7 @@ LABELLED, LABELLED_NARROW = 3.2, 11.0
 SEPARATE = 2.2
 
 SIGNS = {"added": "+", "removed": "−", "updated": "~", "bootstrapped": "●"}
-VERBS = {"added": "added", "removed": "removed", "updated": "updated", "bootstrapped": "first set with"}
+VERBS = {"added": "added", "removed": "removed", "updated": "updated", "bootstrapped": "first voter set:"}
 WORST = ("truncated", "uncommitted", "undecided", "committed", None)
 
 
@@ -64,7 +64,7 @@ def _leaderless_words(lanes: Lanes) -> str:
     if lanes.gaps:
         longest = max(gap.longest_ms for gap in lanes.gaps)
         covered = count(sum(gap.epochs for gap in lanes.gaps), "election")
-        words = f"; no leader for at most {duration(longest)} at a time before {covered}"
+        words = f"; no leader for at most {duration(longest)} before {covered}"
     if lanes.not_covered and words:
         words += f"; for how long before {count(lanes.not_covered, 'other')} is not known"
     elif lanes.not_covered:
@@ -150,8 +150,9 @@ def _draw_led(led: Led, node: str, scale: TimeScale, y: float) -> Markup:
 
 def _draw_doubt(doubt: Doubt, node: str, scale: TimeScale, y: float) -> Markup:
     """A hatched band: a membership change that some log held and that is not committed."""
+    done = "in the first voter set" if doubt.kind == "bootstrapped" else doubt.kind
     words = (
-        f"{node} {VERBS[doubt.kind]} at offset {doubt.offset} in epoch {doubt.leader_epoch}: "
+        f"{node} {done} at offset {doubt.offset} in epoch {doubt.leader_epoch}: "
         f"{_status_words(doubt.status, doubt.truncated_by_epoch)}; in effect on the replicas that held it, "
         f"from {utc(doubt.start)} to {utc(doubt.end)}"
     )

@@ -24,7 +24,16 @@ from dashboards.report.state import NEED_WORDS, NONE_FAILED, STALE_MS, ClusterSt
 from dashboards.report.tables import status_badge
 from kraft_core.wording import count
 
-COLUMNS = ("State", "Cluster", "Voters", "Leader", "High watermark", "Errors", "Last capture", "Last change")
+COLUMNS = (
+    "State",
+    "Cluster",
+    "Voters",
+    "Leader",
+    "High watermark",
+    "Errors",
+    "Last capture",
+    "Last voter change",
+)
 # A shorter table needs no search field.
 SEARCHABLE = 8
 # What every one of so many clusters has is said once.

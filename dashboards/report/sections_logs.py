@@ -48,8 +48,8 @@ def truncations(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("Replica"), Col("Offsets lost"), Col("of epochs"), Col("by epoch"),
-               Col("Membership changes lost", long=True), Col("Last held"), Col("First gone")]  # fmt: skip
+    columns = [Col("Replica"), Col("Offsets lost"), Col("Of epoch"), Col("Replaced by epoch"),
+               Col("Membership changes lost", long=True), Col("Last seen"), Col("First missing")]  # fmt: skip
     more = newest(len(rows), view.count("truncations"), "truncations")
     ids = [f"{view.anchor}-truncation-{n}" for n in range(len(rows))]
     return table("Truncations between captures", columns, cells, more, ids)

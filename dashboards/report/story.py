@@ -126,14 +126,17 @@ def _gap_before(epoch: Row) -> Words:
     gap = epoch["leaderless_ms"]
     if not gap:
         return []
-    last = f" There had been no leader for at most {duration(gap)}: the last record below this epoch is of "
-    return [last, Instant(epoch["elected_at"] - gap), "."]
+    before = f" Before that there was no leader for at most {duration(gap)}: the last record below this epoch"
+    return [f"{before} was appended at ", Instant(epoch["elected_at"] - gap), "."]
 
 
 def _granted(epoch: Row) -> str:
     voters, granting = epoch["voters"] or (), epoch["granting_voters"] or ()
     if not granting:
         return ""
+    if list(voters) == list(granting) and len(voters) == 1:
+        elected = "itself" if voters[0] == epoch["leader_id"] else f"node {voters[0]}"
+        return f", elected by {elected}, the only voter"
     of = f"{'voter' if len(voters) == 1 else 'voters'} {listed(voters)}"
     return f", elected by {_nodes(granting)} of {of}" if voters else ""
 

@@ -344,8 +344,12 @@ def _counted(case: RecoveryCase, voter: Voter) -> Capture | None:
 
 def _counts(case: RecoveryCase, voters: SetInForce) -> str:
     counted = [voter for voter in voters.voters if _counted(case, voter) is not None]
-    ids = ",".join(str(voter.key.id) for voter in counted) or "none"
-    return f"of {voters.words} {ids} count, {voters.voters.majority} needed"
+    ids = ", ".join(str(voter.key.id) for voter in counted) or "none"
+    count = "count" if len(counted) > 1 else "counts"
+    majority = voters.voters.majority
+    return (
+        f"of voters {voters.words}, {ids} {count}, and {majority} {'is' if majority == 1 else 'are'} needed"
+    )
 
 
 def _some(epochs: Sequence[int]) -> str:

@@ -216,9 +216,9 @@ def _already(here: tuple[World, ...]) -> Verdict:
     """A request that changes nothing: what it asks for is in the leader's log, and lasts if that commits."""
     lives = [engine.goes_on(world) for world in here]
     if all(lives):
-        return Verdict("safe", "it is so already; nothing would be written")
+        return Verdict("safe", "this is in effect already; nothing would be written")
     shown = engine.side_words(here[0])
-    reason = f"it is so in the leader's log already, but whether that commits depends on its voters: {shown}"
+    reason = f"the leader's log has this already, but whether it commits depends on its voters: {shown}"
     return Verdict("not_known" if any(lives) else "unsafe", reason)
 
 

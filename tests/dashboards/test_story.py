@@ -35,12 +35,12 @@ def test_elections_changes_and_truncations_in_the_order_of_time() -> None:
         "At T node 1 became leader of epoch 1, elected by nodes 1 and 2 of voters 1, 2 and 3.",
         "At T node 4 was added to the voters (offset 355 of epoch 1). The change was lost: epoch 3 truncated "
         "it.",
-        "At T node 2 became leader of epoch 3, elected by nodes 1 and 2 of voters 1, 2 and 3. There had been "
-        "no leader for at most 16 s: the last record below this epoch is of T.",
+        "At T node 2 became leader of epoch 3, elected by nodes 1 and 2 of voters 1, 2 and 3. Before that "
+        "there was no leader for at most 16 s: the last record below this epoch was appended at T.",
         "Between T and T node 1 (dlQnpR) truncated its log to offset 352 and lost 17 offsets of epoch 1.",
     ]
     assert found[3].startswith("At 09:00:47 node 2")
-    assert found[3].endswith("is of 09:00:31.")
+    assert found[3].endswith("was appended at 09:00:31.")
 
 
 def test_no_more_is_said_than_is_proven() -> None:
@@ -49,9 +49,13 @@ def test_no_more_is_said_than_is_proven() -> None:
     reported = reported_epoch(2, 3, at(5), at(9))
     rows = {"epochs": [reported, epoch(3, 2, at(47), 16_000), epoch(4, None, None), epoch(5, 1, at(60))]}
     assert [without_times(words) for words in sentences(rows)] == [
-        "At T node 2 became leader of epoch 3, elected by nodes 1 and 2 of voters 1, 2 and 3. There had been "
-        "no leader for at most 16 s: the last record below this epoch is of T.",
+        "At T node 2 became leader of epoch 3, elected by nodes 1 and 2 of voters 1, 2 and 3. Before that "
+        "there was no leader for at most 16 s: the last record below this epoch was appended at T.",
         "At T node 1 became leader of epoch 5, elected by nodes 1 and 2 of voters 1, 2 and 3.",
+    ]
+    alone = epoch(1, 1, at(3)) | {"granting_voters": [1], "voters": [1]}
+    assert [without_times(words) for words in sentences({"epochs": [alone]})] == [
+        "At T node 1 became leader of epoch 1, elected by itself, the only voter."
     ]
     no_votes = epoch(3, 2, at(47)) | {"granting_voters": None}
     assert [without_times(words) for words in sentences({"epochs": [no_votes]})] == [
@@ -143,4 +147,4 @@ def test_times_of_another_day_have_their_date() -> None:
     shown = few(rows)
     text = re.sub("<[^>]*>", "", str(story(View(None, shown, lanes_of(shown), at(100), "c"))))  # type: ignore[arg-type]
     assert text.startswith("2026-11-22At 00:00:00Z node 2")
-    assert "is of 2026-11-21 23:59:44Z." in text
+    assert "was appended at 2026-11-21 23:59:44Z." in text

@@ -67,8 +67,9 @@ def test_what_each_choice_would_do_to_an_uncommitted_change() -> None:
     )
     assert (follower.loses, follower.keeps) == ("352 to 368 of epoch 1 (uncommitted)", "")
     assert advice.why == (
-        "of {1,2,3} (VotersRecord 28/e1) 1,2,3 count, 2 needed; of {1,2,3,4} (VotersRecord 355/e1) "
-        "1,2,3,4 count, 3 needed: the best claim has every committed record, as of the captures"
+        "of voters {1,2,3} (VotersRecord 28/e1), 1, 2, 3 count, and 2 are needed; of voters {1,2,3,4} "
+        "(VotersRecord 355/e1), 1, 2, 3, 4 count, and 3 are needed: the best claim has every "
+        "committed record, as of the captures"
     )
     assert advice.as_of == min(c.captured_at for c in (*advice.best, *advice.others))
 
@@ -84,9 +85,8 @@ def test_what_the_stale_side_of_the_split_would_lose() -> None:
 def test_two_of_five_are_too_few() -> None:
     """Three of five may have committed what these two never saw, and did."""
     advice = advised("stale-split/two-of-five")
-    assert "of {1,2,3,4,5} (VotersRecord 150/e3) 1,3 count, 3 needed: committed records may be missing." in (
-        advice.why
-    )
+    counts = "of voters {1,2,3,4,5} (VotersRecord 150/e3), 1, 3 count, and 3 are needed"
+    assert f"{counts}: committed records may be missing." in advice.why
     for name in ("2@", "4@", "5@"):
         assert f"Node {name}" in advice.why
     assert "Rule 23 is broken: Leader 1 of epoch 4 was elected unlawfully" in advice.why
@@ -130,7 +130,7 @@ def test_a_log_whose_end_cannot_be_read_does_not_count() -> None:
     damaged = story().capture("2", 2000, "1:0-40", 1, tail_damaged=True)
     advice = recovery_advice(conclude(damaged.facts()), [])
     assert not advice.is_safe
-    assert "1 count, 2 needed" in advice.why
+    assert "1 counts, and 2 are needed" in advice.why
 
 
 def test_a_time_that_is_not_stated_is_bounded_by_the_log_alone() -> None:
