@@ -117,6 +117,7 @@ class Job:
         self.lease = lease
         self.database = database
         self.pending = PendingCommit()
+        self._committed: set[str] = set()
         self._derived: tuple[list[str], dict[str, str]] | None = None
 
     @property
@@ -134,7 +135,9 @@ class Job:
         from jobs.captures.ingest import ingest_unchanged
 
         self.pending = ingest_unchanged(self.lake, planned, self.record, fetch)
-        self.record.counts |= self.pending.counts
+        counts = self.record.counts
+        for name, number in self.pending.counts.items():
+            counts[name] = counts.get(name, 0) + number
 
     def derive(self, clusters: Sequence[str]) -> None:
         """Replace what is derived for the clusters, from the lake and from what is pending.
@@ -175,12 +178,15 @@ class Job:
 
     def commit(self) -> None:
         """Commit what was read, if the lease has not run out. Raises Failure."""
-        from jobs.captures.ingest import commit
+        from jobs.captures.ingest import PendingCommit, commit
 
         self.lease.check()
         with self.progress.stage("commit"):
+            touched = self.touched
             commit(self.lake, self.pending, self.record.columns)
             self._end_derivation()
+        self._committed |= touched
+        self.pending = PendingCommit()
 
     def _end_derivation(self) -> None:
         """From here on the derived rows are complete."""
@@ -212,7 +218,7 @@ class Job:
 
         compact(self.lake.writer, self.progress)
         errors = verdict(self.lake.path, clusters, self.record.fail_on)
-        return end(self.record, lines, clusters, errors, self.lease.end, len(self.touched), lost_rows)
+        return end(self.record, lines, clusters, errors, self.lease.end, len(self._committed), lost_rows)
 
 
 def known_clusters(lake: Location) -> set[str]:

@@ -22,6 +22,7 @@ from kraft_core.wording import count
 
 if TYPE_CHECKING:
     from dashboards.report.write import Report
+    from jobs.captures.ingest import Fetch
     from jobs.captures.inputs import Inputs
     from jobs.captures.planning import ReadPlan
 
@@ -118,16 +119,28 @@ def read_captures(
                 return code
         quick = planned.size_bytes < QUICK_BYTES
         with opened_job(args, progress, make_lake=True, quick=quick, seen=seen) as job:
-            job.read(planned, inputs.fetch)
-            clusters = expanded(args.lake, planned.clusters)
-            job.derive(sorted(job.touched | job.underived(clusters) if derive else job.half_done()))
-            job.commit()
+            load(job, planned, inputs.fetch, derive)
             failing = failed_expectations(job, args) if validate else []
             job.publish()
             show(job.record)
             code = job.finish(expanded(args.lake, planned.clusters), failing)
         remember(seen or unseen(args.lake), planned, job.record, job.lease.writer.lease)
         return code
+
+
+def load(job: Job, planned: ReadPlan, fetch: Fetch, derive: bool) -> None:
+    """Read, derive and commit what is planned, a part at a time."""
+    from jobs.captures.parts import parts_of
+    from transforms.lake.lives import expanded
+
+    parts = parts_of(job.lake.path, planned)
+    for nth, part in enumerate(parts, 1):
+        if len(parts) > 1:
+            job.progress.say(f"part {nth} of {len(parts)}: {count(len(part.clusters), 'cluster')}")
+        job.read(part, fetch)
+        clusters = expanded(job.lake.path, part.clusters)
+        job.derive(sorted(job.touched | job.underived(clusters) if derive else job.half_done()))
+        job.commit()
 
 
 def failed_expectations(job: Job, args: argparse.Namespace) -> list[str]:

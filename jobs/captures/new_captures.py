@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -12,11 +12,11 @@ from jobs.captures.describe_files import DescribeFile
 from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import EDGE_BYTES
 from kraft_core.format.controller_dir import SegmentFile, parse_segment_name
-from transforms.ingest.capture_rows import fault_rows, is_unreadable
+from transforms.ingest.capture_rows import better_row, copy_columns, fault_rows, is_unreadable
 from transforms.ingest.captured_files import CaptureCopy
 from transforms.ingest.quarantine import FILE_REASONS
 from transforms.lake.arrow_rows import Row
-from transforms.lake.delta_rs import among, arrow_with, exists, rows_with
+from transforms.lake.delta_rs import among, arrow_with, each_row, exists, rows_with
 from transforms.lake.lives import expanded
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, OBSERVATIONS, PARSER_VERSION, SEGMENTS
@@ -24,9 +24,9 @@ from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, OBSERVATIONS, PAR
 
 @dataclass(frozen=True, slots=True)
 class NewCaptures:
-    """known: rows of captures of the planned ones, by capture_id. unread, described: what is to be read.
+    """unread, described: what is to be read. segments: the rows of known captures that are read again.
 
-    segments: the rows of segments of those captures that are known and read again.
+    known: rows of captures, by capture_id, of those and of others of which a planned copy says more.
     """
 
     known: dict[str, Row]
@@ -36,21 +36,40 @@ class NewCaptures:
 
 
 def new_captures(lake: Location, plan: ReadPlan) -> NewCaptures:
-    """Compare a plan with the lake. Reads small tables, writes nothing."""
+    """Compare a plan with the lake. Reads small tables, writes nothing.
+
+    In memory are the planned ids, and rows of known captures only where a copy may add something.
+    """
+    copies = copies_by_id(plan.captures)
     planned = among(_ids(lake, plan))
-    known = {row["capture_id"]: row for row in rows_with(lake, CAPTURES, where=planned)}
-    ids = {copy.capture_id for copy in plan.captures}
-    expired = {row["capture_id"] for row in rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], capture_id=ids)}
+    found = rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], capture_id=copies)
+    expired = {row["capture_id"] for row in found}
     read = _read_segments(lake, planned)
-    unread = tuple(
-        copy
-        for copy in plan.captures
-        if copy.capture_id not in expired
-        and (plan.selection.verify or _is_unread(copy, known.get(copy.capture_id), read))
-    )
-    again = {copy.capture_id for copy in unread} & known.keys()
+    known: dict[str, Row] = {}
+    unread: dict[str, list[CaptureCopy]] = dict(copies)
+    for row in each_row(lake, CAPTURES, planned):
+        capture_id = row["capture_id"]
+        of_row = copies[capture_id]
+        unread[capture_id] = [c for c in of_row if plan.selection.verify or _is_unread(c, row, read)]
+        if unread[capture_id] or any(_says_more(copy, row) for copy in of_row):
+            known[capture_id] = row
+    chosen = tuple(copy for name, some in unread.items() if name not in expired for copy in some)
+    again = {copy.capture_id for copy in chosen} & known.keys()
     segments = rows_with(lake, SEGMENTS, capture_id=again) if again else []
-    return NewCaptures(known, unread, _new_outputs(lake, plan), tuple(segments))
+    return NewCaptures(known, chosen, _new_outputs(lake, plan), tuple(segments))
+
+
+def copies_by_id(captures: Iterable[CaptureCopy]) -> dict[str, list[CaptureCopy]]:
+    """The copies of each capture, in their order."""
+    found: dict[str, list[CaptureCopy]] = {}
+    for copy in captures:
+        found.setdefault(copy.capture_id, []).append(copy)
+    return found
+
+
+def _says_more(copy: CaptureCopy, known: Row) -> bool:
+    """Whether the row of a known capture, whose bytes are known, is another with this copy."""
+    return better_row(known, known | copy_columns(copy, known)) != known
 
 
 def known_now(lake: Location, plan: ReadPlan, new: NewCaptures) -> NewCaptures:
@@ -84,13 +103,11 @@ def _read_segments(lake: Location, planned: ds.Expression) -> dict[tuple[str, in
     return {(row["capture_id"], row["base_offset"]): row for row in rows}
 
 
-def _is_unread(copy: CaptureCopy, known: Row | None, read: Mapping[tuple[str, int], Row]) -> bool:
-    """Whether a capture is new, or this copy may supply what the known one lost.
+def _is_unread(copy: CaptureCopy, known: Row, read: Mapping[tuple[str, int], Row]) -> bool:
+    """Whether this copy may supply what the known one lost.
 
     It may not where its files are known to their ends, and the damage lies in the edges that identify them.
     """
-    if known is None:
-        return True
     unreadable = {fault.file for fault in copy.directory.unreadable}
     damage = [lost for lost in known["damage"] if lost["file"] not in unreadable]
     faults = fault_rows(copy.directory)

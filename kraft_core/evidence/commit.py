@@ -250,14 +250,14 @@ class CommitStatus:
         """
         if self._holdings.is_elsewhere(voter):
             return None
-        captures = [c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]]
-        lacking = [c for c in captures if self._shows_what_it_lacks(c) and lacks(c, leader_epoch, first)]
-        since = [
-            _Lack(capture.captured_from, capture.time_source)
-            for capture in lacking
-            if capture.captured_from is not None and capture.captured_from >= appended_by
-        ]
-        return min(since, key=_lack_order) if captures and len(since) == len(captures) else None
+        found: list[_Lack] = []
+        for capture in (c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]):
+            if capture.captured_from is None or capture.captured_from < appended_by:
+                return None
+            if not (self._shows_what_it_lacks(capture) and lacks(capture, leader_epoch, first)):
+                return None
+            found.append(_Lack(capture.captured_from, capture.time_source))
+        return min(found, key=_lack_order, default=None)
 
     def _shows_what_it_lacks(self, capture: Capture) -> bool:
         return capture.capture_id not in self._holdings.went_back

@@ -6,7 +6,8 @@ A Spark session and its first query cost 20 seconds, every new query a second of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -22,6 +23,10 @@ from transforms.lake.storage.table_folders import arrow_files, delta_table, exis
 from transforms.lake.tables import CAPTURES, Table
 
 # --- reading ---
+
+# Of fewer rows all columns are decoded before it takes as long to look for the row groups.
+LARGE_ROWS, GROUPS_AT_ONCE = 64 * 1024, 4
+ROWS_AT_ONCE = 4 * 1024
 
 
 def rows_with(
@@ -54,6 +59,18 @@ def arrow_with(
     return columns_with(opened(lake, table), columns, where, **wanted)
 
 
+def each_row(lake: Location, table: Table, where: ds.Expression) -> Iterator[Row]:
+    """The rows of rows_with one by one, some thousand in memory."""
+    if not exists(lake, table):
+        return
+    found = holding(opened(lake, table), where)
+    held = [name for name in table.names if name in found.schema.names]
+    missing = dict.fromkeys(set(table.names).difference(held))
+    scanned = found.to_batches(columns=held, filter=where, batch_size=ROWS_AT_ONCE, batch_readahead=1)
+    for batch in scanned:
+        yield from (row | missing for row in batch.to_pylist())
+
+
 def columns_with(
     stored: ds.Dataset,
     columns: Sequence[str],
@@ -62,11 +79,33 @@ def columns_with(
 ) -> pa.Table:
     """The rows that arrow_with returns, of a table that `opened` returned."""
     held = set(stored.schema.names)
-    rows = stored.to_table([name for name in columns if name in held], filter=_condition(where, wanted))
+    condition = _condition(where, wanted)
+    found = stored if where is None and not wanted else holding(stored, condition)
+    rows = found.to_table([name for name in columns if name in held], filter=condition)
     for index, name in enumerate(columns):
         if name not in held:
             rows = rows.add_column(index, name, pa.nulls(len(rows)))
     return rows
+
+
+def holding(stored: ds.Dataset, condition: ds.Expression) -> ds.Dataset:
+    """Of a large table the row groups with a row that meets a condition: the others are not decoded whole.
+
+    Arrow decodes all columns of every row group that the statistics do not rule out.
+    """
+    fragments = list(stored.get_fragments(filter=condition))
+    if sum(fragment.count_rows() for fragment in fragments) < LARGE_ROWS:
+        return stored
+    groups = [
+        group for fragment in fragments for group in fragment.split_by_row_group(condition, stored.schema)
+    ]
+
+    def is_held(group: ds.Fragment) -> bool:
+        return group.scanner(schema=stored.schema, columns=[], filter=condition).count_rows() > 0
+
+    with ThreadPoolExecutor(GROUPS_AT_ONCE) as threads:
+        found = [group for group, held in zip(groups, threads.map(is_held, groups), strict=True) if held]
+    return ds.FileSystemDataset(found, stored.schema, stored.format, stored.filesystem)
 
 
 def count_rows(

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, Transaction
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import dataset
 from transforms.lake.storage.location import Location
-from transforms.lake.table_files import TableFile, row_groups
+from transforms.lake.table_files import TableFile, row_groups, sorted_row_groups
 
 # A file of so many bytes is not joined with others, and joined files have about as many; and the bytes in
 # memory of the rows of a file, which shrink to a fraction of that.
@@ -68,7 +68,7 @@ class StoredTable:
 
     def written(self, rows: pa.Table | Collection[Row]) -> list[Row]:
         """Write new rows. Returns the files."""
-        return self._written(self.fitted(rows).to_batches())
+        return self._written(row_groups(iter(self.fitted(rows).to_batches())))
 
     def replacing(
         self, where: ds.Expression, rows: pa.Table | Collection[Row] = (), files: Sequence[Row] = ()
@@ -89,7 +89,7 @@ class StoredTable:
         new = self.fitted(rows)
         if not removed and not files and not len(new):
             return None
-        added = self._written(self._batches(new, rest, ~where))
+        added = self._written(row_groups(self._batches(new, rest, ~where)))
         return FileChange([*added, *files], removed)
 
     def joined(self) -> FileChange | None:
@@ -99,7 +99,8 @@ class StoredTable:
         added: list[Row] = []
         removed: list[StoredFile] = []
         for some in _bins(small):
-            added += self._written(self._batches(None, [fragments[f.path] for f in some], None), "zstd")
+            rows = self._batches(None, [fragments[f.path] for f in some], None)
+            added += self._written(sorted_row_groups(rows), "zstd")
             removed += some
         return FileChange(added, removed, data_change=False) if removed else None
 
@@ -119,11 +120,11 @@ class StoredTable:
         if new is not None:
             yield from new.to_batches()
 
-    def _written(self, batches: Iterable[pa.RecordBatch], compression: str = "snappy") -> list[Row]:
-        """Write rows to files of about TARGET_BYTES. Returns the files."""
+    def _written(self, groups: Iterable[pa.Table], compression: str = "snappy") -> list[Row]:
+        """Write row groups to files of about TARGET_BYTES. Returns the files."""
         found: list[Row | None] = []
         file, held_bytes = TableFile(self._folder, self._schema, compression), 0
-        for rows in row_groups(iter(batches)):
+        for rows in groups:
             if held_bytes >= TARGET_MEMORY_BYTES:
                 found.append(file.close())
                 file, held_bytes = TableFile(self._folder, self._schema, compression), 0

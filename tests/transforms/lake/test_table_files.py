@@ -23,7 +23,7 @@ from transforms.lake.lake import Lake
 from transforms.lake.schema import outdated_tables, update_schemas
 from transforms.lake.storage import prepare_lake
 from transforms.lake.table_files import FILES, GREATEST_CHARACTER, Statistics, writing
-from transforms.lake.tables import LOADED, RECORDS, SNAPSHOT_RECORDS, Column, Table
+from transforms.lake.tables import CAPTURES, LOADED, RECORDS, SNAPSHOT_RECORDS, Column, Table
 
 LOAD = {"run_id": "a run", "loaded_at": datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)}
 OWN = [c.name for c in LOADED]
@@ -148,7 +148,7 @@ def test_joined_files_hold_the_same_rows_in_small_groups(
     appended(lake, table, files_of(lake, table, given.slice(2500)), "another load")
     rows = arrow_with(lake.path, table, table.names)
     assert len(rows) == len(given)
-    monkeypatch.setattr(table_files, "ROW_GROUP_ROWS", 1000)
+    monkeypatch.setattr(table_files, "SORTED_GROUP_ROWS", 1000)
     lake.writer.compact(table)
     (file,) = DeltaTable(lake.path / table.name).file_uris()
     metadata = pq.ParquetFile(file).metadata
@@ -158,6 +158,21 @@ def test_joined_files_hold_the_same_rows_in_small_groups(
     joined = arrow_with(lake.path, table, table.names)
     assert joined.sort_by(by_key).equals(rows.sort_by(by_key))
     assert lake.read(table).toArrow().sort_by(by_key).to_pylist() == rows.sort_by(by_key).to_pylist()
+
+
+def test_rows_of_a_cluster_stand_together_in_joined_files(lake: Any, tmp_path: Path) -> None:
+    """However many files had some: a question about one cluster leaves out the row groups of the others."""
+    rows = arrow_with(lake.path, CAPTURES, [n for n in CAPTURES.names if n not in OWN])
+    copied = rewritten(lake, CAPTURES, tmp_path / "lake", rows.slice(0, 0))
+    for nth in range(4):
+        appended(
+            copied, CAPTURES, files_of(copied, CAPTURES, rows.take(list(range(nth, len(rows), 4)))), f"{nth}"
+        )
+    copied.writer.compact(CAPTURES)
+    (file,) = DeltaTable(copied.path / CAPTURES.name).file_uris()
+    ids = pq.read_table(file, columns=["cluster_id"])["cluster_id"].to_pylist()
+    assert len(set(ids)) > 2
+    assert ids == sorted(ids)
 
 
 def test_files_are_added_to_a_table_whose_structs_were_extended(lake: Any, tmp_path: Path) -> None:

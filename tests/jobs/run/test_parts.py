@@ -1,0 +1,67 @@
+"""A large fleet is loaded in parts: the tables are the same, and so is what the run says of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.captures import parts
+from tests.jobs.lakes import content, opened, report, run
+from transforms.lake.delta_rs import cluster_ids
+
+FLEET = ("born-on-3.4", "election-storm", "v4.4.0-mini")
+COUNTED = (
+    "clusters",
+    "touched_clusters",
+    "captures",
+    "captures_read",
+    "left_out",
+    "records",
+    "batches",
+    "files",
+)
+
+
+def test_a_run_in_parts_makes_the_same_lake(
+    spark: Any,
+    golden: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    captures = [golden / name for name in FLEET]
+    whole, divided = tmp_path / "whole", tmp_path / "divided"
+    code = run(whole, *captures)
+    of_whole = report(capsys.readouterr().out)
+    assert run_in_parts(divided, captures, monkeypatch, at_most=3) == code
+    said = capsys.readouterr()
+    assert "part 3 of 3: 1 cluster" in said.err
+    of_divided = report(said.out)
+    assert {name: of_divided[name] for name in COUNTED} == {name: of_whole[name] for name in COUNTED}
+    assert of_whole["touched_clusters"] == of_whole["clusters"] == len(FLEET)
+    for cluster in cluster_ids(whole):
+        assert content(opened(spark, divided), cluster) == content(opened(spark, whole), cluster)
+    run_in_parts(divided, captures, monkeypatch, at_most=3)
+    assert "nothing new: all 8 captures are known" in capsys.readouterr().out
+
+
+def test_what_is_new_is_read_in_one_part(
+    golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However many known captures lie beside it."""
+    captures = [golden / name for name in FLEET]
+    lake = tmp_path / "lake"
+    run(lake, *captures[:2])
+    capsys.readouterr()
+    run_in_parts(lake, captures, monkeypatch, at_most=2)
+    said = capsys.readouterr()
+    assert "part 1 of" not in said.err
+    assert (report(said.out)["captures"], report(said.out)["captures_read"]) == (8, 2)
+
+
+def run_in_parts(lake: Path, captures: list[Path], monkeypatch: pytest.MonkeyPatch, at_most: int) -> int:
+    with monkeypatch.context() as patched:
+        patched.setattr(parts, "MOST_CAPTURES", at_most)
+        return run(lake, *captures)
