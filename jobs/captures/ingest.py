@@ -96,7 +96,7 @@ def ingest(
     files = select_files(lake.path, new.unread, plan.selection.verify)
     check_fetched(files, fetch(files.paths))
     captures, segments, counts = read_apart(lake, files, record, plan.selection.verify)
-    new = known_now(lake.path, plan, new)
+    new = known_now(lake.path, new)
     pending = without_reading(plan, new)
     pending.counts |= counts
     for row in captures:

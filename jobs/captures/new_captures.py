@@ -12,7 +12,7 @@ from jobs.captures.describe_files import DescribeFile
 from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import EDGE_BYTES
 from kraft_core.format.controller_dir import SegmentFile, parse_segment_name
-from transforms.ingest.capture_rows import better_row, copy_columns, fault_rows, is_unreadable
+from transforms.ingest.capture_rows import COMPARED, fault_rows, is_unreadable, says_more
 from transforms.ingest.captured_files import CaptureCopy
 from transforms.ingest.quarantine import FILE_REASONS
 from transforms.lake.arrow_rows import Row
@@ -45,18 +45,18 @@ def new_captures(lake: Location, plan: ReadPlan) -> NewCaptures:
     found = rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], capture_id=copies)
     expired = {row["capture_id"] for row in found}
     read = _read_segments(lake, planned)
-    known: dict[str, Row] = {}
     unread: dict[str, list[CaptureCopy]] = dict(copies)
-    for row in each_row(lake, CAPTURES, planned):
+    wanted: set[str] = set()
+    for row in each_row(lake, CAPTURES, COMPARED, planned):
         capture_id = row["capture_id"]
         of_row = copies[capture_id]
         unread[capture_id] = [c for c in of_row if plan.selection.verify or _is_unread(c, row, read)]
-        if unread[capture_id] or any(_says_more(copy, row) for copy in of_row):
-            known[capture_id] = row
+        if unread[capture_id] or any(says_more(copy, row) for copy in of_row):
+            wanted.add(capture_id)
     chosen = tuple(copy for name, some in unread.items() if name not in expired for copy in some)
-    again = {copy.capture_id for copy in chosen} & known.keys()
+    again = {copy.capture_id for copy in chosen} & wanted
     segments = rows_with(lake, SEGMENTS, capture_id=again) if again else []
-    return NewCaptures(known, chosen, _new_outputs(lake, plan), tuple(segments))
+    return NewCaptures(_rows_of(lake, wanted), chosen, _new_outputs(lake, plan), tuple(segments))
 
 
 def copies_by_id(captures: Iterable[CaptureCopy]) -> dict[str, list[CaptureCopy]]:
@@ -67,18 +67,17 @@ def copies_by_id(captures: Iterable[CaptureCopy]) -> dict[str, list[CaptureCopy]
     return found
 
 
-def _says_more(copy: CaptureCopy, known: Row) -> bool:
-    """Whether the row of a known capture, whose bytes are known, is another with this copy."""
-    return better_row(known, known | copy_columns(copy, known)) != known
-
-
-def known_now(lake: Location, plan: ReadPlan, new: NewCaptures) -> NewCaptures:
+def known_now(lake: Location, new: NewCaptures) -> NewCaptures:
     """The same with the rows that the lake holds now: a capture may have moved to another life."""
     if not new.known:
         return new
-    rows = rows_with(lake, CAPTURES, where=among(_ids(lake, plan)))
     segments = rows_with(lake, SEGMENTS, capture_id={row["capture_id"] for row in new.segments})
-    return replace(new, known={row["capture_id"]: row for row in rows}, segments=tuple(segments))
+    return replace(new, known=_rows_of(lake, new.known), segments=tuple(segments))
+
+
+def _rows_of(lake: Location, capture_ids: Collection[str]) -> dict[str, Row]:
+    rows = rows_with(lake, CAPTURES, capture_id=capture_ids) if capture_ids else []
+    return {row["capture_id"]: row for row in rows}
 
 
 def _ids(lake: Location, plan: ReadPlan) -> dict[str, Collection[str]]:

@@ -40,6 +40,7 @@ NIGHTS = 365
 # One cluster of so many has a batch more.
 CHANGED_OF = 100
 DRIVER_MIB = 1024
+LETTERS = "ghijklmnop"
 # Rows of a file, about what compaction joins.
 FILE_ROWS = 500_000
 
@@ -147,7 +148,7 @@ def cpu_seconds(process: int) -> dict[int, float]:
 
 
 def add_nights(lake: Path, table: Table) -> None:
-    """Add the rows of NIGHTS earlier nights to a table of captures."""
+    """Add the rows of NIGHTS earlier nights to a table of captures, in joined files."""
     TableWriter(lake, None).compact(table)
     schema = arrow_schema(table.schema)
     held = arrow_with(lake, table, table.names).cast(schema)
@@ -160,6 +161,7 @@ def add_nights(lake: Path, table: Table) -> None:
         if (row := file.close()) is not None:
             written.append(row)
     TableWriter(lake, None).add_files(table, written, "nights")
+    TableWriter(lake, None).compact(table)
 
 
 def of_night(held: pa.Table, nth: int) -> pa.Table:
@@ -168,7 +170,8 @@ def of_night(held: pa.Table, nth: int) -> pa.Table:
         column = held[field.name]
         if field.name == "capture_id":
             # Far behind what statistics hold of a text: ids of one night do not stand together.
-            column = pc.binary_replace_slice(column, 40, 43, f"{nth:03x}")
+            # No digit of one is hexadecimal, so that none is that of a real capture.
+            column = pc.binary_replace_slice(column, 40, 43, "".join(LETTERS[int(d)] for d in f"{nth:03}"))
         elif field.name in ("captured_at", "last_captured_at", "loaded_at"):
             column = pc.subtract(column, pa.scalar(timedelta(days=nth), pa.duration("us"))).cast(field.type)
         held = held.set_column(index, field, column)

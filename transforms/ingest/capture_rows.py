@@ -21,6 +21,17 @@ SegmentRanges = Iterable[tuple[CapturedSegment, list[FileEpochRange]]]
 
 # --- captures ---
 
+# What is compared with the copies of a capture whose bytes are known.
+COMPARED = (
+    "capture_id",
+    "captured_at",
+    "captured_at_source",
+    "last_captured_at",
+    "damage",
+    "file_faults",
+    "superseded_faults",
+)
+
 
 def capture_rows(
     copies: Sequence[CaptureCopy],
@@ -236,7 +247,19 @@ def better_row(one: Row, other: Row) -> Row:
 
     The order of the rows makes no difference.
     """
-    fuller = max(one, other, key=_fullness)
+    return _best_times(one, other, max(one, other, key=_fullness))
+
+
+def says_more(copy: CaptureCopy, known: Row) -> bool:
+    """Whether better_row of a known capture and this copy, whose bytes are the same, is not the known one.
+
+    known: the columns COMPARED.
+    """
+    return _best_times(known, known | copy_columns(copy, known), known) != known
+
+
+def _best_times(one: Row, other: Row, fuller: Row) -> Row:
+    """The fuller of two rows with the times and superseded faults of both."""
     dated = min(one, other, key=lambda row: captured_at_rank(row["captured_at_source"], row["captured_at"]))
     recorded = [row for row in (one, other) if row["captured_at_source"] != "file_time"]
     last = max(map(last_captured_at, recorded or (one, other)))

@@ -25,7 +25,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from transforms.lake.arrow_rows import Row, arrow_schema
-from transforms.lake.delta_rs import among, dataset
+from transforms.lake.delta_rs import among, dataset, holding
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage import generation
 from transforms.lake.storage.conditions import check_conditional_puts
@@ -159,7 +159,7 @@ class TableWriter:
 
         def change(held: DeltaTable) -> FileChange | None:
             stored = self._stored(table, held)
-            found = stored.rows.to_table(filter=where).to_pylist()
+            found = holding(stored.rows, where).to_table(filter=where).to_pylist()
             wanted = {tuple(row[name] for name in table.key): row for row in (*found, *some)}
             made = stored.replacing(where, wanted.values())
             return None if made is None else replace(made, transactions=transactions)

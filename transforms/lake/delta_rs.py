@@ -59,13 +59,13 @@ def arrow_with(
     return columns_with(opened(lake, table), columns, where, **wanted)
 
 
-def each_row(lake: Location, table: Table, where: ds.Expression) -> Iterator[Row]:
+def each_row(lake: Location, table: Table, columns: Sequence[str], where: ds.Expression) -> Iterator[Row]:
     """The rows of rows_with one by one, some thousand in memory."""
     if not exists(lake, table):
         return
     found = holding(opened(lake, table), where)
-    held = [name for name in table.names if name in found.schema.names]
-    missing = dict.fromkeys(set(table.names).difference(held))
+    held = [name for name in columns if name in found.schema.names]
+    missing = dict.fromkeys(set(columns).difference(held))
     scanned = found.to_batches(columns=held, filter=where, batch_size=ROWS_AT_ONCE, batch_readahead=1)
     for batch in scanned:
         yield from (row | missing for row in batch.to_pylist())
