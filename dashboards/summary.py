@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -33,6 +33,7 @@ Row = dict[str, Any]
 MOST_CLUSTERS = 10
 MOST_SETS = 12
 MOST_ERRORS = 5
+NO_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,16 @@ class Summary:
     failed: dict[str, str]
 
 
-def summary(lake: Location, clusters: Sequence[str]) -> Summary:
-    """The summary of the clusters as the lake's tables have them now."""
+def summary(lake: Location, clusters: Sequence[str], names: Mapping[str, str] = NO_NAMES) -> Summary:
+    """The summary of the clusters as the lake's tables have them now.
+
+    names: of clusters, by id, before those that the lake keeps.
+    """
     listed = _worst_first(lake, clusters)[:MOST_CLUSTERS]
     lines_of: dict[str, list[str]] = {}
 
     def sum_up(some: Sequence[str]) -> None:
-        found = Found(lake, some)
+        found = Found(lake, some, names)
         lines_of.update({cluster: found.cluster_lines(cluster) for cluster in some})
 
     failed = apart(listed, sum_up)
@@ -98,13 +102,13 @@ COLUMNS = {
 class Found:
     """Rows of the clusters by table."""
 
-    def __init__(self, lake: Location, clusters: Sequence[str]) -> None:
+    def __init__(self, lake: Location, clusters: Sequence[str], names: Mapping[str, str]) -> None:
         self._rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for table, columns in COLUMNS.items():
             for row in rows_with(lake, table, ["cluster_id", *columns], cluster_id=clusters):
                 self._rows[table.name, row["cluster_id"]].append(row)
         self._lives = life_words(lake)
-        self._names = {row["cluster_id"]: row["name"] for row in named_clusters(lake)}
+        self._names = {row["cluster_id"]: row["name"] for row in named_clusters(lake)} | dict(names)
         self._missing = missing_by_cluster(lake, known_paths(lake, clusters))
 
     def of(self, table: Table, cluster: str) -> list[Row]:
@@ -130,7 +134,7 @@ class Found:
         return lines
 
     def _name(self, cluster: str) -> str:
-        """The name that the lake has for a cluster."""
+        """The name of a cluster that has one."""
         return f" ({self._names[cluster]})" if cluster in self._names else ""
 
     def _voter_lines(self, cluster: str) -> list[str]:

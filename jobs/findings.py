@@ -74,8 +74,7 @@ def _list_findings(args: argparse.Namespace) -> int:
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
     print_lines(formatted(rows, args.format, limit_of(args)))
     if not rows and args.format == "text":
-        words = "no finding" if args.state == "all" else f"no finding is {args.state}"
-        warn_line(words + (" of these clusters" if args.cluster else ""))
+        warn_line("no findings" if args.state == "all" else f"no {args.state} findings")
     return ExitCode.FINE
 
 

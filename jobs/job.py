@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 # Where less than this is to be read, start-up time counts for more than optimized code.
 QUICK_BYTES = 64 * 1024 * 1024
+# Why a job exits with 1, also where nothing is new and nothing else is said.
+STILL_WRONG = (
+    "an error finding is open (kraftlake findings list), or an expectation of severity error is not met "
+    "(view expectations_now)"
+)
 
 
 @contextmanager
@@ -84,7 +89,8 @@ def opened_job(
         writable = replace(lake, lease=lease.writer.lease)
         complete_removals(writable, progress)
         settle_lives(writable, record)
-        yield Job(writable, record, lease, database)
+        names = {cluster.id: cluster.name for cluster in args.settings.clusters}
+        yield Job(writable, record, lease, database, names)
 
 
 def check_start(args: argparse.Namespace, make_lake: bool) -> None:
@@ -105,10 +111,17 @@ def check_start(args: argparse.Namespace, make_lake: bool) -> None:
 class Job:
     """One run of a verb over a lake.
 
-    pending: what it has read and not committed yet.
+    pending: what it has read and not committed yet. names: of clusters, by id, as the settings have them.
     """
 
-    def __init__(self, lake: Lake, record: RunRecord, lease: Lease, database: Database | None) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        record: RunRecord,
+        lease: Lease,
+        database: Database | None,
+        names: Mapping[str, str],
+    ) -> None:
         from jobs.captures.ingest import PendingCommit
 
         self.lake = lake
@@ -116,6 +129,7 @@ class Job:
         self.record = record
         self.lease = lease
         self.database = database
+        self.names = names
         self.pending = PendingCommit()
         self._committed: set[str] = set()
         self._derived: tuple[list[str], dict[str, str]] | None = None
@@ -207,7 +221,7 @@ class Job:
         from dashboards.summary import summary
 
         with self.progress.stage("summary"):
-            found = summary(self.lake.path, clusters)
+            found = summary(self.lake.path, clusters, self.names)
         for cluster, reason in found.failed.items():
             self.record.failed.setdefault(cluster, f"could not be summed up: {reason}")
         return self.end(clusters, [*found.lines, *also], found.lost_rows)
@@ -248,6 +262,8 @@ def end(
     print_lines(lines)
     for cluster, reason in sorted(record.failed.items()):
         warn_line(f"kraftlake {record.verb}: cluster {cluster} {reason}")
+    if errors.fails and record.fail_on == "open":
+        warn_line(f"kraftlake {record.verb}: {STILL_WRONG}")
     report = record.report(code, clusters, touched, lost_rows)
     record.progress.log("ended", **report)
     print_line(json_line(report))

@@ -105,7 +105,7 @@ def test_findings_are_those_of_the_lake_in_the_settings(
     monkeypatch.chdir(lake.parent)
     assert os.environ.get("KRAFTLAKE_CONFIG") is None
     assert main(["findings", "list"]) == 0
-    assert capsys.readouterr() == ("", "no finding is open\n")
+    assert capsys.readouterr() == ("", "no open findings\n")
     assert main(["findings", "list", "--format", "jsonl"]) == 0
     assert capsys.readouterr() == ("", "")
     assert main(["findings", "ack", "x", "--reason", "known"]) == 2

@@ -140,6 +140,7 @@ def test_the_summary_lists_the_worst_of_many_clusters(lake: Path, monkeypatch: p
     monkeypatch.setattr(summary, "MOST_CLUSTERS", 1)
     assert summary.summary(lake, ["c", "d"]).lines[0].startswith("cluster c: ")
     TableWriter(lake, None).put(FINDINGS, [finding("another", cluster="d")], by="finding_id")
+    assert summary.summary(lake, ["c"], {"c": "of the settings"}).lines[0].startswith("cluster c (of the set")
     lines = summary.summary(lake, ["c", "d"]).lines
     assert lines[0].startswith("cluster d (orders): ")
     assert lines[-1] == "and 1 more cluster: see kraftlake clusters"

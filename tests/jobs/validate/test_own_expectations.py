@@ -26,7 +26,9 @@ severity = "warning"
 TESTED = "no_topic_of_a_test"
 
 
-def test_own_expectations_of_a_lake(lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_expectations_of_a_lake(
+    lake: Any, golden_captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path, settings, page = tmp_path / "lake", tmp_path / "kraftlake.toml", tmp_path / "page.html"
     shutil.copytree(lake.path, path)
     words = ["validate", "--lake", str(path), "--now", "2026-11-21T12:00:00Z"]
@@ -36,6 +38,11 @@ def test_own_expectations_of_a_lake(lake: Any, tmp_path: Path, capsys: pytest.Ca
     for _ in range(2):
         assert main(mine) == 1
         assert f"ERROR  topics.{TESTED}  cluster " in capsys.readouterr().out
+    again = ["run", "--lake", str(path), "--captures", *map(str, golden_captures), "--fail-on"]
+    assert main([*again, "new"]) == 0  # nothing is new
+    assert "an expectation of severity error is not met" not in capsys.readouterr().err
+    assert main([*again, "open"]) == 1
+    assert "an expectation of severity error is not met" in capsys.readouterr().err
     (failed, *_) = rows_with(path, EXPECTATION_RESULTS, expectation=[TESTED], success=[False])
     assert failed["is_own"]
     assert TESTED in expected_now(path, capsys)
