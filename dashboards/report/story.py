@@ -126,8 +126,12 @@ def _gap_before(epoch: Row) -> Words:
     gap = epoch["leaderless_ms"]
     if not gap:
         return []
-    before = f" Before that there was no leader for at most {duration(gap)}: the last record below this epoch"
-    return [f"{before} was appended at ", Instant(epoch["elected_at"] - gap), "."]
+    last = "the last record before this epoch was appended at "
+    return [
+        f" Before that there was no leader for at most {duration(gap)}: {last}",
+        Instant(epoch["elected_at"] - gap),
+        ".",
+    ]
 
 
 def _granted(epoch: Row) -> str:

@@ -36,7 +36,7 @@ def test_elections_changes_and_truncations_in_the_order_of_time() -> None:
         "At T node 4 was added to the voters (offset 355 of epoch 1). The change was lost: epoch 3 truncated "
         "it.",
         "At T node 2 became leader of epoch 3, elected by nodes 1 and 2 of voters 1, 2 and 3. Before that "
-        "there was no leader for at most 16 s: the last record below this epoch was appended at T.",
+        "there was no leader for at most 16 s: the last record before this epoch was appended at T.",
         "Between T and T node 1 (dlQnpR) truncated its log to offset 352 and lost 17 offsets of epoch 1.",
     ]
     assert found[3].startswith("At 09:00:47 node 2")
@@ -50,7 +50,7 @@ def test_no_more_is_said_than_is_proven() -> None:
     rows = {"epochs": [reported, epoch(3, 2, at(47), 16_000), epoch(4, None, None), epoch(5, 1, at(60))]}
     assert [without_times(words) for words in sentences(rows)] == [
         "At T node 2 became leader of epoch 3, elected by nodes 1 and 2 of voters 1, 2 and 3. Before that "
-        "there was no leader for at most 16 s: the last record below this epoch was appended at T.",
+        "there was no leader for at most 16 s: the last record before this epoch was appended at T.",
         "At T node 1 became leader of epoch 5, elected by nodes 1 and 2 of voters 1, 2 and 3.",
     ]
     alone = epoch(1, 1, at(3)) | {"granting_voters": [1], "voters": [1]}
