@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -93,15 +92,14 @@ def _by_id(row: Row) -> str:
 
 def _cluster_rows(lake: Location) -> list[Row]:
     """A row a cluster: captured ones by name, then those that have a name and no capture."""
-    from transforms.ingest.capture_rows import last_captured_at
-    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.delta_rs import greatest, rows_with
     from transforms.lake.lives import named_clusters
     from transforms.lake.tables import CAPTURES, DERIVATIONS, EPOCHS
 
-    captures = rows_with(lake, CAPTURES, ("cluster_id", "captured_at", "last_captured_at"))
+    # The last time is never before the first, and null in rows of earlier versions.
+    found = greatest(lake, CAPTURES, ["cluster_id"], ["captured_at", "last_captured_at"])
+    captured = {cluster: numbers for (cluster,), numbers in found.items()}
     named = {row["cluster_id"]: row for row in named_clusters(lake)}
-    counts = Counter(row["cluster_id"] for row in captures)
-    last = {row["cluster_id"]: last_captured_at(row) for row in sorted(captures, key=last_captured_at)}
     epochs = rows_with(lake, EPOCHS, ("cluster_id", "leader_epoch", "leader_id", "leader_source"))
     newest = {row["cluster_id"]: row for row in sorted(epochs, key=lambda e: e["leader_epoch"])}
     derived = {row["cluster_id"]: row for row in rows_with(lake, DERIVATIONS, ("cluster_id", "failure"))}
@@ -110,7 +108,8 @@ def _cluster_rows(lake: Location) -> list[Row]:
         | newest.get(cluster, {})
         | derived.get(cluster, {})
         | named.get(cluster, {})
-        | {"cluster_id": cluster, "captures": counts[cluster], "last_captured_at": last.get(cluster)}
-        for cluster in {*counts, *named}
+        | dict(zip(("captures", "last_captured_at"), captured.get(cluster, (0, None)), strict=True))
+        | {"cluster_id": cluster}
+        for cluster in {*captured, *named}
     ]
     return sorted(rows, key=lambda r: (r["captures"] == 0, r["name"] is None, r["name"], r["cluster_id"]))

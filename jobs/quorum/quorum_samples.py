@@ -12,7 +12,7 @@ from kraft_core.evidence.watermark_at import newest_watermark
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.standings import FETCH_TIMEOUT_MS
 from transforms.ingest.capture_rows import last_captured_at
-from transforms.lake.delta_rs import rows_with
+from transforms.lake.delta_rs import greatest, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table
 
@@ -41,6 +41,7 @@ READ: dict[Table, tuple[str, ...]] = {
     HIGH_WATERMARKS: ("as_of", "lower_bound", "upper_bound"),
     LOG_RANGES: ("leader_epoch", "end_offset", "commit_status"),
 }
+REPLICA = ("cluster_id", "node_id", "directory_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,11 @@ class ClusterRows:
 def cluster_samples(lake: Location) -> Iterator[Sample]:
     """The samples of every cluster."""
     rows: defaultdict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    # Of captures, whose number grows every night, those of the times of the newest ones.
+    newest = {time for _, time in greatest(lake, CAPTURES, REPLICA, ["captured_at"]).values()}
     for table, columns in READ.items():
-        for row in rows_with(lake, table, ["cluster_id", *columns]):
+        wanted = {"captured_at": newest} if table is CAPTURES else {}
+        for row in rows_with(lake, table, ["cluster_id", *columns], **wanted):
             rows[row["cluster_id"]][table.name].append(row)
     for cluster_id in sorted(rows):
         cluster = ClusterRows(cluster_id, rows[cluster_id])

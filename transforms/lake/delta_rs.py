@@ -134,6 +134,25 @@ def distinct_rows(
     return found
 
 
+def greatest(
+    lake: Location, table: Table, keys: Sequence[str], columns: Sequence[str]
+) -> dict[tuple[Any, ...], tuple[int, Any]]:
+    """By key the number of rows and the greatest value in any of the columns, read piece by piece."""
+    found: dict[tuple[Any, ...], tuple[int, Any]] = {}
+    if not exists(lake, table):
+        return found
+    stored = opened(lake, table)
+    held = [name for name in columns if name in stored.schema.names]
+    for batch in stored.to_batches(columns=[*keys, *held], batch_readahead=2):
+        rows = pa.Table.from_batches([batch]).group_by(list(keys))
+        for row in rows.aggregate([([], "count_all"), *((name, "max") for name in held)]).to_pylist():
+            key = tuple(row[name] for name in keys)
+            number, most = found.get(key, (0, None))
+            values = [v for v in (most, *(row[f"{name}_max"] for name in held)) if v is not None]
+            found[key] = number + row["count_all"], max(values, default=None)
+    return found
+
+
 def cluster_ids(lake: Location) -> list[str]:
     """Every cluster of which the lake holds a capture."""
     return sorted(distinct(lake, CAPTURES, "cluster_id"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ import pytest
 from pyspark.sql.types import DataType
 
 from tests.transforms.quality.sound_cluster import a_row
+from transforms.lake import delta_rs, table_files
 from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.commits import TableWriter
-from transforms.lake.delta_rs import rows_with
+from transforms.lake.delta_rs import among, each_row, greatest, rows_with
 from transforms.lake.lake import Lake
 from transforms.lake.storage import prepare_lake
 from transforms.lake.tables import (
@@ -112,3 +113,54 @@ def test_a_table_without_rows_is_read_at_hand(spark: Any, tmp_path: Path, table:
 def test_types_are_those_that_spark_parses(table: Table) -> None:
     for column in table.columns:
         assert parse_type(column.type) == DataType.fromDDL(column.type), column.name
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Path:
+    """Twenty clusters, ten rows of each, joined into row groups of eight rows."""
+    writer = TableWriter(tmp_path, None)
+    writer.create(EXPIRED_CAPTURES)
+    for night in range(10):
+        rows = [expired(f"c{c:02}", f"{c}-{night}", c % 3) for c in range(20)]
+        at = NOON + timedelta(days=night)
+        writer.append(EXPIRED_CAPTURES, [row | {"captured_at": at} for row in rows])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(table_files, "SORTED_GROUP_ROWS", 8)
+        writer.compact(EXPIRED_CAPTURES)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"cluster_id": ["c03", "c17"]},
+        {"capture_id": ["3-4", "19-9", "none"]},
+        {"capture_id": ["none"]},
+        {"cluster_id": ["c03"], "node_id": [1]},
+        {},
+    ],
+)
+def test_a_large_table_gives_the_rows_of_a_small_one(
+    nights: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, list[Any]]
+) -> None:
+    by_id = sorted(rows_with(nights, EXPIRED_CAPTURES, NAMES, **wanted), key=lambda row: row["capture_id"])
+    monkeypatch.setattr(delta_rs, "LARGE_ROWS", 1)
+    for found in (
+        rows_with(nights, EXPIRED_CAPTURES, NAMES, **wanted),
+        list(each_row(nights, EXPIRED_CAPTURES, NAMES, among(wanted))),
+    ):
+        assert sorted(found, key=lambda row: row["capture_id"]) == by_id
+
+
+def test_of_a_large_table_few_row_groups_are_decoded(nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delta_rs, "LARGE_ROWS", 1)
+    stored = delta_rs.opened(nights, EXPIRED_CAPTURES)
+    assert stored.count_rows() == 200
+    assert len(delta_rs.holding(stored, among({"cluster_id": ["c03"]})).to_table()) <= 3 * 8
+    assert len(delta_rs.holding(stored, among({"capture_id": ["3-4"]})).to_table()) == 8
+
+
+def test_the_greatest_values_are_those_of_all_rows(nights: Path) -> None:
+    found = greatest(nights, EXPIRED_CAPTURES, ["cluster_id", "node_id"], ["captured_at"])
+    assert found == {(f"c{c:02}", c % 3): (10, NOON + timedelta(days=9)) for c in range(20)}
+    assert greatest(nights / "nowhere", EXPIRED_CAPTURES, ["cluster_id"], ["captured_at"]) == {}
