@@ -101,7 +101,12 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         help="1 makes a static quorum a dynamic one (default: as captured)",
     )
     parser.add_argument(
-        "--gone", type=int, nargs="+", default=[], metavar="ID", help="voters whose disks are gone for good"
+        "--gone",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="ID",
+        help="voters whose disks are gone for good; a capture of one counts as a backup, and proves nothing",
     )
     parser.add_argument(
         "--lost-brokers", type=int, nargs="+", default=[], metavar="ID", help="brokers that never come back"

@@ -88,8 +88,9 @@ def _attempt(args: argparse.Namespace, now: int) -> _Attempt:
     try:
         found = captured(attempt.inputs, args)
         attempt.cluster_id = found.cluster.kafka_cluster_id
-        sets = counting_sets(conclude(found.cluster.facts))
-        gone = frozenset(voter.key.id for counted in sets for voter in counted.voters)
+        known = conclude(found.cluster.facts)
+        voters = [voter for counted in counting_sets(known) for voter in counted.voters]
+        gone = frozenset(v.key.id for v in voters if not known.holdings.replicas_of(v))
         attempt.inputs = replace(attempt.inputs, request=replace(request, gone=gone))
         attempt.plan = planned_restoration(attempt.inputs, found)
         _write_and_verify(attempt.plan, voter)

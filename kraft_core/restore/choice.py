@@ -36,6 +36,12 @@ _LASTING_RULES = frozenset({4, 7, 44, 45})
 # Broken where there are two histories: one may be chosen by name. Whatever else is broken stays refused.
 _RULES_OF_ONE_HISTORY = frozenset({1, 3, 4, 5, 7, 8, 23, 25, 27, 30, 44, 45, 47})
 
+# In words that follow the node's name: the capture may be a backup.
+_MAY_HAVE_GONE_ON = (
+    "is stated to be gone, so what it stored after it was captured is not known: leave it out of --gone if "
+    "it was captured after it had stopped for good."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PossibleLoss:
@@ -67,12 +73,13 @@ def choose(
 ) -> Choice:
     """The best captured log. findings: the cluster's, by findings.judge.
 
-    gone: ids of voters that were not captured and never come back. are_stopped: all controllers had stopped
-    before the captures were taken, as somebody states. line: the end of the log that somebody chose where
-    captures contradict each other. other_lives: of the same cluster id. cut: by id captures whose log may
-    have gone on, and why. beside: what else shows two histories, in sentences.
+    gone: ids of voters that never come back; a capture of one may be a backup. are_stopped: all controllers
+    had stopped before the captures were taken, as somebody states. line: the end of the log that somebody
+    chose where captures contradict each other. other_lives: of the same cluster id. cut: by id captures whose
+    log may have gone on, and why. beside: what else shows two histories, in sentences.
     """
-    advice = recovery_advice(known, findings, cut=cut)
+    backups = {c.capture_id: _MAY_HAVE_GONE_ON for c in known.facts.captures if c.node_id in gone}
+    advice = recovery_advice(known, findings, cut={**cut, **backups})
     candidates = sorted((*advice.best, *advice.others), key=_claim)
     captures = {capture.capture_id: capture for capture in known.facts.captures}
     contested = [*_lives(known, other_lives), *_contested(known, findings), *beside]

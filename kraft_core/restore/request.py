@@ -28,12 +28,12 @@ class NewVoter:
 class RestoreRequest:
     """What is asked for. made_at (ms): the time in the written batches.
 
-    listener: the name of the controllers' listener, None to take it from the captures. gone: voters that were
-    not captured and never come back; lost_brokers: brokers that never come back. kraft_version: None for that
-    of the captures. are_stopped: all controllers had stopped before the captures were taken; brokers_stopped:
-    no broker runs until the new quorum has a leader. at: None for the end of the source's log. placement: of
-    an older moment, whether replicas and ISRs are those of the end of the log or of that moment. line: of
-    several histories that whose log ends so.
+    listener: the name of the controllers' listener, None to take it from the captures. gone: voters that
+    never come back, and were not captured after they had stopped for good; lost_brokers: brokers that never
+    come back. kraft_version: None for that of the captures. are_stopped: all controllers had stopped before
+    the captures were taken; brokers_stopped: no broker runs until the new quorum has a leader. at: None for
+    the end of the source's log. placement: of an older moment, whether replicas and ISRs are those of the
+    end of the log or of that moment. line: of several histories that whose log ends so.
     """
 
     voters: tuple[NewVoter, ...]

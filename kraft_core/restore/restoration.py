@@ -221,7 +221,7 @@ def _made(
     """
     known, source = lives[0], choice.capture
     assert source is not None
-    taken_from = next(each for each in logs if each.capture is source)
+    taken_from = next(each for each in logs if each.capture.capture_id == source.capture_id)
     directory, log = taken_from.directory, taken_from.log
     if log.end_offset != source.log_end_offset:
         raise UnusableLogError(f"its log was read to {log.end_offset}, not to {source.log_end_offset}")

@@ -25,6 +25,13 @@ def request(**stated: object) -> RestoreRequest:
 STOPPED = request(are_stopped=True)
 
 
+def all_stated(captures: Path, **stated: object) -> RestoreRequest:
+    """Every statement: all had stopped, and of voters 1 to 5 those that were not captured are gone."""
+    captured = {d.meta.node_id for d in find_controller_dirs([captures]).directories if d.meta}
+    gone = frozenset({*range(1, 6)} - captured)
+    return request(gone=gone, are_stopped=True, brokers_stopped=True, **stated)
+
+
 def copied(moment: str, target: Path, *nodes: int) -> Path:
     """A copy of a moment's captures, or of those of some nodes."""
     for source in sorted((GOLDEN / moment).glob("node-*")):

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from kraft_core.restore.choice import UNSEEN_RECORDS
-from tests.kraft_core.restore.planned import copied, losses, planned, request
+from tests.kraft_core.restore.planned import all_stated, copied, losses, planned
 
 WHOLE = "uncommitted-truncation/after"
 LOG = "__cluster_metadata-0"
-STATED = request(are_stopped=True, brokers_stopped=True, gone=frozenset({1, 2, 3}))
 
 
 def _last(captures: Path, node: int) -> Path:
@@ -60,7 +59,7 @@ def test_a_cut_majority_is_never_safe(
     captures = copied(WHOLE, tmp_path, *nodes)
     for node in nodes:
         way(captures, node)
-    plan = planned(captures, STATED)
+    plan = planned(captures, all_stated(captures))
     assert plan.verdict != "SAFE"
     assert plan.refusals or UNSEEN_RECORDS in losses(plan)
 
@@ -69,7 +68,7 @@ def test_the_sentence_says_what_to_compare(tmp_path: Path) -> None:
     captures = copied(WHOLE, tmp_path)
     for node in (1, 2, 3, 4):
         _inside_a_batch(captures, node)
-    (loss,) = planned(captures, STATED).losses
+    (loss,) = planned(captures, all_stated(captures)).losses
     assert "ends inside a batch (00000000000000000408.log): it was killed in a write, or" in loss.sentence
 
 
@@ -80,7 +79,7 @@ def test_a_whole_majority_is_safe_beside_one_that_is_cut(
 ) -> None:
     captures = copied(WHOLE, tmp_path)
     way(captures, node)
-    plan = planned(captures, STATED)
+    plan = planned(captures, all_stated(captures))
     assert plan.made is None or plan.made.source_end == 507
     if plan.verdict == "REFUSED":  # a checkpoint or an epoch tells, too
         return
@@ -91,7 +90,7 @@ def test_a_lagging_voter_that_is_cut_does_not_count(tmp_path: Path) -> None:
     """1 is whole, 2 ends where it was cut, 3 is gone: {2,3} may have committed what 1 does not hold."""
     captures = copied(WHOLE, tmp_path, 1, 2)
     _cut(captures, 2, 1000)
-    assert losses(planned(captures, STATED)) == [UNSEEN_RECORDS]
+    assert losses(planned(captures, all_stated(captures))) == [UNSEEN_RECORDS]
     shutil.rmtree(captures / "node-2")
     copied(WHOLE, captures, 2)
-    assert planned(captures, STATED).verdict == "SAFE"
+    assert planned(captures, all_stated(captures)).verdict == "SAFE"

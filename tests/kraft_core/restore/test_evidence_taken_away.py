@@ -10,19 +10,21 @@ from pathlib import Path
 import pytest
 
 from kraft_core.image.differences import differences
+from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import Restoration
-from tests.kraft_core.restore.planned import copied, planned, request
+from tests.kraft_core.restore.planned import all_stated, copied, planned
 
 LOG = "__cluster_metadata-0"
 RUNS = 12
-ALL_STATED = request(
-    gone=frozenset(range(1, 6)), are_stopped=True, brokers_stopped=True, listener="CONTROLLER"
-)
 MOMENTS = (
     ("uncommitted-truncation/before", "uncommitted-truncation/after"),
     ("stale-split/two-of-five", "stale-split/three-of-five"),
     ("stale-split/changed", "stale-split/after"),
 )
+
+
+def _stated(captures: Path) -> RestoreRequest:
+    return all_stated(captures, listener="CONTROLLER")
 
 
 def _take_away(source: random.Random, captures: Path) -> None:
@@ -69,11 +71,11 @@ def test_less_evidence_never_makes_safe(tmp_path: Path, moments: tuple[str, ...]
         captures = tmp_path / str(seed)
         for moment in moments:
             copied(moment, captures / moment.replace("/", "-"))
-        whole = planned(captures, ALL_STATED)
+        whole = planned(captures, _stated(captures))
         source = random.Random(seed)
         for nth in range(4):
             _take_away(source, captures)
-            plan = planned(captures, ALL_STATED) if any(captures.glob("*/node-*")) else None
+            plan = planned(captures, _stated(captures)) if any(captures.glob("*/node-*")) else None
             if plan is not None:
                 _check(plan, whole, captures, f"seed {seed}, step {nth}")
         shutil.rmtree(captures)

@@ -22,9 +22,7 @@ from kraft_core.restore.horizon import EPOCH_MARGIN, OFFSET_MARGIN
 from kraft_core.restore.later import SETTINGS_RETURN, TOPICS_RETURN, TOPICS_UNKNOWN
 from kraft_core.restore.replay import Cut, replayed
 from kraft_core.restore.restoration import BROKERS_DELETE, CapturedLog, Restored, check_line
-from tests.kraft_core.restore.planned import VOTER, copied, golden, losses, planned, request
-
-ALL_STATED = request(gone=frozenset(range(1, 6)), are_stopped=True, brokers_stopped=True)
+from tests.kraft_core.restore.planned import VOTER, all_stated, copied, golden, losses, planned
 
 
 @pytest.fixture
@@ -37,13 +35,13 @@ def split(tmp_path: Path) -> Path:
 
 def _lines(split: Path) -> list[tuple[int, int]]:
     """As the refusal lists them, the best claim first."""
-    listed = planned(split, ALL_STATED).refusals[-1].partition("(--line): ")[2]
+    listed = planned(split, all_stated(split)).refusals[-1].partition("(--line): ")[2]
     ends = [word.partition(" ")[0] for word in listed.replace("), ", ")|").split("|")]
     return [(int(epoch), int(end)) for epoch, _, end in (each.partition("@") for each in ends)]
 
 
 def test_a_history_must_be_named(split: Path) -> None:
-    plan = planned(split, ALL_STATED)
+    plan = planned(split, all_stated(split))
     assert (plan.verdict, plan.made) == ("REFUSED", None)
     assert plan.refusals[-1].startswith(
         "Choose the history that is restored by the end of its log (--line): 5@"
@@ -54,7 +52,7 @@ def test_a_history_must_be_named(split: Path) -> None:
 @pytest.mark.parametrize("nth", [0, 1])
 def test_the_named_one_is_restored_above_both(split: Path, nth: int) -> None:
     lines = _lines(split)
-    plan = planned(split, replace(ALL_STATED, line=lines[nth]))
+    plan = planned(split, all_stated(split, line=lines[nth]))
     assert (plan.verdict, plan.refusals) == ("LOSES", ())
     assert OTHER_LINE in losses(plan)
     assert "Rule 4 is broken" in next(loss.sentence for loss in plan.losses if loss.name == OTHER_LINE)
@@ -66,18 +64,18 @@ def test_the_named_one_is_restored_above_both(split: Path, nth: int) -> None:
 
 
 def test_running_brokers_may_know_the_other_one(split: Path) -> None:
-    asked = replace(ALL_STATED, line=_lines(split)[0], brokers_stopped=False)
+    asked = replace(all_stated(split, line=_lines(split)[0]), brokers_stopped=False)
     assert planned(split, asked).refusals == (BROKERS_DELETE,)
 
 
 def test_a_line_that_nobody_captured_is_refused(split: Path) -> None:
-    refusal = planned(split, replace(ALL_STATED, line=(5, 77))).refusals[-1]
+    refusal = planned(split, all_stated(split, line=(5, 77))).refusals[-1]
     assert refusal.startswith("No captured log of this history ends at 5@77; there are: ")
 
 
 def test_a_line_does_not_lift_what_is_no_contradiction(split: Path) -> None:
     """Damage is refused all the same, and a voter that was not captured and may come back."""
-    asked = replace(ALL_STATED, line=_lines(split)[0])
+    asked = all_stated(split, line=_lines(split)[0])
     log = split / "stale-split/three-of-five/node-2/__cluster_metadata-0"
     segment = min(log.glob("*.log"))
     content = segment.read_bytes()
@@ -85,8 +83,8 @@ def test_a_line_does_not_lift_what_is_no_contradiction(split: Path) -> None:
     assert "damaged" in " ".join(planned(split, asked).refusals)
     segment.write_bytes(content)
     shutil.rmtree(split / "stale-split/three-of-five/node-4")
-    assert planned(split, asked).verdict == "LOSES"
-    assert "(--gone 4)" in " ".join(planned(split, replace(asked, gone=frozenset())).refusals)
+    assert planned(split, all_stated(split, line=asked.line)).verdict == "LOSES"
+    assert "(--gone 4)" in " ".join(planned(split, asked).refusals)
 
 
 def test_two_histories_that_end_alike_cannot_be_told_apart() -> None:
@@ -113,10 +111,10 @@ def test_two_lives_one_of_which_is_named(tmp_path: Path) -> None:
     for meta in tmp_path.glob("other/*/meta.properties"):
         lines = meta.read_text().splitlines()
         meta.write_text("\n".join(cluster if line.startswith("cluster.id=") else line for line in lines))
-    refused = planned(tmp_path, ALL_STATED)
+    refused = planned(tmp_path, all_stated(tmp_path))
     assert refused.made is None
     assert "3@507 (node 1, 2, 3, 4)" in refused.refusals[-1]
-    plan = planned(tmp_path, replace(ALL_STATED, line=(3, 507)))
+    plan = planned(tmp_path, all_stated(tmp_path, line=(3, 507)))
     assert (plan.verdict, plan.refusals) == ("LOSES", ())
     assert OTHER_LINE in losses(plan)
     assert plan.made is not None
@@ -127,12 +125,12 @@ def test_what_was_committed_and_is_given_up_is_named(tmp_path: Path) -> None:
     """Of one history an older end is chosen: nodes 2 and 3 prove what node 1 lacks."""
     copied("uncommitted-truncation/before", tmp_path / "before", 1)
     copied("uncommitted-truncation/after", tmp_path / "after", 2, 3)
-    plan = planned(tmp_path, replace(ALL_STATED, line=(1, 369)))
+    plan = planned(tmp_path, all_stated(tmp_path, line=(1, 369)))
     assert plan.verdict == "LOSES"
     named = [UNSEEN_RECORDS, OTHER_TAILS, COMMITTED_RECORDS, OTHER_LINE, TOPICS_UNKNOWN, SETTINGS_RETURN]
     assert losses(plan) == named
     assert "352 to 506 of epoch 3 (committed)" in plan.losses[2].sentence
-    assert planned(tmp_path, replace(ALL_STATED, line=(3, 507))).verdict == "SAFE"
+    assert planned(tmp_path, all_stated(tmp_path, line=(3, 507))).verdict == "SAFE"
 
 
 def _led(made: Restored, log_dir: Path) -> None:
@@ -152,12 +150,12 @@ def _led(made: Restored, log_dir: Path) -> None:
 def test_an_old_quorum_that_went_on_beside_a_restored_one(tmp_path: Path, old: tuple[int, ...]) -> None:
     """What it committed is below the restored log's first offset, and not in it: nothing contradicts, yet."""
     before = copied("uncommitted-truncation/before", tmp_path / "before")
-    asked = replace(ALL_STATED, gone=frozenset({VOTER.id, *range(1, 6)}))
-    restored = planned(before, asked)
+    restored = planned(before, all_stated(before))
     assert restored.made is not None
     captures = copied("uncommitted-truncation/after", tmp_path / "captures", *old)
     (home,) = write_restoration(restored.made, restored.cluster_id, b"", captures / "new")
     _led(restored.made, home / "__cluster_metadata-0")
+    asked = all_stated(captures)
     refused = planned(captures, asked)
     assert refused.verdict == "REFUSED"
     assert "to which no captured log leads" in refused.refusals[0]
@@ -176,11 +174,10 @@ def test_an_old_quorum_that_went_on_beside_a_restored_one(tmp_path: Path, old: t
 def test_an_earlier_moment_is_undone_by_the_end_of_the_old_log(tmp_path: Path) -> None:
     """Beside captures of the new quorum the old log is named: its metadata is written above both."""
     captures = copied("uncommitted-truncation/after", tmp_path / "captures")
-    asked = replace(ALL_STATED, gone=frozenset({VOTER.id, *range(1, 6)}))
-    earlier = planned(captures, replace(asked, at=Cut(251)))
+    earlier = planned(captures, all_stated(captures, at=Cut(251)))
     assert earlier.made is not None
     write_restoration(earlier.made, earlier.cluster_id, b"", captures / "new")
-    plan = planned(captures, replace(asked, line=(3, 507)))
+    plan = planned(captures, all_stated(captures, line=(3, 507)))
     assert (plan.verdict, plan.refusals) == ("LOSES", ())
     assert [*losses(plan)[1:4]] == [COMMITTED_RECORDS, OTHER_LINE, TOPICS_RETURN]
     assert plan.made is not None

@@ -14,16 +14,18 @@ from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.format.segment import scan
 from kraft_core.image.differences import differences
 from kraft_core.restore.choice import AFTER_CAPTURES, OTHER_TAILS, UNSEEN_RECORDS
+from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import BROKERS_DELETE, Restoration, restoration_of
 from tests.kraft_core.evidence.golden import GOLDEN
-from tests.kraft_core.restore.planned import STOPPED, copied, golden, losses, planned, request
+from tests.kraft_core.restore.planned import STOPPED, all_stated, copied, golden, losses, planned, request
 
 LOG = "__cluster_metadata-0"
 # All of voters 1, 2 and 3, and observer 4; the log ends at 507.
 WHOLE = "uncommitted-truncation/after"
-ALL_STATED = request(
-    gone=frozenset({1, 2, 3, 4}), are_stopped=True, brokers_stopped=True, listener="CONTROLLER"
-)
+
+
+def _stated(captures: Path) -> RestoreRequest:
+    return all_stated(captures, listener="CONTROLLER")
 
 
 def _refusals(plan: Restoration) -> str:
@@ -53,7 +55,7 @@ def test_a_record_newer_than_a_capture_contradicts_the_statement(tmp_path: Path)
     stated = {"captured_at": "2026-11-21T09:14:35Z"}
     (tmp_path / "before/node-1/capture.json").write_text(json.dumps(stated))
     assert "stop all brokers" in _refusals(planned(tmp_path, request(gone=frozenset({3}), are_stopped=True)))
-    plan = planned(tmp_path, ALL_STATED)
+    plan = planned(tmp_path, _stated(tmp_path))
     assert (plan.verdict, losses(plan)) == ("LOSES", [AFTER_CAPTURES])
     assert "was captured while a controller still appended" in plan.losses[0].sentence
 
@@ -65,7 +67,7 @@ def test_a_minority_is_never_safe(tmp_path: Path, left: int) -> None:
     refused = _refusals(planned(captures))
     assert all(f"--gone {node}" in refused for node in gone)
     assert BROKERS_DELETE in planned(captures, request(gone=frozenset(gone), are_stopped=True)).refusals
-    plan = planned(captures, ALL_STATED)
+    plan = planned(captures, _stated(captures))
     assert plan.verdict == "LOSES"
     assert losses(plan) == [UNSEEN_RECORDS]
 
@@ -77,7 +79,7 @@ def test_each_voter_that_may_come_back_must_be_captured_or_stated(tmp_path: Path
     asked = request(gone=frozenset(stated), are_stopped=True, brokers_stopped=True)
     refused = _refusals(planned(captures, asked))
     assert {node for node in (1, 2, 3) if f"(--gone {node})" in refused} == {1, 2, 3} - stated
-    assert losses(planned(captures, ALL_STATED)) == [UNSEEN_RECORDS]
+    assert losses(planned(captures, _stated(captures))) == [UNSEEN_RECORDS]
 
 
 def test_no_damaged_file_makes_less_safe(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_two_histories_are_refused(tmp_path: Path) -> None:
     """The stale voter set: two leaders of two histories (docs/stale-split.md)."""
     for moment in ("stale-split/two-of-five", "stale-split/three-of-five"):
         copied(moment, tmp_path / moment)
-    refused = _refusals(planned(tmp_path, ALL_STATED))
+    refused = _refusals(planned(tmp_path, _stated(tmp_path)))
     assert "is broken" in refused or "contradict each other" in refused
 
 
@@ -133,7 +135,7 @@ def test_a_source_that_lacks_what_was_committed_is_refused(tmp_path: Path) -> No
     captures = copied("stale-split/after", tmp_path)
     assert planned(captures).verdict in ("SAFE", "REFUSED")
     copied("stale-split/two-of-five", tmp_path / "more")
-    assert planned(captures, ALL_STATED).verdict == "REFUSED"
+    assert planned(captures, _stated(captures)).verdict == "REFUSED"
 
 
 def test_records_of_other_captures_that_the_source_lacks_are_named(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_records_of_other_captures_that_the_source_lacks_are_named(tmp_path: Pat
     batches = (item for item in scan(content, next_offset=0) if isinstance(item, BatchHeader))
     elected = next(batch for batch in batches if batch.leader_epoch == 3)
     segment.write_bytes(content[: elected.end])
-    plan = planned(tmp_path, ALL_STATED)
+    plan = planned(tmp_path, _stated(tmp_path))
     assert (plan.verdict, losses(plan)) == ("LOSES", [UNSEEN_RECORDS, OTHER_TAILS])
     assert "352 to 368 of epoch 1 (undecided)" in plan.losses[1].sentence
 
@@ -173,8 +175,7 @@ def test_a_log_behind_its_own_files_is_named(tmp_path: Path) -> None:
     captures = copied(WHOLE, tmp_path, 1)
     for segment in (captures / "node-1" / LOG).glob("*.log"):
         segment.unlink()
-    asked = ALL_STATED
-    plan = planned(captures, asked)
+    plan = planned(captures, _stated(captures))
     if plan.verdict == "REFUSED":
         assert "Rule 46" in " ".join(plan.refusals) or "leader-epoch-checkpoint" in " ".join(plan.refusals)
     else:
@@ -187,7 +188,7 @@ def test_a_gap_refuses(tmp_path: Path) -> None:
     captures = copied(WHOLE, tmp_path, 1)
     (captures / "node-1" / LOG / "00000000000000000321-0000000001.checkpoint").unlink()
     (captures / "node-1" / LOG / "00000000000000000000.log").unlink()
-    assert "no checkpoint covers what lies below" in _refusals(planned(captures, ALL_STATED))
+    assert "no checkpoint covers what lies below" in _refusals(planned(captures, _stated(captures)))
 
 
 def test_what_was_never_tried_is_refused() -> None:
@@ -206,4 +207,30 @@ def test_a_capture_time_in_the_past_does_not_hide_a_newer_one(tmp_path: Path) ->
     plan = planned(tmp_path)
     assert plan.made is None or plan.made.source_end == 507
     shutil.rmtree(tmp_path / "after")
-    assert planned(tmp_path, ALL_STATED).verdict in ("SAFE", "LOSES")
+    assert planned(tmp_path, _stated(tmp_path)).verdict in ("SAFE", "LOSES")
+
+
+@pytest.mark.parametrize("node", [1, 2, 3])
+def test_a_quorum_state_older_than_the_log_is_a_loss(tmp_path: Path, node: int) -> None:
+    """Copied before the log of the source, or of a voter that is needed beside it: another log shows it."""
+    captures = copied(WHOLE, tmp_path, node, 4)
+    state = captures / f"node-{node}" / LOG / "quorum-state"
+    state.write_text(json.dumps(json.loads(state.read_text()) | {"leaderEpoch": 1}))
+    gone = frozenset({1, 2, 3} - {node})
+    plan = planned(captures, request(gone=gone, are_stopped=True, brokers_stopped=True))
+    assert (plan.verdict, losses(plan)) == ("LOSES", [UNSEEN_RECORDS])
+    assert plan.made is not None
+    assert plan.made.source_end == 507
+
+
+def test_the_capture_of_a_voter_whose_disk_is_gone_does_not_count(tmp_path: Path) -> None:
+    """A backup of it: what it stored afterwards, and committed with another that is gone, is not known."""
+    captures = copied(WHOLE, tmp_path, 1, 2)
+    whole = request(gone=frozenset({3}), are_stopped=True, brokers_stopped=True)
+    assert planned(captures, whole).verdict == "SAFE"
+    for gone in ({2, 3}, {1, 3}, {1, 2, 3}):
+        plan = planned(captures, request(gone=frozenset(gone), are_stopped=True, brokers_stopped=True))
+        assert (plan.verdict, losses(plan)) == ("LOSES", [UNSEEN_RECORDS])
+        assert "leave it out of --gone" in plan.losses[0].sentence
+        assert plan.made is not None
+        assert plan.made.source_end == 507

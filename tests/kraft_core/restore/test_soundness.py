@@ -27,7 +27,8 @@ def _choices(execution: Execution, copies: tuple[Copy, ...]) -> list[Choice]:
     known = conclude(facts_of((execution,), copies))
     findings = judge(known)
     lines = [None, *sorted(line_ends(known))]
-    return [choose(known, findings, EVERYONE, are_stopped=True, line=line) for line in lines]
+    gone = EVERYONE - {capture.node_id for capture in known.facts.captures}
+    return [choose(known, findings, gone, are_stopped=True, line=line) for line in lines]
 
 
 def _lacked(execution: Execution, copies: tuple[Copy, ...], choice: Choice, by: int) -> list[object]:
