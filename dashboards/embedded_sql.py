@@ -13,9 +13,10 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 
 from dashboards.definitions import FILES, chosen, needed, statements
+from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import delta_table, exists
-from transforms.lake.tables import TABLES
+from transforms.lake.tables import REPLAYS, TABLES, Table
 
 # Spark's spelling and DataFusion's.
 EQUIVALENTS = ((r"UNIX_MILLIS\((\w+)\)", r"CAST(to_timestamp_millis(\1) AS BIGINT)"),)
@@ -23,21 +24,37 @@ EQUIVALENTS = ((r"UNIX_MILLIS\((\w+)\)", r"CAST(to_timestamp_millis(\1) AS BIGIN
 # columns with different ones.
 SETTINGS = "SET datafusion.execution.skip_physical_aggregate_schema_check = true"
 
+_TYPE_NAMES = {
+    pa.bool_(): "Boolean",
+    pa.int8(): "Int8",
+    pa.int16(): "Int16",
+    pa.int32(): "Int32",
+    pa.int64(): "Int64",
+    pa.float64(): "Float64",
+    pa.string(): "Utf8",
+    pa.timestamp("us", "UTC"): 'Timestamp(Microsecond, Some("UTC"))',
+}
+
 
 def query(lake: Location, view: str, sql: str, clusters: Sequence[str] = ()) -> pa.Table | None:
     """The answer to one SELECT over a view of the rows of some clusters, or of all.
 
-    None where a table that the view needs was not written yet: captures were ingested, but nothing derived.
+    None where captures were ingested, but nothing was derived. A derivation writes no history without rows.
     """
     names = needed(f"SELECT * FROM {view}")
     assert names is not None, view
     tables = [table for table in TABLES if table.name in names]
-    if not all(exists(lake, table) for table in tables):
+    missing = [table for table in tables if not exists(lake, table)]
+    if missing and not exists(lake, REPLAYS):
         return None
     engine = QueryBuilder()
     engine.execute(SETTINGS)
     among = f"cluster_id IN ({', '.join(map(_literal, clusters))})" if clusters else "true"
+    for table in missing:
+        engine.execute(f"CREATE VIEW {table.name} AS SELECT {_nulls(table)} WHERE false")
     for table in tables:
+        if table in missing:
+            continue
         # A condition on the view itself is not passed on through its windows and joins.
         engine.register(f"every_{table.name}", delta_table(lake, table))
         condition = among if "cluster_id" in table.names else "true"
@@ -46,6 +63,24 @@ def query(lake: Location, view: str, sql: str, clusters: Sequence[str] = ()) -> 
         for definition in chosen(statements(file), names):
             engine.execute(_translated(definition))
     return pa.table(engine.execute(sql))
+
+
+def _nulls(table: Table) -> str:
+    """A null of each column of a table, with its type and name."""
+    return ", ".join(
+        f'arrow_cast(NULL, {_literal(_type_name(field.type))}) AS "{field.name}"'
+        for field in arrow_schema(table.schema)
+    )
+
+
+def _type_name(type_: pa.DataType) -> str:
+    """A type of Arrow as DataFusion's arrow_cast names it."""
+    if pa.types.is_list(type_):
+        return f"List({_type_name(type_.value_type)})"
+    if pa.types.is_struct(type_):
+        fields = (f'"{field.name}": {_type_name(field.type)}' for field in type_)
+        return f"Struct({', '.join(fields)})"
+    return _TYPE_NAMES[type_]
 
 
 def _literal(text: str) -> str:
