@@ -90,7 +90,8 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
         "--captured-at",
         type=moment_ms,
         metavar="TIME",
-        help="when they were copied, such as 2026-11-21T09:15:23Z (default: capture.json, else file times)",
+        help="when they were copied, such as 2026-11-21T09:15:23Z (default: capture.json; "
+        "file times prove nothing)",
     )
     parser.add_argument("--verify", action="store_true", help="read everything again, even if it is known")
     parser.add_argument(

@@ -32,7 +32,7 @@ VERBS = {
     "explain": ("jobs.explain", "explain what became of an offset, or which replica to recover from"),
     "findings": ("jobs.findings", "list findings, or acknowledge a known one"),
     "sql": ("jobs.sql", "query the lake with SQL"),
-    "serve": ("jobs.serve", "answer questions of BI tools over JDBC"),
+    "serve": ("jobs.serve", "let BI tools query the lake over JDBC"),
     "report": ("jobs.report", "write an HTML page: the fleet, and each cluster's history and findings"),
     "shell": ("jobs.shell", "browse the cluster's metadata at any offset or time"),
     "diff": ("jobs.diff", "compare the metadata of two moments or two replicas"),

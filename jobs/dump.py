@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-bytes",
         type=int,
         metavar="SIZE",
-        help="read only the first bytes of each file",
+        help="read only the first SIZE bytes of each file",
     )
     add_limit(parser, "records of jsonl and text", MOST_RECORDS)
     kafka = parser.add_argument_group("options of kafka-dump-log, which select --format kafka")

@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_lake(parser)
     arguments.add_wait(parser)
     parser.add_argument(
-        "--cluster", required=True, metavar="CLUSTER", help="the cluster to delete, with all its lives"
+        "--cluster",
+        required=True,
+        metavar="CLUSTER",
+        help="the cluster to delete; a cluster id of several lives means all of them",
     )
 
 
