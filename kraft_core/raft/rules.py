@@ -52,7 +52,7 @@ ORDERED = Rule(
     "batches_follow_each_other",
     "a log has no gaps and no duplicates",
     "KIP-595, Fetch",
-    engine=("raft.replay.step",),
+    engine=("raft.replay._append",),
     finding=("findings.byte_rules.batches_follow_each_other",),
 )
 
@@ -72,7 +72,7 @@ RULES = {
             "epochs_never_go_back",
             "epochs never decrease within a log",
             "KIP-595, Fetch",
-            engine=("raft.invariants.epochs_never_go_back", "raft.replay.step"),
+            engine=("raft.invariants.epochs_never_go_back",),
             finding=("findings.log_rules.epochs_never_go_back",),
         ),
         Rule(
@@ -99,7 +99,7 @@ RULES = {
             "committed_stay",
             "a replica never loses a batch that was committed",
             "KIP-595, Leader Election",
-            engine=("raft.quorum_invariants.committed_stay", "raft.replay.step"),
+            engine=("raft.quorum_invariants.committed_stay", "raft.replay._truncate"),
             finding=("findings.completeness_rules.committed_stay",),
         ),
         Rule(
@@ -226,7 +226,7 @@ RULES = {
             "snapshots_are_aligned",
             "a snapshot ends at or below the high watermark, on a batch boundary",
             "KIP-630, Snapshots",
-            engine=("raft.invariants.snapshots_are_aligned", "raft.replay.step"),
+            engine=("raft.invariants.snapshots_are_aligned", "raft.replay._create_snapshot"),
             finding=("findings.snapshot_rules.snapshots_are_aligned",),
         ),
         Rule(
@@ -234,7 +234,7 @@ RULES = {
             "starts_under_a_snapshot",
             "a log that does not start at 0 has a snapshot that covers its start",
             "KIP-630, Log deletion",
-            engine=("raft.invariants.starts_under_a_snapshot", "raft.replay.step"),
+            engine=("raft.invariants.starts_under_a_snapshot", "raft.replay._delete_before"),
             finding=("findings.log_rules.starts_under_a_snapshot",),
         ),
         Rule(
@@ -253,7 +253,7 @@ RULES = {
             "epoch_is_not_behind_log",
             "a replica's epoch is not behind its log",
             "KIP-595, Quorum state",
-            engine=("raft.invariants.epoch_is_not_behind_log", "raft.replay.step"),
+            engine=("raft.invariants.epoch_is_not_behind_log", "raft.replay._append_as_follower"),
             finding=("findings.log_rules.epoch_is_not_behind_log",),
         ),
         Rule(
@@ -309,7 +309,7 @@ RULES = {
             "follower_keeps_committed",
             "a follower never truncates below its high watermark",
             "KIP-595, Fetch; Kafka's KafkaRaftLog",
-            engine=("raft.replay.step",),
+            engine=("raft.replay._truncate",),
             finding=("findings.completeness_rules.committed_stay",),
             reported_as=5,
         ),
@@ -455,7 +455,7 @@ RULES = {
             "stored_stays",
             "a replica loses what it stored only to a higher epoch, and its own epoch never goes back",
             "KIP-595, Quorum state; Fetch",
-            engine=("raft.replay.step",),
+            engine=("protocol.transitions.to_unattached", "protocol.transitions.to_follower"),
             finding=("findings.directory_rules.stored_stays",),
         ),
         Rule(
