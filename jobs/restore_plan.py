@@ -12,7 +12,7 @@ from kraft_core.restore.replay import Cut
 from kraft_core.restore.request import NewVoter, RestoreRequest
 from kraft_core.restore.restoration import Restoration, Restored
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,10 @@ def as_plan(inputs: PlanInputs, plan: Restoration) -> dict[str, Any]:
         "verdict": plan.verdict,
         "refusals": list(plan.refusals),
         "losses": [{"name": loss.name, "sentence": loss.sentence} for loss in plan.losses],
+        "voters_captured": [
+            {"node": c.node, "end_offset": c.end_offset, "last_appended_at": c.last_appended_at}
+            for c in plan.copies
+        ],
         "restored": None if plan.made is None else _restored(plan.made),
     }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from jobs.restore_plan import first_brokers
 from jobs.time_travel.moment import iso
@@ -13,6 +15,9 @@ from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import MOST_NAMED, Restoration, Restored
 from kraft_core.wording import count
 
+# A voter that runs appends twice a second, if it is only that nothing happens.
+LATE_S = 10
+
 
 def summary(plan: Restoration) -> Iterator[str]:
     """The verdict and what it rests on."""
@@ -22,6 +27,7 @@ def summary(plan: Restoration) -> Iterator[str]:
         yield f"  refused: {refusal}"
     for loss in plan.losses:
         yield f"  may be lost: {loss.name}: {loss.sentence}"
+    yield from _copies(plan)
     if made is None:
         return
     yield (
@@ -52,17 +58,32 @@ def summary(plan: Restoration) -> Iterator[str]:
     )
 
 
-def runbook(request: RestoreRequest, plan: Restoration) -> Iterator[str]:
-    """The steps with the real names; nothing where the plan is refused."""
+def _copies(plan: Restoration) -> Iterator[str]:
+    """What each voter's copy ends with. That it is the disk as it was left, and no backup, is only stated."""
+    newest = max((copy.last_appended_at or 0 for copy in plan.copies), default=0)
+    for copy in plan.copies:
+        if copy.last_appended_at is None:
+            yield f"  voter {copy.node}: no record in its segments"
+            continue
+        behind = (newest - copy.last_appended_at) // 1000
+        late = f", {behind:,} s before the newest: is it a backup?" if behind >= LATE_S else ""
+        yield (
+            f"  voter {copy.node}: up to offset {copy.end_offset} (exclusive), last record at "
+            f"{iso(copy.last_appended_at)}{late}"
+        )
+
+
+def runbook(request: RestoreRequest, plan: Restoration, out: Path | None) -> Iterator[str]:
+    """The steps with the real names; nothing where the plan is refused. out: its file, None for none."""
     made = plan.made
     if made is None or plan.verdict == "REFUSED":
         return
     yield "steps (docs/restore.md explains each):"
-    for nth, step in enumerate(_steps(request, plan, made), start=1):
+    for nth, step in enumerate(_steps(request, plan, made, out), start=1):
         yield f"  {nth}. {step}"
 
 
-def _steps(request: RestoreRequest, plan: Restoration, made: Restored) -> Iterator[str]:
+def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path | None) -> Iterator[str]:
     voters = request.voters
     servers = ",".join(f"{v.host}:{v.port}" for v in voters)
     names = sorted({loss.name for loss in plan.losses})
@@ -71,10 +92,13 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored) -> Iterat
     yield (
         "stop all brokers, and keep them stopped until the new quorum has a leader"
         if request.brokers_stopped
-        else "brokers may keep running: the metadata is the newest"
+        else "brokers may keep running: the metadata is the newest; they ask at the addresses that they know"
     )
-    yield f"kraftlake restore apply PLAN --to NEWDIR{accepted}"
-    yield "kraftlake restore verify NEWDIR --against PLAN"
+    if out is None:
+        yield "plan again with --out PLAN"
+    file = "PLAN" if out is None else shlex.quote(str(out))
+    yield f"kraftlake restore apply {file} --to NEWDIR{accepted}"
+    yield f"kraftlake restore verify NEWDIR --against {file}"
     for voter in voters:
         if voter.id in made.brokers_too:
             yield (
@@ -84,7 +108,7 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored) -> Iterat
             continue
         yield (
             f"copy NEWDIR/node-{voter.id} to the empty metadata.log.dir of node {voter.id} on {voter.host}, "
-            "owned by Kafka's user"
+            "owned by Kafka's user; its directory.id must stay as written"
         )
     if made.kraft_version:
         yield f"configure controller.quorum.bootstrap.servers={servers} everywhere"
@@ -107,3 +131,10 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored) -> Iterat
     if RIGHTS_RETURN in losses:
         yield "take away again what rights-return names, before clients are let in"
     yield "compare topics, ISRs, ACLs and users with what you know; look for directories *-stray on brokers"
+    if made.kraft_version:
+        yield (
+            "add controllers: format each with --no-initial-controllers, start it, then "
+            f"kafka-metadata-quorum.sh --bootstrap-controller {servers} --command-config ITS-PROPERTIES "
+            "add-controller"
+        )
+    yield "to abort before the voters start, put the old directories back; afterwards, plan again instead"

@@ -56,7 +56,7 @@ def _plan(args: argparse.Namespace) -> int:
     if args.format == "json":
         print_line(json_line(content))
     else:
-        print_lines((*summary(made), *runbook(inputs.request, made)))
+        print_lines((*summary(made), *runbook(inputs.request, made, args.out)))
     return ExitCode.FINE if made.verdict == "SAFE" else ExitCode.FOUND
 
 

@@ -32,6 +32,7 @@ from kraft_core.restore.choice import (
     PossibleLoss,
     choose,
 )
+from kraft_core.restore.copies import VoterCopy, voter_copies
 from kraft_core.restore.earlier import placed
 from kraft_core.restore.horizon import ExhaustedError, Horizon, horizon_of
 from kraft_core.restore.later import MEANING, Consequence, Seen, consequences, stray
@@ -122,6 +123,7 @@ class Restoration:
     """The plan. made: None where it is refused.
 
     as_of (ms): the captures that count were taken then or later, None if none does; by which source.
+    copies: of voters, which are stated to be their disks as they were left.
     """
 
     cluster_id: str
@@ -129,6 +131,7 @@ class Restoration:
     as_of_source: TimeSource | None
     refusals: tuple[str, ...]
     losses: tuple[PossibleLoss, ...]
+    copies: tuple[VoterCopy, ...]
     made: Restored | None
 
     @property
@@ -196,6 +199,7 @@ def restoration_of(
         choice.advice.as_of_source,
         tuple(dict.fromkeys(refusals)),
         tuple(dict.fromkeys(losses)),
+        tuple(voter_copies(known)),
         made,
     )
 

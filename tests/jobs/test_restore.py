@@ -39,6 +39,8 @@ def test_plan_apply_verify(capsys: pytest.CaptureFixture[str], safe: Path, tmp_p
     out = capsys.readouterr().out
     assert out.startswith("SAFE: cluster iWP35uOsShu1pFlBJh_E7w")
     assert "controller.quorum.bootstrap.servers=ctl-1:9093,ctl-2:9093" in out
+    assert f"kraftlake restore apply {safe} --to NEWDIR\n" in out
+    assert "add controllers: format each with --no-initial-controllers" in out
     target = tmp_path / "new"
     assert main(["restore", "apply", str(safe), "--to", str(target)]) == 0
     assert main(["restore", "verify", str(target), "--against", str(safe)]) == 0
@@ -54,6 +56,20 @@ def test_plan_apply_verify(capsys: pytest.CaptureFixture[str], safe: Path, tmp_p
         (21, "iWP35uOsShu1pFlBJh_E7w"),
         (22, "iWP35uOsShu1pFlBJh_E7w"),
     ]
+
+
+def test_how_far_each_copy_reaches_is_shown(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No file says whether a copy is the disk as it was left, or a backup: whoever states it can see it."""
+    shutil.copytree(golden / "uncommitted-truncation/before/node-1", tmp_path / "one/node-1")
+    shutil.copytree(golden / WHOLE / "node-2", tmp_path / "two/node-2")
+    stated = ("--gone", "3", "--controllers-stopped", "--brokers-stopped")
+    _, plan = _plan(tmp_path, tmp_path / "plan.json", *stated)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  voter ")]
+    assert [copy["end_offset"] for copy in plan["voters_captured"]] == [369, 507]
+    assert lines[0].endswith("s before the newest: is it a backup?")
+    assert lines[1].endswith("up to offset 507 (exclusive), last record at 2026-11-21T09:16:07.535Z")
 
 
 def test_never_over_anything(safe: Path, captures: Path, tmp_path: Path) -> None:

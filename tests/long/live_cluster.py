@@ -69,10 +69,10 @@ class LiveCluster(LiveQuorum):
         assert done.returncode == 0, done.stderr
         assert "ERROR" not in done.stdout + done.stderr, done.stdout + done.stderr
 
-    def consumed(self, topic: str, at_most: int, by: int) -> list[str]:
+    def consumed(self, topic: str, at_most: int, by: int, *more: str) -> list[str]:
         """The messages of a topic, at most so many: those that come within 20 s, sorted."""
         name = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-        words = ("--topic", topic, "--from-beginning", "--max-messages", str(at_most))
+        words = ("--topic", topic, "--from-beginning", "--max-messages", str(at_most), *more)
         done = self.k(name, *self._brokers(by), *words, "--timeout-ms", "20000", timeout=60)
         return sorted(line for line in done.printed.splitlines() if line.startswith("message-"))
 
