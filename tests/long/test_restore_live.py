@@ -22,7 +22,7 @@ from tests.kafka import LAB, RELEASE
 from tests.kraft_core.image.kafka_shell import CHECKPOINT_OFFSET, DEFAULT_QUOTAS, SECRETS, as_meant, our_tree
 from tests.kraft_core.image.test_kafka_shell_live import kafkas_tree
 from tests.long.live_cluster import CombinedCluster, LiveCluster
-from tests.long.live_quorum import kafka_tools
+from tests.long.live_quorum import LiveQuorum, kafka_tools
 from tests.long.restoring import restored, three_controllers
 
 MESSAGES = [f"message-{nth:04}" for nth in range(200)]
@@ -256,6 +256,36 @@ def test_kafkas_raft_log_opens_it(golden: Path, tmp_path: Path, moment: str) -> 
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     end, epoch = written["end_offset"], written["leader_epoch"]
     assert done.stdout.split()[-5:] == list(map(str, (end, end, epoch, end, epoch)))
+
+
+@pytest.mark.long
+def test_an_old_checkpoint_alone(golden: Path, tmp_path: Path) -> None:
+    """No segment is left, nor any newer file: a voter boots with the metadata that the checkpoint holds."""
+    held = golden / "uncommitted-truncation/after/node-1"
+    log_dir = tmp_path / "captures/node-1" / LOG_DIR_NAME
+    log_dir.mkdir(parents=True)
+    shutil.copy2(held / "meta.properties", log_dir.parent)
+    checkpoints = sorted((held / LOG_DIR_NAME).glob("*.checkpoint"))
+    oldest = next(file for file in checkpoints if int(file.name.partition("-")[0]))
+    shutil.copy2(oldest, log_dir)
+    live = LiveQuorum(kafka_tools(), tmp_path / "live", 29790)
+    words = ("--voters", f"21@{live.address(21)}", "--gone", "2", "3")
+    stated = ("--controllers-stopped", "--brokers-stopped")
+    made = restored(log_dir.parent.parent, tmp_path, *words, *stated)
+    assert made["restored"]["source_end_offset"] == int(oldest.name.partition("-")[0])
+    assert "unseen-records" in {loss["name"] for loss in made["losses"]}
+    live.cluster_id = made["cluster_id"]
+    shutil.copytree(tmp_path / "new/node-21", live.folder(21))
+    live.start(21)
+    try:
+        assert live.leader(21) == 21
+        assert int(live.status(21)["LeaderEpoch"]) > made["restored"]["written"]["leader_epoch"]
+    finally:
+        live.close()
+    planned = replayed(read_controller_dir(tmp_path / "new/node-21" / LOG_DIR_NAME))
+    log = replayed(read_controller_dir(live.folder(21) / LOG_DIR_NAME))
+    assert log.end_offset > planned.end_offset
+    assert {each.kind for each in differences(planned.image, log.image)} <= {CONTROLLERS}
 
 
 @pytest.mark.long
