@@ -146,8 +146,12 @@ class Found:
         more = f", and {len(reported)} only reported" if reported else ""
         lines = [f"  voters: {count(len(sets), 'set')}{more}"]
         if len(sets) > MOST_SETS:
-            lines.append(f"    ... {len(sets) - MOST_SETS} earlier")
+            lines.append(f"    ... {len(sets) - MOST_SETS:,} earlier: view voter_history has all")
         lines += [_voter_line(s) for s in sets[-MOST_SETS:]]
+        if len(reported) > MOST_SETS:
+            lines.append(
+                f"    ... {len(reported) - MOST_SETS:,} reported earlier: view voter_history has all"
+            )
         return lines + [_reported_line(s) for s in reported[-MOST_SETS:]]
 
     def _epoch_lines(self, cluster: str) -> list[str]:

@@ -31,7 +31,7 @@ large tables, only their new rows. --full covers everything, as needed after an 
 listed last, resolved ones are not (kraftlake findings list --state all)."""
 
 Row = dict[str, Any]
-# For more clusters the advice is not printed: kraftlake explain --recovery and table recoveries have it.
+# For more clusters the advice is not printed.
 ADVISED_CLUSTERS = 10
 MOST_LISTED = 100  # on a terminal
 
@@ -112,3 +112,5 @@ def _lines(rows: list[Row], clusters: int, advice: list[Row], form: str, limit: 
         f"{count(counts['warning'], 'warning')} open, {count(noted, 'finding')} acknowledged"
     )
     yield from map(recovery_headline, advice)
+    if clusters > ADVISED_CLUSTERS:
+        yield "recovery: kraftlake explain --recovery --cluster ID, or table recoveries, has the advice"

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dashboards.summary import MOST_CLUSTERS, summary
+from dashboards.summary import MOST_CLUSTERS, MOST_SETS, summary
 from tests.dashboards.small_lakes import write, write_for
-from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, FINDINGS
+from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, FINDINGS, VOTER_SETS
 
 Row = dict[str, Any]
 TIME = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -66,3 +66,21 @@ def test_the_worst_come_first_however_many_there_are(tmp_path: Path) -> None:
     every = headlines(summary(tmp_path, names).lines)
     assert [line[:11] for line in every[:3]] == ["cluster c12", "cluster c01", "cluster c00"]
     assert every[MOST_CLUSTERS:] == ["and 3 more clusters: see kraftlake clusters"]
+
+
+def test_voter_sets_that_are_not_listed_are_counted(tmp_path: Path) -> None:
+    lake_of(tmp_path, {"c": 1})
+    sets = [voter_set(n) | {"in_force_from_offset": n} for n in range(MOST_SETS + 2)]
+    seen = {"source": "describe", "observed_from": TIME, "observed_to": TIME}
+    reported = [voter_set(n) | seen for n in range(MOST_SETS + 1)]
+    write(tmp_path, VOTER_SETS, [*sets, *reported])
+    lines = summary(tmp_path, ["c"]).lines
+    assert "    ... 2 earlier: view voter_history has all" in lines
+    assert "    ... 1 reported earlier: view voter_history has all" in lines
+    assert (
+        sum("describe" in line for line in lines) == sum("[1]  record" in line for line in lines) == MOST_SETS
+    )
+
+
+def voter_set(offset: int) -> Row:
+    return {"cluster_id": "c", "offset": offset, "leader_epoch": 1, "source": "record", "voter_ids": [1]}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dashboards import summary
+from jobs import validate
 from jobs.cli import main
 from jobs.runtime.fail_on import ErrorCheck, verdict
 from tests.jobs.lakes import opened
@@ -230,3 +231,8 @@ def test_an_unmet_expectation_fails_every_job_that_looks_at_all_that_is_open(lak
 
 def test_a_run_that_is_never_to_fail_reports_nothing(lake: Path) -> None:
     assert verdict(lake, ["c", "d"], "never").reported == ()
+
+
+def test_the_advice_of_many_clusters_is_named(lake: Path) -> None:
+    shown = list(validate.lines(lake, [f"c{n}" for n in range(11)], "text", 0))
+    assert shown[-1].startswith("recovery: kraftlake explain --recovery --cluster ID, or table recoveries")
