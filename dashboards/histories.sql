@@ -367,7 +367,7 @@ WITH partition_batches AS (
   FROM token_texts WINDOW same AS (PARTITION BY cluster_id, token_digest ORDER BY valid_from_offset)
 )
 SELECT t.cluster_id, t.valid_from_offset AS `offset`, t.valid_from_at AS changed_at, 'create topic' AS operation,
-       'TOPIC' AS resource_type, t.topic_name AS resource, CAST(NULL AS STRING) AS `before`,
+       'TOPIC' AS resource_type, t.topic_name AS subject, CAST(NULL AS STRING) AS `before`,
        p.partition_count || ' partitions, replication factor ' || cardinality(zero.replicas) AS `after`, t.commit_status,
        t.valid_from_exact AS is_exact, t.earliest_from_offset AS earliest_offset, t.earliest_from_at AS earliest_at
 FROM topics t

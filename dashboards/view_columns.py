@@ -113,17 +113,11 @@ QUORUM: dict[str, Comments] = {
         "upper_evidence": "Kind of proof of upper_bound",
         "upper_source": "What upper_bound was derived from, in words",
     },
-    "voter_sets_in_force": CLUSTER_ID
-    | {
-        "from_at": "Time from which it was in force: unless from_exact, at or before; null: before the log",
-        "to_at": "Time until which it was in force: unless to_exact, at or before; null for the last",
-    }
-    | _of(VOTER_SETS, "offset leader_epoch source voter_ids majority commit_status truncated_by_epoch")
-    | {
-        "from_exact": "Whether a record put it in force at from_at; false: it was in force at or before",
-        "to_exact": "The same of the set that replaced it; null for the last",
-    }
-    | _of(VOTER_SETS, "observed_from observed_to"),
+    "voter_sets_in_force": _of(
+        VOTER_SETS,
+        "cluster_id in_force_from in_force_to offset leader_epoch source voter_ids majority commit_status "
+        "truncated_by_epoch in_force_from_exact in_force_to_exact observed_from observed_to",
+    ),
     "flapping_controllers": CLUSTER_ID
     | {
         "node_id": "Controller's node id",
@@ -273,7 +267,7 @@ METADATA: dict[str, Comments] = {
     | {
         "operation": "What was done: create topic, alter config, delete ACL, ...",
         "resource_type": "TOPIC, PARTITION, BROKER, QUOTA, USER, TOKEN, FEATURE, ...",
-        "resource": "What it was done to, in words: the topic, topic and config, quota and its key, ...",
+        "subject": "What it was done to, in words: the topic, topic and config, quota and its key, ...",
         "before": "Value before, in words; null if there was none, or it is not known",
         "after": "Value after, in words; null if there is none",
     }

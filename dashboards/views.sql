@@ -105,15 +105,14 @@ SELECT cluster_id, from_at, to_at, low.bound AS lower_bound, high.bound AS upper
 FROM intervals
 ORDER BY cluster_id, from_at NULLS FIRST;
 
--- Who could vote at a given time? One row per set: WHERE :time >= from_at AND (to_at IS NULL OR :time < to_at).
--- A truncated set was in force, too, until its truncation. from_at null: since before the log. Not exact: at or before;
+-- Who could vote at a given time? One row per set: WHERE :time >= in_force_from AND (in_force_to IS NULL OR
+-- :time < in_force_to). A truncated set was in force, too, until its truncation. Not exact: at or before;
 -- voters_at(cluster, time) says what is proven at a time, and what else is known.
 CREATE OR REPLACE VIEW voter_sets_in_force AS
-SELECT cluster_id, in_force_from AS from_at, in_force_to AS to_at, `offset`, leader_epoch, source, voter_ids,
-       majority, commit_status, truncated_by_epoch, in_force_from_exact AS from_exact, in_force_to_exact AS to_exact,
-       observed_from, observed_to
+SELECT cluster_id, in_force_from, in_force_to, `offset`, leader_epoch, source, voter_ids, majority, commit_status,
+       truncated_by_epoch, in_force_from_exact, in_force_to_exact, observed_from, observed_to
 FROM voter_sets
-ORDER BY cluster_id, from_at NULLS FIRST, `offset`;
+ORDER BY cluster_id, in_force_from NULLS FIRST, `offset`;
 
 -- Which controllers flap? One row per controller that was elected three times, or added or removed three times, within
 -- one hour.

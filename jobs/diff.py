@@ -209,7 +209,7 @@ def _difference(each: Difference) -> dict[str, Any]:
     both = each.before is not None and each.after is not None
     return {
         "kind": each.kind,
-        "thing": change_text.thing(each.kind, each.before if each.after is None else each.after),
+        "subject": change_text.thing(each.kind, each.before if each.after is None else each.after),
         "change": _way(each),
         "columns": change_text.changed_columns(each.kind, each.before, each.after) if both else None,
         "before": None if each.before is None else row(each.before),

@@ -131,7 +131,7 @@ def _restored(made: Restored) -> dict[str, Any]:
         },
         "counts": made.counts,
         "differences": [
-            {"loss": each.loss, "kind": each.kind, "thing": each.thing, "change": each.change}
+            {"loss": each.loss, "kind": each.kind, "subject": each.thing, "change": each.change}
             for each in made.later
         ],
         "stray": {str(broker): list(partitions) for broker, partitions in made.stray.items()},

@@ -25,14 +25,14 @@ view.
 - **Times** are UTC, by the clock of whoever wrote them: a leader's in the log, the machine's in a capture.
 - **Offsets**: what begins is inclusive (`first_offset`, `from_offset`, `valid_from_offset`), what ends is
   exclusive (`end_offset`, `to_offset`, `valid_to_offset`, `log_end_offset`). `offset` is that of one
-  record, or at which one change took effect. `valid_from_offset` is where a version of a thing took effect,
+  record, or at which one change took effect. `valid_from_offset` is where a version took effect,
   `record_offset` is the record that made it: they differ in a metadata transaction, whose records take
   effect at its end; `record_offset` is null where only a snapshot shows the version.
 - **Exact, at or before**: where a column `..._exact` is false, only a snapshot or a report shows it, and it
   happened at or before; `earliest_...` says not before when.
 - **Names**: a topic is `topic_name` everywhere, a resource `resource_name`. `name` is the own name of what a
-  row is about: of a configuration, a feature, a user, a cluster, a rule. `resource` (`admin_events`) is a
-  text that names the resource and what of it changed.
+  row is about: of a configuration, a feature, a user, a cluster, a rule. `subject` is a text that
+  names what an event or a refusal is about: a topic, a topic and one of its configs, a broker.
 - **`leader_epoch`** is the epoch of the quorum's leader. In `partitions` and the views of partitions it is
   the leader epoch of that partition; there `record_leader_epoch` is the quorum's.
 - **`high_watermark`** (table `observations`) is what a leader said of itself. `lower_bound` and

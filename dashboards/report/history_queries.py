@@ -20,15 +20,15 @@ from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
 from transforms.lake.storage.location import Location
 
-# Successive events that do the same to the same resource make one group, and so do those of any partitions.
+# Successive events that do the same to the same subject make one group, and so do those of any partitions.
 ADMIN_EVENTS = """
 WITH keyed AS (
-  SELECT *, concat_ws(' ', operation, resource_type, CASE WHEN resource_type <> 'PARTITION' THEN resource END,
+  SELECT *, concat_ws(' ', operation, resource_type, CASE WHEN resource_type <> 'PARTITION' THEN subject END,
                       CASE WHEN `after` IS NULL THEN 'unset' END, commit_status,
-                      CASE WHEN NOT is_exact THEN 'at or before' END) AS subject
+                      CASE WHEN NOT is_exact THEN 'at or before' END) AS sameness
   FROM admin_events
 ), marked AS (
-  SELECT *, CASE WHEN subject = LAG(subject) OVER newest THEN 0 ELSE 1 END AS is_first
+  SELECT *, CASE WHEN sameness = LAG(sameness) OVER newest THEN 0 ELSE 1 END AS is_first
   FROM keyed WINDOW newest AS ({newest})
 ), numbered AS (
   SELECT *, SUM(is_first) OVER newest AS group_number, ROW_NUMBER() OVER newest AS event_number
@@ -42,7 +42,7 @@ SELECT * FROM counted WHERE event_number = first_number AND group_number <= {mos
 ORDER BY cluster_id, group_number
 """
 NEWEST_FIRST = (
-    "PARTITION BY cluster_id ORDER BY `offset` DESC, resource_type, operation, resource, `before`, `after`, "
+    "PARTITION BY cluster_id ORDER BY `offset` DESC, resource_type, operation, subject, `before`, `after`, "
     "commit_status"
 )
 

@@ -289,7 +289,7 @@ DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
     ),
     "epochs": (
         EPOCHS,
-        ("leader_epoch", "leader_id", "start_offset", "start_offset_exact", "elected_at", "voters",
+        ("leader_epoch", "leader_id", "start_offset", "start_offset_exact", "elected_at", "voter_ids",
          "granting_voters", "leaderless_ms", "leader_source", "known_from", "known_to", "observed_from",
          "observed_to"),
     ),

@@ -39,9 +39,9 @@ def truncations(view: View) -> Markup | None:
     cells = [
         (
             replica(r["node_id"], r["directory_id"]),
-            offsets(r["truncated_to"], r["end_offset"]),
+            offsets(r["first_offset"], r["end_offset"]),
             listed(r["leader_epochs"] or ()) or "–",
-            number(r["by_epoch"]),
+            number(r["truncated_by_epoch"]),
             r["lost_voter_changes"] or "none",
             time_of(r["held_at"]),
             time_of(r["lost_at"]),

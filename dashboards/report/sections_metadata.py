@@ -89,7 +89,7 @@ def _under(span: Row) -> str:
 
 def _resource(event: Row) -> str:
     """TOPIC orders; the cluster-wide default of a config has no name."""
-    name = event["resource"] or ""
+    name = event["subject"] or ""
     return f"{event['resource_type']} {'(default)' if name.startswith(' ') else ''}{name}"
 
 

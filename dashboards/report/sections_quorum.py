@@ -104,7 +104,7 @@ def epochs(view: View) -> Markup | None:
             ("" if r["start_offset_exact"] or r["start_offset"] is None else "≤ ")
             + number(r["start_offset"]),
             listed(r["granting_voters"] or ()) or "–",
-            listed(r["voters"] or ()) or "–",
+            listed(r["voter_ids"] or ()) or "–",
             span_words(r["leaderless_ms"]),
         )
         for r in rows

@@ -135,7 +135,7 @@ def _gap_before(epoch: Row) -> Words:
 
 
 def _granted(epoch: Row) -> str:
-    voters, granting = epoch["voters"] or (), epoch["granting_voters"] or ()
+    voters, granting = epoch["voter_ids"] or (), epoch["granting_voters"] or ()
     if not granting:
         return ""
     if list(voters) == list(granting) and len(voters) == 1:
@@ -179,12 +179,12 @@ def _truncations(rows: Iterable[Row]) -> Iterator[StoryEvent]:
         if row["lost_at"] is None:
             continue
         who = replica(row["node_id"], row["directory_id"])
-        lost = count(row["end_offset"] - row["truncated_to"], "offset")
+        lost = count(row["end_offset"] - row["first_offset"], "offset")
         words: Words = ["Between ", Instant(row["held_at"]), " and ", Instant(row["lost_at"])]
-        words += [f" {who} truncated its log to offset {number(row['truncated_to'])} and lost {lost}"]
+        words += [f" {who} truncated its log to offset {number(row['first_offset'])} and lost {lost}"]
         if epochs := row["leader_epochs"]:
             words += [f" of {'epoch' if len(epochs) == 1 else 'epochs'} {listed(epochs)}"]
-        yield StoryEvent(row["lost_at"], row["truncated_to"], [*words, "."], f"truncation-{n}")
+        yield StoryEvent(row["lost_at"], row["first_offset"], [*words, "."], f"truncation-{n}")
 
 
 def _errors(findings: Iterable[Row]) -> Iterator[StoryEvent]:
@@ -200,7 +200,7 @@ def _brokers(events: Iterable[Row]) -> Iterator[StoryEvent]:
     for event in events:
         done = BROKER_OPERATIONS.get(event["operation"])
         if done and event["commit_status"] == "committed" and event["changed_at"] is not None:
-            words = [*_when(event["changed_at"], event["is_exact"]), f" broker {event['resource']} {done}"]
+            words = [*_when(event["changed_at"], event["is_exact"]), f" broker {event['subject']} {done}"]
             one = (done,)
             if event["times"] > 1:
                 words += [f"; {number(event['times'])} times since ", Instant(event["since"])]
@@ -210,7 +210,7 @@ def _brokers(events: Iterable[Row]) -> Iterator[StoryEvent]:
                 event["offset"],
                 [*words, "."],
                 f"event-{event['offset']}",
-                str(event["resource"]),
+                str(event["subject"]),
                 bool(event["is_exact"]),
                 one,
             )

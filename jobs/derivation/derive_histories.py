@@ -161,8 +161,8 @@ def transaction_rows(plans: Sequence[ReplayPlan]) -> Iterator[Row]:
         for t in plan.transactions:
             yield {
                 "cluster_id": plan.cluster_id,
-                "begin_offset": t.begin_offset,
-                "end_offset": t.end_offset,
+                "begun_offset": t.begin_offset,
+                "ended_offset": t.end_offset,
                 "name": t.name,
                 "outcome": t.outcome,
                 "reason": t.reason,

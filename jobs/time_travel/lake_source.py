@@ -91,7 +91,7 @@ class LakeSource:
             if missing.concerns(wanted):
                 self._note(missing.sentence)
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
-            if transaction["begin_offset"] <= wanted < (transaction["end_offset"] or wanted + 1):
+            if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
                 self._note(
                     f"offset {wanted} is inside a metadata transaction; its changes are visible at its end"
                 )
@@ -233,7 +233,7 @@ def epoch_of(row: Row) -> Epoch:
         start_offset=row["start_offset"] if row["start_offset_exact"] else None,
         leader_id=row["leader_id"],
         timestamp=milliseconds(row["known_from"]),
-        voters=tuple(row["voters"] or ()),
+        voters=tuple(row["voter_ids"] or ()),
         granting_voters=tuple(row["granting_voters"] or ()),
         leaderless_ms=row["leaderless_ms"],
         source=row["leader_source"],

@@ -63,7 +63,7 @@ class EpochRow:
     start_offset: int | None
     start_offset_exact: bool
     elected_at: int | None
-    voters: tuple[int, ...] | None
+    voter_ids: tuple[int, ...] | None
     granting_voters: tuple[int, ...] | None
     leaderless_ms: int | None
     source: EpochSource

@@ -93,13 +93,13 @@ def _possibly_stale(key: ReplicaKey, stale: StaleAfterTruncation) -> Breach:
         of_rule(16),
         "warning",
         (key.id, key.directory_id, stale.missed[0]),
-        f"{label(key)} truncated its log from {row.end_offset} to {row.truncated_to}: unless it was "
+        f"{label(key)} truncated its log from {row.end_offset} to {row.first_offset}: unless it was "
         f"restarted since, Kafka never reads the VotersRecords at {_offsets(stale.missed)} and uses "
         f"{older} instead of its log's {_ids(written)}.",
         "emulation of Kafka's stale voter set; a restart fixes it, unless a checkpoint carries the older set",
         first_offset=stale.missed[0],
         end_offset=stale.missed[-1] + 1,
-        leader_epochs=(row.by_epoch,),
+        leader_epochs=(row.truncated_by_epoch,),
         replicas=(key,),
         captures=stale.captures,
     )
@@ -165,7 +165,8 @@ def _since(leader: StaleLeader) -> str:
     row = leader.truncation
     if row is None:
         return ""
-    return f" after its log was truncated from {row.end_offset} to {row.truncated_to} by epoch {row.by_epoch}"
+    lost = f"from {row.end_offset} to {row.first_offset}"
+    return f" after its log was truncated {lost} by epoch {row.truncated_by_epoch}"
 
 
 def _used_set(leader: StaleLeader) -> str:

@@ -77,7 +77,7 @@ class UnreadableBytes:
 class SnapshotDeviation:
     """Something in which a checkpoint differs from the replay of the log up to its end (rule 22).
 
-    Only unlawful ones of kraft_core.image.snapshot_check. kind: of tables.KINDS; thing: its key in words.
+    Only unlawful ones of kraft_core.image.snapshot_check. kind: of tables.KINDS; subject: its key in words.
     is_missing, is_extra: the checkpoint lacks it, or has it and the log does not. explanation: the known
     fault of Kafka that causes it, "" if there is none.
     """
@@ -86,7 +86,7 @@ class SnapshotDeviation:
     leader_epoch: int
     content_digest: str
     kind: str
-    thing: str
+    subject: str
     is_missing: bool
     is_extra: bool
     explanation: str
@@ -96,7 +96,7 @@ class SnapshotDeviation:
 class ReplayRefusal:
     """A record that Kafka refuses to replay (rule 49); nothing that may explain it was missing in the replay.
 
-    cause, thing, reason, by_controllers_only: of kraft_core.image.change.Refusal. It was replayed onto the
+    cause, subject, reason, by_controllers_only: of kraft_core.image.change.Refusal. It was replayed onto the
     checkpoint base_end_offset, base_content_digest (0, "": onto nothing) and the log with log_digest
     (snapshot_replays.digest_of), which ends with it.
     """
@@ -105,7 +105,7 @@ class ReplayRefusal:
     leader_epoch: int
     type: str
     cause: str
-    thing: str
+    subject: str
     reason: str
     by_controllers_only: bool
     commit_status: str

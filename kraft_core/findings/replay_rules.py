@@ -54,12 +54,12 @@ _CLASSES = {
 
 
 def records_can_be_replayed(view: ClusterView) -> Iterator[Breach]:
-    """Rule 49: one breach for all records of an epoch that are refused for one cause, of one thing."""
+    """Rule 49: one breach for all records of an epoch that are refused for one cause, of one subject."""
     logs = LogsBelow(view.known.lineage)
     by_fault: defaultdict[tuple[int, str, str], list[ReplayRefusal]] = defaultdict(list)
     for refusal in view.facts.replay_refusals:
         if _is_of_one_log(view, logs, refusal):
-            by_fault[refusal.leader_epoch, refusal.cause, refusal.thing].append(refusal)
+            by_fault[refusal.leader_epoch, refusal.cause, refusal.subject].append(refusal)
     for fault in sorted(by_fault):
         yield _breach(view, fault, sorted(by_fault[fault]))
 

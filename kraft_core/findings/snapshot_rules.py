@@ -111,7 +111,7 @@ def _difference(deviation: SnapshotDeviation) -> str:
     verb = "differs in"
     if deviation.is_missing or deviation.is_extra:
         verb = "lacks" if deviation.is_missing else "has, unlike the log,"
-    return f"{verb} {deviation.kind} {deviation.thing}"
+    return f"{verb} {deviation.kind} {deviation.subject}"
 
 
 def _name(snapshot: SnapshotFacts) -> str:

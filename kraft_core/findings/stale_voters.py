@@ -99,8 +99,8 @@ def _truncation(view: ClusterView, replica: ReplicaKey, missed: int, before: int
         row
         for row in view.truncations
         if ReplicaKey.of(row.node_id, row.directory_id) == replica
-        and row.truncated_to <= missed < row.end_offset
-        and row.truncated_to <= before
+        and row.first_offset <= missed < row.end_offset
+        and row.first_offset <= before
     ]
     return max(found, default=None, key=lambda row: row.held_at)
 
@@ -112,14 +112,14 @@ def stale_after_truncation(view: ClusterView) -> Iterator[StaleAfterTruncation]:
     """
     for row in view.truncations:
         before, after = view.captures[row.held_capture_id], view.captures[row.lost_capture_id]
-        emulated = _emulated(view, before, after, row.truncated_to)
+        emulated = _emulated(view, before, after, row.first_offset)
         if emulated is None or not is_stale(emulated):
             continue
         missed = tuple(
             record.offset
             for record in view.known.facts.control_records
             if record.type == "KRaftVoters"
-            and row.truncated_to <= record.offset < row.end_offset
+            and row.first_offset <= record.offset < row.end_offset
             and holds(after, record.leader_epoch, record.offset)
         )
         captures = view.known.holdings.captures[after.replica]

@@ -21,22 +21,22 @@ from kraft_core.raft.voters import VoterSet, change_between
 
 @dataclass(frozen=True, slots=True)
 class TruncationRow:
-    """A replica's log lost truncated_to (inclusive) to end_offset (exclusive); by_epoch continued there.
+    """A replica lost first_offset (inclusive) to end_offset (exclusive), replaced by truncated_by_epoch.
 
     leader_epochs: of what was lost. voter_set_offsets: the VotersRecords among it; lost_voter_changes: what
     these had changed, in words, "" for none. held_at, lost_at (ms): captures between which it happened.
-    Key: node_id, directory_id, truncated_to, end_offset, by_epoch.
+    Key: node_id, directory_id, first_offset, end_offset, truncated_by_epoch.
     """
 
     cluster_id: str
     node_id: int
     directory_id: str
-    truncated_to: int
+    first_offset: int
     end_offset: int
     leader_epochs: tuple[int, ...]
     voter_set_offsets: tuple[int, ...]
     lost_voter_changes: str
-    by_epoch: int
+    truncated_by_epoch: int
     held_at: int
     lost_at: int
     held_capture_id: str
@@ -60,10 +60,10 @@ def observed_truncations(known: Conclusions) -> list[TruncationRow]:
     )
     narrowest: dict[tuple[int, str, int, int, int], TruncationRow] = {}
     for row in sorted(rows, key=lambda row: (-row.held_at, row.lost_at, row.held_capture_id)):
-        key = (row.node_id, row.directory_id, row.truncated_to, row.end_offset, row.by_epoch)
+        key = (row.node_id, row.directory_id, row.first_offset, row.end_offset, row.truncated_by_epoch)
         narrowest.setdefault(key, row)
     return sorted(
-        narrowest.values(), key=lambda row: (row.node_id, row.directory_id, row.held_at, row.truncated_to)
+        narrowest.values(), key=lambda row: (row.node_id, row.directory_id, row.held_at, row.first_offset)
     )
 
 

@@ -9,7 +9,7 @@ from kraft_core.image.endpoints import (
     EndPoint,
     SupportedFeature,
     end_point_rows,
-    end_points,
+    endpoints,
     feature_rows,
     supported_features,
     to_fields,
@@ -28,7 +28,7 @@ class Broker:
     broker_id: int
     broker_epoch: int
     incarnation_id: str
-    end_points: tuple[EndPoint, ...]
+    endpoints: tuple[EndPoint, ...]
     features: tuple[SupportedFeature, ...]
     rack: str | None
     fenced: bool
@@ -46,7 +46,7 @@ def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
             broker_id=value["brokerId"],
             broker_epoch=value["brokerEpoch"],
             incarnation_id=value["incarnationId"],
-            end_points=end_points(value["endPoints"]),
+            endpoints=endpoints(value["endPoints"]),
             features=supported_features(value["features"]),
             rack=value["rack"],
             fenced=value["fenced"],
@@ -137,7 +137,7 @@ def row(broker: Broker) -> dict[str, Any]:
         "broker_id": broker.broker_id,
         "broker_epoch": broker.broker_epoch,
         "incarnation_id": broker.incarnation_id,
-        "end_points": end_point_rows(broker.end_points),
+        "endpoints": end_point_rows(broker.endpoints),
         "features": feature_rows(broker.features),
         "rack": broker.rack,
         "fenced": broker.fenced,
@@ -155,7 +155,7 @@ def to_record(broker: Broker) -> tuple[str, dict[str, Any]]:
         "isMigratingZkBroker": broker.is_migrating_zk_broker,
         "incarnationId": broker.incarnation_id,
         "brokerEpoch": broker.broker_epoch,
-        **to_fields(broker.end_points, broker.features),
+        **to_fields(broker.endpoints, broker.features),
         "rack": broker.rack,
         "fenced": broker.fenced,
         "inControlledShutdown": broker.in_controlled_shutdown,

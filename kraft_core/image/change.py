@@ -40,14 +40,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why Kafka's replay throws. cause: one of refusals.CAUSES; thing: what the record names, as text.
+    """Why Kafka's replay throws. cause: one of refusals.CAUSES; subject: what the record names, as text.
 
     cause None: not Kafka refuses the record but this image, which does not know or cannot read it.
     by_controllers_only: brokers apply the record all the same (MetadataDelta does not check it).
     """
 
     cause: str | None
-    thing: str
+    subject: str
     reason: str
     by_controllers_only: bool = False
 
@@ -68,11 +68,11 @@ class RefusedRecord:
     leader_epoch: int
     type: str
     cause: str | None
-    thing: str
+    subject: str
     reason: str
     by_controllers_only: bool = False
 
     @classmethod
     def of(cls, offset: int, leader_epoch: int, type: str, why: Refusal) -> RefusedRecord:
         """The record of that place and type, refused for that."""
-        return cls(offset, leader_epoch, type, why.cause, why.thing, why.reason, why.by_controllers_only)
+        return cls(offset, leader_epoch, type, why.cause, why.subject, why.reason, why.by_controllers_only)

@@ -9,7 +9,7 @@ from kraft_core.image.endpoints import (
     EndPoint,
     SupportedFeature,
     end_point_rows,
-    end_points,
+    endpoints,
     feature_rows,
     supported_features,
     to_fields,
@@ -22,7 +22,7 @@ class Controller:
     controller_id: int
     incarnation_id: str
     zk_migration_ready: bool
-    end_points: tuple[EndPoint, ...]
+    endpoints: tuple[EndPoint, ...]
     features: tuple[SupportedFeature, ...]
 
 
@@ -32,7 +32,7 @@ def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
         controller_id=value["controllerId"],
         incarnation_id=value["incarnationId"],
         zk_migration_ready=value["zkMigrationReady"],
-        end_points=end_points(value["endPoints"]),
+        endpoints=endpoints(value["endPoints"]),
         features=supported_features(value["features"]),
     )
     yield Change(CONTROLLERS, (controller.controller_id,), controller)
@@ -48,7 +48,7 @@ def row(controller: Controller) -> dict[str, Any]:
         "controller_id": controller.controller_id,
         "incarnation_id": controller.incarnation_id,
         "zk_migration_ready": controller.zk_migration_ready,
-        "end_points": end_point_rows(controller.end_points),
+        "endpoints": end_point_rows(controller.endpoints),
         "features": feature_rows(controller.features),
     }
 
@@ -58,7 +58,7 @@ def to_record(controller: Controller) -> tuple[str, dict[str, Any]]:
         "controllerId": controller.controller_id,
         "incarnationId": controller.incarnation_id,
         "zkMigrationReady": controller.zk_migration_ready,
-        **to_fields(controller.end_points, controller.features),
+        **to_fields(controller.endpoints, controller.features),
     }
 
 

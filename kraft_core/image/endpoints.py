@@ -22,7 +22,7 @@ class SupportedFeature:
     max_supported_version: int
 
 
-def end_points(given: Sequence[Mapping[str, Any]]) -> tuple[EndPoint, ...]:
+def endpoints(given: Sequence[Mapping[str, Any]]) -> tuple[EndPoint, ...]:
     """Sorted by name: Kafka keeps them in a map, so their order in a record is arbitrary."""
     by_name = {
         point["name"]: EndPoint(point["name"], point["host"], point["port"], point["securityProtocol"])

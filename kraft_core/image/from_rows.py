@@ -38,7 +38,7 @@ def _number(words: Mapping[int, str], word: str) -> int:
     return int(word.removeprefix("UNKNOWN(").removesuffix(")"))
 
 
-def _end_points(rows: Sequence[Row]) -> tuple[EndPoint, ...]:
+def _endpoints(rows: Sequence[Row]) -> tuple[EndPoint, ...]:
     return tuple(
         EndPoint(
             row["name"],
@@ -92,7 +92,7 @@ def _broker(row: Row) -> tuple[Key, Any]:
         broker_id=row["broker_id"],
         broker_epoch=row["broker_epoch"],
         incarnation_id=row["incarnation_id"],
-        end_points=_end_points(row["end_points"]),
+        endpoints=_endpoints(row["endpoints"]),
         features=_features(row["features"]),
         rack=row["rack"],
         fenced=row["fenced"],
@@ -108,7 +108,7 @@ def _controller(row: Row) -> tuple[Key, Any]:
         controller_id=row["controller_id"],
         incarnation_id=row["incarnation_id"],
         zk_migration_ready=row["zk_migration_ready"],
-        end_points=_end_points(row["end_points"]),
+        endpoints=_endpoints(row["endpoints"]),
         features=_features(row["features"]),
     )
 

@@ -50,7 +50,7 @@ def broker(value: Broker) -> str:
     cordoned = "null" if value.cordoned_log_dirs is None else _list(value.cordoned_log_dirs)
     return (
         f"BrokerRegistration(id={value.broker_id}, epoch={value.broker_epoch}"
-        f", incarnationId={value.incarnation_id}, listeners=[{_end_points(value.end_points)}]"
+        f", incarnationId={value.incarnation_id}, listeners=[{_endpoints(value.endpoints)}]"
         f", supportedFeatures={{{_features(value.features)}}}, rack={rack}, fenced={_bool(value.fenced)}"
         f", inControlledShutdown={_bool(value.in_controlled_shutdown)}"
         f", isMigratingZkBroker={_bool(value.is_migrating_zk_broker)}"
@@ -62,7 +62,7 @@ def controller(value: Controller) -> str:
     """ControllerRegistration.toString."""
     return (
         f"ControllerRegistration(id={value.controller_id}, incarnationId={value.incarnation_id}"
-        f", zkMigrationReady={_bool(value.zk_migration_ready)}, listeners=[{_end_points(value.end_points)}]"
+        f", zkMigrationReady={_bool(value.zk_migration_ready)}, listeners=[{_endpoints(value.endpoints)}]"
         f", supportedFeatures={{{_features(value.features)}}})"
     )
 
@@ -154,7 +154,7 @@ def _bool(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _end_points(points: tuple[EndPoint, ...]) -> str:
+def _endpoints(points: tuple[EndPoint, ...]) -> str:
     return ", ".join(
         f"Endpoint(listenerName='{point.name}'"
         f", securityProtocol={word(SECURITY_PROTOCOLS, point.security_protocol)}"

@@ -41,7 +41,7 @@ def listener(log: ReplayedLog) -> str:
     names = {e.name for voter in log.voters or () for e in voter.endpoints}
     if not names:
         controllers: list[Controller] = [c for _, c in log.image.tables.items(CONTROLLERS)]
-        names = {point.name for controller in controllers for point in controller.end_points}
+        names = {point.name for controller in controllers for point in controller.endpoints}
     if len(names) != 1:
         found = f"it may be {' or '.join(sorted(names))}" if names else "the captures do not name it"
         raise UnwritableError(f"give the controllers' listener (--listener NAME): {found}")

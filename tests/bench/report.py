@@ -114,7 +114,7 @@ def epochs(cluster: str, how_many: int) -> Rows:
             "leader_source": "record",
             "known_from": BEGAN + n * apart,
             "known_to": BEGAN + n * apart + apart - timedelta(milliseconds=1_500),
-            "voters": [1, 2, 3],
+            "voter_ids": [1, 2, 3],
             "granting_voters": [1, 2],
             "leaderless_ms": 1_500,
         }

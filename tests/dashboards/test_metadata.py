@@ -133,7 +133,7 @@ class Events:
 
     def __call__(self, **versions: list[Row]) -> list[tuple[int, str, str, str | None, str | None]]:
         found = self.rows(**versions)
-        return [(e["offset"], e["operation"], e["resource"], e["before"], e["after"]) for e in found]
+        return [(e["offset"], e["operation"], e["subject"], e["before"], e["after"]) for e in found]
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_partitions_are_added_and_led_by_others(events: Events) -> None:
             led(2, 9, None, 0, changed)]  # fmt: skip
     brokers = [broker, broker | {"broker_id": 0}]
     found = events.rows(topics=[topic("t", "orders", 5)], partitions=rows, brokers=brokers)
-    names = ("offset", "operation", "resource", "before", "after", "times")
+    names = ("offset", "operation", "subject", "before", "after", "times")
     assert [tuple(e[n] for n in names) for e in found] == [
         (9, "elect leader", "orders-2", "1", "0", 2),
         (7, "add partitions", "orders", "2 partitions", "3 partitions", 1),
@@ -198,7 +198,7 @@ def test_a_reassignment_is_one_event_however_the_isr_goes_meanwhile(events: Even
     rows = [settled(1, 5, 1, 2, 3), moving(5, 7), moving(7, 9), settled(9, 20, 2, 3, 4),
             settled(20, None, 4, 2, 3)]  # fmt: skip
     first, second = events.rows(partitions=rows[:4])[0], events.rows(partitions=rows)[0]
-    names = ("offset", "operation", "resource", "before", "after", "times", "since")
+    names = ("offset", "operation", "subject", "before", "after", "times", "since")
     assert [first[n] for n in names] == [
         5, "reassign partition", "orders-3", "[1,2,3]", "[2,3,4]", 1, 50,
     ]  # fmt: skip
@@ -223,7 +223,7 @@ SNAPSHOT_FIRST = {
 def test_what_was_first_read_from_a_snapshot_happened_at_or_before(events: Events) -> None:
     """An ACL of 09:35:01 that only a snapshot of 09:36:26 shows was not created at 09:36:26."""
     found = events.rows(**{name: [known_since(row) for row in rows] for name, rows in SNAPSHOT_FIRST.items()})
-    assert {(e["operation"], e["resource"], e["after"]) for e in found} == {
+    assert {(e["operation"], e["subject"], e["after"]) for e in found} == {
         ("update feature", "metadata.version", "7"),
         ("create topic", "orders", "1 partitions, replication factor 3"),
         ("reassign partition", "orders-0", "[0,1,2]"),
@@ -259,7 +259,7 @@ def test_what_a_snapshot_over_a_gap_shows_happened_in_the_gap(events: Events) ->
         acls=[gone_by(version(3, 9, id="i", resource_type="TOPIC", resource_name="a"), 4)],
     )
     over_the_gap = [e for e in found if not e["is_exact"]]
-    assert sorted((e["operation"], e["resource"]) for e in over_the_gap) == [
+    assert sorted((e["operation"], e["subject"]) for e in over_the_gap) == [
         ("create topic", "new"), ("delete ACL", "a"), ("delete topic", "lost"), ("unregister broker", "7"),
     ]  # fmt: skip
     names = ("offset", "changed_at", "earliest_offset", "earliest_at")

@@ -53,7 +53,7 @@ def test_no_more_is_said_than_is_proven() -> None:
         "there was no leader for at most 16 s: the last record before this epoch was appended at T.",
         "At T node 1 became leader of epoch 5, elected by nodes 1 and 2 of voters 1, 2 and 3.",
     ]
-    alone = epoch(1, 1, at(3)) | {"granting_voters": [1], "voters": [1]}
+    alone = epoch(1, 1, at(3)) | {"granting_voters": [1], "voter_ids": [1]}
     assert [without_times(words) for words in sentences({"epochs": [alone]})] == [
         "At T node 1 became leader of epoch 1, elected by itself, the only voter."
     ]
@@ -92,7 +92,7 @@ def test_an_unlawful_election_and_open_errors() -> None:
 def test_brokers_are_told_of_once_their_record_is_committed() -> None:
     fenced = {
         "offset": 400, "changed_at": at(60), "operation": "fence broker", "resource_type": "BROKER",
-        "resource": "11", "before": "unfenced", "after": "fenced", "commit_status": "committed",
+        "subject": "11", "before": "unfenced", "after": "fenced", "commit_status": "committed",
         "is_exact": True, "times": 3, "since": at(50),
     }  # fmt: skip
     others = [fenced | {"commit_status": "undecided"}, fenced | {"operation": "create topic"}]
@@ -109,7 +109,7 @@ def test_only_the_newest_are_told() -> None:
 def broker_event(operation: str, broker: str, when: float) -> Row:
     return {
         "offset": round(when), "changed_at": at(when), "operation": operation, "resource_type": "BROKER",
-        "resource": broker, "before": None, "after": None, "commit_status": "committed", "is_exact": True,
+        "subject": broker, "before": None, "after": None, "commit_status": "committed", "is_exact": True,
         "times": 1, "since": at(when),
     }  # fmt: skip
 

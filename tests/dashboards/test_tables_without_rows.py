@@ -27,4 +27,4 @@ def test_histories_that_were_never_written_are_empty(tmp_path: Path, view: str) 
     assert found is not None
     assert expected is not None
     assert found.to_pylist() == expected.to_pylist()
-    assert [row["resource"] for row in found.to_pylist()] == (["orders"] if view == "admin_events" else [])
+    assert [row["subject"] for row in found.to_pylist()] == (["orders"] if view == "admin_events" else [])

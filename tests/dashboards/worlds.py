@@ -63,7 +63,7 @@ def epoch(number: int, leader: int | None, elected_at: int | None, leaderless_ms
         "start_offset": number * 100,
         "start_offset_exact": True,
         "elected_at": elected_at,
-        "voters": [1, 2, 3],
+        "voter_ids": [1, 2, 3],
         "granting_voters": [1, 2],
         "leaderless_ms": leaderless_ms,
         "leader_source": None if leader is None else "record",
@@ -85,7 +85,7 @@ def reported_set(epoch_: int, ids: tuple[int, ...], since: int, to: int) -> Row:
 def reported_epoch(number: int, leader: int, since: int, to: int) -> Row:
     """An epoch whose leader only describe outputs report."""
     return epoch(number, leader, None) | {
-        "start_offset": None, "start_offset_exact": False, "voters": None, "granting_voters": None,
+        "start_offset": None, "start_offset_exact": False, "voter_ids": None, "granting_voters": None,
         "leader_source": "describe", "known_from": to, "observed_from": since, "observed_to": to,
     }  # fmt: skip
 
@@ -147,8 +147,9 @@ def story(text: str = "a majority stored it") -> dict[str, list[Row]]:
              "evidence": text, "as_of": at(48), "truncated_by_epoch": 3},
         ],
         "truncations": [
-            {"node_id": 1, "directory_id": DIRECTORIES[1], "truncated_to": 352, "end_offset": 369,
-             "by_epoch": 3, "leader_epochs": [1], "voter_set_offsets": [355], "lost_voter_changes": text,
+            {"node_id": 1, "directory_id": DIRECTORIES[1], "first_offset": 352, "end_offset": 369,
+             "truncated_by_epoch": 3, "leader_epochs": [1], "voter_set_offsets": [355],
+             "lost_voter_changes": text,
              "held_at": at(39), "lost_at": at(90), "held_capture_id": "x", "lost_capture_id": "y"},
         ],
         "snapshots": [
@@ -229,7 +230,7 @@ def told(text: str = "a majority stored it") -> dict[str, list[Row]]:
         ],
         "admin_events": [
             {"offset": 400, "changed_at": at(60), "operation": "create topic",
-             "resource_type": "topic", "resource": text, "before": None, "after": text,
+             "resource_type": "topic", "subject": text, "before": None, "after": text,
              "commit_status": "committed", "times": 3, "since": at(55), "is_exact": True},
         ],
         "under_min_isr_totals": [{"spans": 1}],

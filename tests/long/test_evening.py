@@ -290,11 +290,11 @@ def test_the_truncation(story: Story, ask: Any, capsys: pytest.CaptureFixture[st
     assert [row["node_id"] for row in rows] == sorted((story.second, story.removed))
     lost = ask("SELECT `offset` FROM voter_sets WHERE commit_status = 'truncated'", capsys)
     for row in rows:
-        assert row["by_epoch"] == story.seen["third leader"].epoch
+        assert row["truncated_by_epoch"] == story.seen["third leader"].epoch
         assert row["leader_epochs"] == [story.seen["second leader"].epoch]
-        assert story.seen["before the pause"].high_watermark <= row["truncated_to"]
+        assert story.seen["before the pause"].high_watermark <= row["first_offset"]
         assert row["voter_set_offsets"] == [r["offset"] for r in lost]
-        assert row["truncated_to"] <= lost[0]["offset"] < row["end_offset"]
+        assert row["first_offset"] <= lost[0]["offset"] < row["end_offset"]
 
 
 def test_watermark_bounds_contain_what_describe_said(

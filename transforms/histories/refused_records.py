@@ -26,7 +26,7 @@ AddRefused = Callable[[str, Sequence[RefusedRecord]], None]
 OfCluster = tuple[str, RefusedRecord]
 # Of one cluster at most so many refused records are kept, the first in order.
 MOST_REFUSED = 1000
-REFUSAL = ("offset", "leader_epoch", "type", "cause", "thing", "reason", "by_controllers_only")
+REFUSAL = ("offset", "leader_epoch", "type", "cause", "subject", "reason", "by_controllers_only")
 
 
 def sure(refused: Iterable[RefusedRecord], unsure: Sequence[MissingRecords]) -> list[RefusedRecord]:

@@ -410,14 +410,14 @@ EPOCHS = check(
     Expectation(
         "leader_is_a_voter",
         "The leader is one of the voters in its LEADER_CHANGE",
-        "leader_id IS NULL OR voters IS NULL OR ARRAY_CONTAINS(voters, leader_id)",
+        "leader_id IS NULL OR voter_ids IS NULL OR ARRAY_CONTAINS(voter_ids, leader_id)",
         severity=WARNING,  # a removed voter may lead until its removal commits
     ),
     Expectation(
         "granting_voters_are_a_majority",
         "More than half of those voters granted their vote",
-        "voters IS NULL OR granting_voters IS NULL "
-        "OR SIZE(ARRAY_INTERSECT(granting_voters, voters)) > SIZE(voters) / 2",
+        "voter_ids IS NULL OR granting_voters IS NULL "
+        "OR SIZE(ARRAY_INTERSECT(granting_voters, voter_ids)) > SIZE(voter_ids) / 2",
     ),
     Expectation(
         "start_offsets_do_not_decrease",

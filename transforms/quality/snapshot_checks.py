@@ -62,7 +62,7 @@ CHECKED = pa.schema(
                 pa.struct(
                     [
                         ("kind", pa.string()),
-                        ("thing", pa.string()),
+                        ("subject", pa.string()),
                         ("is_missing", pa.bool_()),
                         ("is_extra", pa.bool_()),
                         ("explanation", pa.string()),

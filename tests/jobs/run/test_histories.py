@@ -194,9 +194,9 @@ EVENTS = [
 
 def test_the_timeline_by_sql(sql: Any) -> None:
     found = sql(
-        "SELECT operation, resource, before, after FROM admin_events WHERE OURS AND `offset` > 100 "
+        "SELECT operation, subject, before, after FROM admin_events WHERE OURS AND `offset` > 100 "
         "AND operation NOT LIKE 'elect %' AND operation NOT LIKE '%fence broker' "
-        "AND resource NOT LIKE '% retention.ms' ORDER BY `offset`"
+        "AND subject NOT LIKE '% retention.ms' ORDER BY `offset`"
     )
     assert found == EVENTS
 

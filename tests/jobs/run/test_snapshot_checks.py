@@ -86,7 +86,9 @@ def test_the_lake_keeps_the_outcome_of_every_comparison(lake: Any, wanted: list[
     rows = rows_with(lake.path, SNAPSHOT_CHECKS, cluster_id=[CLUSTER])
     assert len(rows) == len(wanted) == 12
     assert {row["outcome"] for row in rows} == {EQUAL, DEVIATES}
-    found = {r["end_offset"]: [d["thing"] for d in r["deviations"]] for r in rows if r["outcome"] == DEVIATES}
+    found = {
+        r["end_offset"]: [d["subject"] for d in r["deviations"]] for r in rows if r["outcome"] == DEVIATES
+    }
     assert found == {end: ["2 alice"] for end in LACKING}
     digests = {row["end_offset"]: row["log_digest"] for row in rows}
     assert digests == {c.checkpoint.end_offset: c.log_digest for c in wanted}

@@ -59,7 +59,7 @@ def test_backwards_additions_are_removals(say):
 def test_json_has_both_values_and_the_changed_columns(say):
     printed = json.loads(say("2084", "2085", NODE, "--format", "json"))
     (difference,) = printed["differences"]
-    assert difference["thing"] == "partition 0 of t-x"
+    assert difference["subject"] == "partition 0 of t-x"
     assert difference["columns"] == [
         "isr",
         "eligible_leader_replicas",

@@ -261,7 +261,7 @@ def test_epochs_and_elections() -> None:
         (7, 3, 2943, True),
         (9, 3, 2944, True),
     ]
-    assert rows[2].voters == (1, 3)
+    assert rows[2].voter_ids == (1, 3)
     assert rows[0].leaderless_ms is None
     assert all(row.leaderless_ms is not None and 0 < row.leaderless_ms < 60_000 for row in rows[1:])
 

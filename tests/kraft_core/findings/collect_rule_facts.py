@@ -34,7 +34,7 @@ from kraft_core.format.snapshot import read_snapshot
 from kraft_core.image.image import Image
 from kraft_core.image.snapshot_check import deviations
 
-REFUSAL = ("offset", "leader_epoch", "type", "cause", "thing", "reason", "by_controllers_only")
+REFUSAL = ("offset", "leader_epoch", "type", "cause", "subject", "reason", "by_controllers_only")
 ONTO_NOTHING: dict[str, Any] = {
     "commit_status": "undecided",
     "base_end_offset": 0,

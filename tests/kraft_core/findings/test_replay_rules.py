@@ -29,7 +29,7 @@ def refusal(epoch: int, offset: int, base: int = 0, digest: str = "", partition:
         leader_epoch=epoch,
         type="PARTITION_CHANGE_RECORD",
         cause=refusals.UNKNOWN_PARTITION,
-        thing=TOPIC,
+        subject=TOPIC,
         reason=f"change of unknown partition {partition} of {TOPIC}",
         by_controllers_only=False,
         commit_status="committed",
@@ -44,7 +44,7 @@ def found(*refused: ReplayRefusal, of: Conclusions | None = None) -> list[Findin
     return [f for f in judge(of or known(), facts) if f.rule == 49]
 
 
-def test_one_finding_names_record_thing_classes_and_captures() -> None:
+def test_one_finding_names_record_subject_classes_and_captures() -> None:
     (finding,) = found(refusal(3, 1100))
     assert (finding.severity, finding.first_offset, finding.end_offset) == ("error", 1100, 1101)
     assert finding.sentence == (
@@ -70,16 +70,16 @@ def test_what_is_not_committed_yet_and_what_controllers_alone_refuse_is_told() -
 
 
 def test_one_cause_is_one_finding() -> None:
-    """By epoch, cause and thing, whatever its reasons; its id stays when more records follow."""
+    """By epoch, cause and subject, whatever its reasons; its id stays when more records follow."""
     refused = [refusal(3, 1100), refusal(3, 1103, partition=1), refusal(3, 1110)]
     (finding,) = found(*refused)
     assert (finding.first_offset, finding.end_offset) == (1100, 1111)
     assert ", as 2 more records up to offset 1110: change of unknown partition 0" in finding.sentence
     (first,) = found(refused[0])
     assert first.finding_id == finding.finding_id
-    of_another_thing = replace(refused[1], thing="topic u")
+    of_another_subject = replace(refused[1], subject="topic u")
     of_another_cause = replace(refused[2], cause=refusals.UNKNOWN_TOPIC)
-    assert len(found(refused[0], refusal(4, 1900), of_another_thing, of_another_cause)) == 4
+    assert len(found(refused[0], refusal(4, 1900), of_another_subject, of_another_cause)) == 4
 
 
 def test_another_path_than_that_of_the_captured_log_proves_nothing() -> None:

@@ -30,7 +30,7 @@ LOST: dict[str, list[tuple[int, int, int, tuple[int, ...], int, str]]] = {
 def test_every_truncation_is_found(name: str) -> None:
     rows = observed_truncations(known(f"all of {name}"))
     found = [
-        (r.node_id, r.truncated_to, r.end_offset, r.leader_epochs, r.by_epoch, r.lost_voter_changes)
+        (r.node_id, r.first_offset, r.end_offset, r.leader_epochs, r.truncated_by_epoch, r.lost_voter_changes)
         for r in rows
     ]
     assert found == LOST.get(name, [])
@@ -61,7 +61,7 @@ def test_a_truncation_is_told_once_however_many_captures_follow() -> None:
     for at in (2000, 3000):
         cluster.capture("1", at, "1:0-40 2:40-60", 2)
     (row,) = observed_truncations(conclude(cluster.facts()))
-    assert (row.truncated_to, row.end_offset, row.by_epoch, row.held_at, row.lost_at) == (
+    assert (row.first_offset, row.end_offset, row.truncated_by_epoch, row.held_at, row.lost_at) == (
         40,
         50,
         2,

@@ -11,7 +11,7 @@ from tests.kraft_core.image.worlds import replay, row, rows
 
 RECORDS = rows([made for made, _ in EVERY_REFUSAL])
 WANTED = [
-    RefusedRecord(n, 1, made[0], refusal.cause, refusal.thing, refusal.reason, refusal.by_controllers_only)
+    RefusedRecord(n, 1, made[0], refusal.cause, refusal.subject, refusal.reason, refusal.by_controllers_only)
     for n, (made, refusal) in enumerate(EVERY_REFUSAL)
     if refusal is not None
 ]

@@ -103,7 +103,7 @@ def sound_cluster(cluster_id: str) -> Rows:
             {**replica, **epoch_range(2, 2, 4), "first_captured_at": at(1), "last_captured_at": at(2)},
         ],
         "epochs": [
-            {"leader_epoch": 1, "leader_id": 1, "start_offset": 0, "voters": [1], "granting_voters": [1]},
+            {"leader_epoch": 1, "leader_id": 1, "start_offset": 0, "voter_ids": [1], "granting_voters": [1]},
             {"leader_epoch": 2, "leader_id": 1, "start_offset": 2, "leaderless_ms": 5},
         ],
         "voter_sets": [

@@ -324,7 +324,7 @@ def test_of_many_partitions_that_differ_the_first_are_reported() -> None:
     assert [row] == list(plain_replay.outcomes(one.held, CLUSTER, one.replay))
     assert len(row["deviations"]) == MAX_REPORTED
     assert {d["kind"] for d in row["deviations"]} == {PARTITIONS}
-    assert len({d["thing"].split()[0] for d in row["deviations"]}) == 2
+    assert len({d["subject"].split()[0] for d in row["deviations"]}) == 2
 
 
 @pytest.mark.parametrize("column", ["partition", "partition_change"])

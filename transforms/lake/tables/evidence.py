@@ -58,7 +58,7 @@ EPOCHS = Table(
         Column("start_offset", "BIGINT", "First offset of the epoch"),
         Column("start_offset_exact", "BOOLEAN", "Whether the LEADER_CHANGE itself was captured"),
         Column("elected_at", "TIMESTAMP", "Timestamp of the LEADER_CHANGE: the leader's clock"),
-        Column("voters", "ARRAY<INT>", "Voter ids in the LEADER_CHANGE"),
+        Column("voter_ids", "ARRAY<INT>", "Voters in the LEADER_CHANGE, by id, ascending"),
         Column("granting_voters", "ARRAY<INT>", "Voters that granted their vote, including the leader"),
         Column(
             "leaderless_ms",
@@ -209,9 +209,9 @@ TRUNCATIONS = Table(
         CLUSTER_ID,
         NODE_ID,
         DIRECTORY_ID,
-        required("truncated_to", "BIGINT", "First offset that was lost"),
+        required("first_offset", "BIGINT", "First offset that was lost"),
         required("end_offset", "BIGINT", "End of what was lost, exclusive"),
-        required("by_epoch", "INT", "Epoch whose batches replaced it"),
+        required("truncated_by_epoch", "INT", "Epoch whose batches replaced it"),
         Column("leader_epochs", "ARRAY<INT>", "Epochs of the lost batches"),
         Column("voter_set_offsets", "ARRAY<BIGINT>", "Offsets of the VotersRecords that were lost"),
         Column("lost_voter_changes", "STRING", "The voter changes that were lost, in words"),
@@ -220,7 +220,7 @@ TRUNCATIONS = Table(
         Column("held_capture_id", "STRING", "Capture that holds what was lost"),
         Column("lost_capture_id", "STRING", "Capture that holds what replaced it"),
     ),
-    key=("cluster_id", "node_id", "directory_id", "truncated_to", "end_offset", "by_epoch"),
+    key=("cluster_id", "node_id", "directory_id", "first_offset", "end_offset", "truncated_by_epoch"),
     recomputed=True,
 )
 

@@ -6,9 +6,9 @@ from transforms.lake.tables.columns import CLUSTER_ID, WITHIN
 from transforms.lake.tables.declaration import Column, Table, required
 
 # Raised when the replay of the same path finds more, or names it otherwise: a run replays all of it again.
-REPLAY_VERSION = 2
+REPLAY_VERSION = 3
 
-END_POINTS_TYPE = "ARRAY<STRUCT<name: STRING, host: STRING, port: INT, security_protocol: STRING>>"
+ENDPOINTS_TYPE = "ARRAY<STRUCT<name: STRING, host: STRING, port: INT, security_protocol: STRING>>"
 
 FEATURES_TYPE = (
     "ARRAY<STRUCT<name: STRING, min_supported_version: SMALLINT, max_supported_version: SMALLINT>>"
@@ -136,7 +136,7 @@ BROKERS = history(
     required("broker_id", "INT", "Broker id"),
     Column("broker_epoch", "BIGINT", "Broker epoch: increases with every registration"),
     Column("incarnation_id", "STRING", "Id of the broker's process"),
-    Column("end_points", END_POINTS_TYPE, "Its listeners, by name"),
+    Column("endpoints", ENDPOINTS_TYPE, "Its listeners, by name"),
     Column("features", FEATURES_TYPE, "Feature levels it supports, by name"),
     Column("rack", "STRING", "Rack; null if there is none"),
     Column("fenced", "BOOLEAN", "Whether it is fenced: it may not lead partitions or serve clients"),
@@ -157,7 +157,7 @@ CONTROLLERS = history(
     required("controller_id", "INT", "Controller id"),
     Column("incarnation_id", "STRING", "Id of the controller's process"),
     Column("zk_migration_ready", "BOOLEAN", "Whether it could take over from ZooKeeper"),
-    Column("end_points", END_POINTS_TYPE, "Its listeners, by name"),
+    Column("endpoints", ENDPOINTS_TYPE, "Its listeners, by name"),
     Column("features", FEATURES_TYPE, "Feature levels it supports, by name"),
 )
 
@@ -266,8 +266,8 @@ METADATA_TRANSACTIONS = Table(
     "A metadata transaction (KIP-868): its records take effect at its end",
     (
         CLUSTER_ID,
-        required("begin_offset", "BIGINT", "Offset of the record that began it"),
-        Column("end_offset", "BIGINT", "Offset of the record that ended or aborted it; null if it is open"),
+        required("begun_offset", "BIGINT", "Offset of the record that began it"),
+        Column("ended_offset", "BIGINT", "Offset of the record that ended or aborted it; null if it is open"),
         Column("name", "STRING", "Name given by the controller"),
         required("outcome", "STRING", "ended, aborted (its records have no effect) or open"),
         Column("reason", "STRING", "Why it was aborted"),
@@ -277,7 +277,7 @@ METADATA_TRANSACTIONS = Table(
             "commit_status", "STRING", "Status of the record that closed it, or that began it if it is open"
         ),
     ),
-    key=("cluster_id", "begin_offset"),
+    key=("cluster_id", "begun_offset"),
     recomputed=True,
 )
 
@@ -310,7 +310,7 @@ REFUSED_RECORDS = Table(
         required("leader_epoch", "INT", "Leader epoch of the record"),
         required("type", "STRING", "Type of the record"),
         required("cause", "STRING", "Kind of the refusal: unknown_topic, other_broker_epoch, ..."),
-        required("thing", "STRING", "What the record names: a topic, a broker, ..."),
+        required("subject", "STRING", "What the record names: a topic, a broker, ..."),
         required("reason", "STRING", "Why Kafka refuses it, in words"),
         required(
             "by_controllers_only", "BOOLEAN", "Whether brokers apply it, and only controllers refuse it"

@@ -50,7 +50,7 @@ SNAPSHOT_CHECKS = Table(
         ),
         Column(
             "deviations",
-            "ARRAY<STRUCT<kind: STRING, thing: STRING, is_missing: BOOLEAN, is_extra: BOOLEAN, "
+            "ARRAY<STRUCT<kind: STRING, subject: STRING, is_missing: BOOLEAN, is_extra: BOOLEAN, "
             "explanation: STRING>>",
             "The first differences; explanation: the known defect of Kafka, or empty",
         ),
