@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kraft_core.restore.horizon import EPOCH_MARGIN, OFFSET_MARGIN
+from kraft_core.restore.horizon import EPOCH_MARGIN
 from kraft_core.restore.replay import Beginning, ReplayedLog
+
+# No quorum reaches so many epochs by elections between a captured log and a checkpoint of it, and a restored
+# one lies at least so far above an old one that went on beside it.
+_EPOCHS_OF_ANOTHER = EPOCH_MARGIN // 2
 
 
 def unled(logs: Sequence[tuple[str, ReplayedLog]]) -> Iterator[str]:
@@ -22,9 +26,7 @@ def unled(logs: Sequence[tuple[str, ReplayedLog]]) -> Iterator[str]:
         beside = [
             f"{other} (to {old.leader_epoch}@{old.end_offset})"
             for other, old in logs
-            if 0 < old.end_offset < begins.end_offset
-            and _reached(old.end_offset, [each for _, each in logs]) < begins.end_offset
-            and not _goes_on(old, begins)
+            if old.end_offset and not _is_led(old, begins, logs) and not _goes_on(old, begins)
         ]
         if beside:
             place = f"{begins.leader_epoch}@{begins.end_offset}"
@@ -33,6 +35,12 @@ def unled(logs: Sequence[tuple[str, ReplayedLog]]) -> Iterator[str]:
                 f"and of another quorum than node {', '.join(dict.fromkeys(beside))}: it may lack what that "
                 "one committed."
             )
+
+
+def _is_led(old: ReplayedLog, begins: Beginning, logs: Sequence[tuple[str, ReplayedLog]]) -> bool:
+    """Whether captured logs go on from where one ends to the checkpoint."""
+    reached = _reached(old.end_offset, [each for _, each in logs])
+    return old.end_offset < begins.end_offset <= reached
 
 
 def _reached(end: int, logs: Iterable[ReplayedLog]) -> int:
@@ -47,11 +55,11 @@ def _reached(end: int, logs: Iterable[ReplayedLog]) -> int:
 def _goes_on(old: ReplayedLog, begins: Beginning) -> bool:
     """Whether the quorum of a log may be the one that wrote the checkpoint, by KRaft's rules.
 
-    Not where both jump as restorations do, nor where the old voters have a majority without the new ones.
+    Not where epochs jump as restorations make them, nor where the old voters have a majority without the new
+    ones; static voters are in no log. Logs that reach above the checkpoint are compared with those of others.
     """
-    jumps = begins.leader_epoch - old.leader_epoch, begins.end_offset - old.end_offset
-    if jumps[0] >= EPOCH_MARGIN and jumps[1] >= OFFSET_MARGIN:
+    if begins.leader_epoch - old.leader_epoch >= _EPOCHS_OF_ANOTHER:
         return False
-    if old.voters is None or begins.voters is None:
+    if old.end_offset >= begins.end_offset or old.voters is None or begins.voters is None:
         return True
     return len(old.voters.keys & begins.voters.keys) >= old.voters.majority

@@ -11,6 +11,7 @@ import pytest
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_control_value, write_metadata_value
 from kraft_core.image.change import Change
+from kraft_core.image.image import Image
 from kraft_core.image.tables import PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
 from kraft_core.messages.control import LEADER_CHANGE
@@ -20,8 +21,9 @@ from kraft_core.restore.choice import COMMITTED_RECORDS, OTHER_LINE, OTHER_TAILS
 from kraft_core.restore.directories import write_restoration
 from kraft_core.restore.horizon import EPOCH_MARGIN, OFFSET_MARGIN
 from kraft_core.restore.later import SETTINGS_RETURN, TOPICS_RETURN, TOPICS_UNKNOWN
-from kraft_core.restore.replay import Cut, replayed
+from kraft_core.restore.replay import Beginning, Cut, ReplayedLog, replayed
 from kraft_core.restore.restoration import BROKERS_DELETE, CapturedLog, Restored, check_line
+from kraft_core.restore.unled import unled
 from tests.kraft_core.restore.planned import VOTER, all_stated, copied, golden, losses, planned
 
 
@@ -169,6 +171,59 @@ def test_an_old_quorum_that_went_on_beside_a_restored_one(tmp_path: Path, old: t
         assert OTHER_LINE in losses(plan)
     alone = planned(captures / "new", asked)
     assert (alone.verdict, alone.refusals) == ("SAFE", ())
+
+
+STATIC = "static-upgrade/at-3.9.2"
+
+
+def _static_behind(folder: Path) -> Path:
+    """Node 3 of a static quorum, as of offset 426; the others went on to 527 and 529."""
+    captures = copied(STATIC, folder, 3)
+    log_dir = captures / "node-3/__cluster_metadata-0"
+    (log_dir / "00000000000000000426.log").unlink()
+    for named_after_an_end in log_dir.glob("*.snapshot"):
+        named_after_an_end.unlink()
+    return captures
+
+
+@pytest.mark.parametrize(("old", "version"), [((1, 2, 3), None), ((1, 2), 1), ((2,), None)])
+def test_a_static_quorum_that_went_on_beside_a_restored_one(
+    tmp_path: Path, old: tuple[int, ...], version: int | None
+) -> None:
+    """No log names static voters, and the restored log lies less than the margin above where they ended."""
+    behind = _static_behind(tmp_path / "behind")
+    restored = planned(behind, all_stated(behind, kraft_version=version))
+    assert restored.made is not None
+    assert restored.made.source_end == 426
+    captures = copied(STATIC, tmp_path / "captures", *old)
+    (home,) = write_restoration(restored.made, restored.cluster_id, b"", captures / "new")
+    _led(restored.made, home / "__cluster_metadata-0")
+    refused = planned(captures, all_stated(captures))
+    assert refused.verdict == "REFUSED"
+    assert "to which no captured log leads" in refused.refusals[0]
+    assert "8@527 (node 2)" in refused.refusals[-1]
+    alone = planned(captures / "new", all_stated(captures, listener="CONTROLLER"))
+    assert (alone.verdict, alone.refusals) == ("SAFE", ())
+
+
+def _log(epoch: int, end: int, begins: tuple[int, int] | None = None) -> ReplayedLog:
+    beginning = None if begins is None else Beginning(begins[1], begins[0], None)
+    return ReplayedLog(Image(), end_offset=end, leader_epoch=epoch, beginning=beginning)
+
+
+def test_a_checkpoint_of_the_same_quorum_is_no_other_history() -> None:
+    """Epochs tell: restorations jump; what lies between is captured, or nothing contradicts."""
+    late = _log(6, 900, begins=(5, 700))
+    for beside in (_log(4, 300), _log(5, 800), _log(6, 900), _log(1, 0)):
+        assert list(unled([("1", late), ("2", beside)])) == []
+    restored = _log(1_000_009, 10_000_600, begins=(1_000_008, 10_000_426))
+    for beside in (_log(8, 426), _log(9, 5_000), _log(40, 10_000_500), _log(40, 20_000_000)):
+        (refused,) = unled([("1", restored), ("2", beside)])
+        assert "begins with a checkpoint at 1000008@10000426" in refused
+    assert (
+        list(unled([("1", restored), ("2", _log(1_000_010, 10_000_700, begins=(1_000_009, 10_000_650)))]))
+        == []
+    )
 
 
 def test_an_earlier_moment_is_undone_by_the_end_of_the_old_log(tmp_path: Path) -> None:
