@@ -295,22 +295,23 @@ def _lead(
 
 
 def _vote_as_leader(lane: Lane) -> None:
-    """A leader was a voter when it was elected, also where the first set known to have it comes later.
+    """A leader was a voter when it was elected, also where no set that is known has it then.
 
-    A first band that begins at or before a time begins by then. One that begins at an exact time follows
-    a set that no capture shows: the epochs it led before get bands of their own.
+    A band that begins at or before a time begins by the election. One that begins at an exact time follows
+    a set that no capture shows: the epoch gets a band of its own.
     """
-    elected = [led for led in lane.led if not led.is_unlawful]
-    first = min(lane.voting, key=lambda v: v.start, default=None)
-    if not elected or first is None:
+    if not lane.voting:
         return
-    if first.start_exact:
-        before = [led for led in elected if led.start < first.start]
-        lane.voting[:0] = [
-            Voting(led.start, min(led.end, first.start), ELECTION, False, False) for led in before
-        ]
-    elif elected[0].start < first.start:
-        lane.voting[lane.voting.index(first)] = replace(first, start=elected[0].start)
+    for led in sorted(lane.led, key=lambda led: led.start):
+        if led.is_unlawful or any(band.start <= led.start <= band.end for band in lane.voting):
+            continue
+        following = min((v for v in lane.voting if v.start > led.start), key=lambda v: v.start, default=None)
+        if following is not None and not following.start_exact:
+            lane.voting[lane.voting.index(following)] = replace(following, start=led.start)
+        else:
+            end = led.end if following is None else min(led.end, following.start)
+            lane.voting.append(Voting(led.start, end, ELECTION, False, False))
+    lane.voting.sort(key=lambda band: (band.start, band.end))
 
 
 def _report(lanes: Roster, rows: dict[str, list[Row]], sets: Sequence[Row]) -> None:

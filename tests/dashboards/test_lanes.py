@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from dashboards.report import aggregates
@@ -165,6 +166,38 @@ def test_no_node_leads_before_it_can_vote() -> None:
         (at(40), at(60), "record"),
     ]
     assert "could vote at" in str(draw_lanes(exact, 1, 3))
+
+
+@pytest.mark.parametrize(
+    ("exact", "bands"),
+    [
+        (False, [(0, 20, "record"), (30, 60, "record")]),
+        (True, [(0, 20, "record"), (30, 34, "election"), (40, 60, "record")]),
+    ],
+)
+def test_no_node_leads_between_two_of_its_bands(exact: bool, bands: list[tuple[int, int, str]]) -> None:
+    """It was removed, and elected before the first set that is known to have it again."""
+    sets = [
+        voter_set(2, 1, (1, 2), "committed", in_force_from=at(0), in_force_to=at(20)),
+        voter_set(90, 1, (2,), "committed", in_force_from=at(20), in_force_to=at(25)),
+        voter_set(300, 3, (1, 2), "committed", in_force_from=at(40), in_force_from_exact=exact),
+    ]
+    epochs = [epoch(1, 2, at(0)), epoch(2, 1, at(30), 5_000), epoch(3, 2, at(34), 0)]
+    first, _ = lanes({"sets": sets, "epochs": epochs, "captures": [capture(1, at(60), 900)]}).lanes
+    assert [(v.start, v.end, v.source) for v in first.voting] == [(at(s), at(e), w) for s, e, w in bands]
+
+
+def test_a_leader_after_its_last_known_band_was_a_voter_again() -> None:
+    sets = [
+        voter_set(2, 1, (1, 2), "committed", in_force_from=at(0), in_force_to=at(20)),
+        voter_set(90, 1, (2,), "committed", in_force_from=at(20), in_force_to=at(25)),
+    ]
+    epochs = [epoch(1, 2, at(0)), epoch(7, 1, at(50), 10)]
+    first, _ = lanes({"sets": sets, "epochs": epochs, "captures": [capture(1, at(60), 900)]}).lanes
+    assert [(v.start, v.end, v.source) for v in first.voting] == [
+        (at(0), at(20), "record"),
+        (at(50), at(60), "election"),
+    ]
 
 
 def test_a_leader_that_no_majority_elected_is_no_voter() -> None:
