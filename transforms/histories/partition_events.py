@@ -218,9 +218,13 @@ def in_lives(events: pa.Table, lives: Sequence[Life]) -> tuple[pa.Table, Any, pa
     first = np.array([life.first_seq for life in lives], dtype=np.int64)
     end = np.array([NEVER if e is None else e for e in (life.end_offset for life in lives)])
     order = np.lexsort((first, of_life))
-    # Codes and offsets in one number, so that one search finds the topic's newest life by then.
-    bits = 40
-    place = np.searchsorted(of_life[order] << bits | first[order], code << bits | seq, side="right") - 1
+    # Codes and the ranks of offsets in one number, so that one search finds the topic's newest life by then.
+    starts = np.unique(first)
+
+    def place_of(codes: Any, offsets: Any) -> Any:
+        return codes * (len(starts) + 1) + np.searchsorted(starts, offsets, side="right")
+
+    place = np.searchsorted(place_of(of_life[order], first[order]), place_of(code, seq), side="right") - 1
     found = order[np.maximum(place, 0)]
     inside = (code >= 0) & (place >= 0) & (of_life[found] == code) & (seq < end[found])
     if inside.all():
