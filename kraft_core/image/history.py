@@ -97,7 +97,7 @@ class History:
             self.reach(record.timestamp)
         changes = [made for record in records for made in self.image.apply(record)]
         if self.image.refusals or self.image.controller_refusals:
-            self._keep_refusals()
+            self._keep_refusals(self.image.refusals + self.image.controller_refusals)
         offset = records[-1].offset
         for made in net(changes) if len(changes) > 1 else changes:
             self._end(made.change, offset, made.record.type)
@@ -115,14 +115,20 @@ class History:
             self._end(change, snapshot.offset, SNAPSHOT, gap)
             if change.value is not None:
                 self._begin(self._of_snapshot(change, snapshot, gap))
+        self.end()
         self._refuses = not snapshot.refusals
         self.image = snapshot.copy()
         self.image.refusals.clear()
         self.image.controller_refusals.clear()
 
-    def _keep_refusals(self) -> None:
+    def end(self) -> None:
+        """Nothing follows what was applied: a transaction that is open stays open."""
+        refused, refused_by_controllers = self.image.refused_in_open()
+        self._keep_refusals(refused + refused_by_controllers)
+
+    def _keep_refusals(self, refused: list[RefusedRecord]) -> None:
         if self._refuses:
-            self._refused += self.image.refusals + self.image.controller_refusals
+            self._refused += refused
         self.image.refusals.clear()
         self.image.controller_refusals.clear()
 

@@ -80,6 +80,19 @@ class Image:
             self.timestamp = record.timestamp
         return made
 
+    def refused_in_open(self) -> tuple[list[RefusedRecord], list[RefusedRecord]]:
+        """What is refused of the open transaction so far: as refusals and controller_refusals.
+
+        Kafka replays each record as it comes, whatever becomes of the transaction (QuorumController,
+        MetadataBatchLoader).
+        """
+        ahead = Image()
+        if self._transaction:
+            ahead.tables = self.tables.copy()
+            for held in self._transaction:
+                ahead._replay(held)
+        return ahead.refusals, ahead.controller_refusals
+
     def _begin(self, record: MetadataRecord) -> list[AppliedChange]:
         if self._transaction is not None:
             reason = "a metadata transaction is already open"
@@ -92,6 +105,10 @@ class Image:
         if self._transaction is None:
             self._refuse(record, Refusal(NO_TRANSACTION, "transaction", "no metadata transaction is open"))
             return []
+        if record.type == _ABORT:
+            refused, refused_by_controllers = self.refused_in_open()
+            self.refusals += refused
+            self.controller_refusals += refused_by_controllers
         waiting, self._transaction = self._transaction, None
         if record.type == _ABORT:
             return []

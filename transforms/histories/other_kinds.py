@@ -143,17 +143,22 @@ class OtherKinds:
             self._load_below(offset)
             self._history.reach(self._plan.floor_at(offset))
             self._history.apply(*at_offset)
-        # Of a log that lacks its beginning most records may be refused: few are kept.
-        self.refused = sure([*self.refused, *self._history.take_refused()], self._plan.unsure)
+        self._keep_refused()
         for table, kind in KIND_OF.items():
             self._keep(table, self._history.take_ended(kind))
 
     def finish(self) -> Iterator[tuple[Table, list[pa.Table]]]:
         """By history the rows that end where the replay starts or later, or not at all."""
         self._load_below(END)
+        self._history.end()
+        self._keep_refused()
         for table, kind in KIND_OF.items():
             self._keep(table, [*self._history.take_ended(kind), *self._history.current(kind)])
             yield table, self._made.pop(table)
+
+    def _keep_refused(self) -> None:
+        """Of a log that lacks its beginning most records may be refused: few are kept."""
+        self.refused = sure([*self.refused, *self._history.take_refused()], self._plan.unsure)
 
     def _load_below(self, offset: int) -> None:
         while self._to_load and self._to_load[-1].first_offset < offset:

@@ -34,6 +34,13 @@ def _by_controllers(cause: str, thing: str, reason: str) -> Refusal:
     return Refusal(cause, thing, reason, by_controllers_only=True)
 
 
+def _of_unknown_elr(topic: str) -> Refusal:
+    return _by_all(refusals.UNKNOWN_TOPIC, f"topic {topic}", f"ELR of unknown topic {topic}")
+
+
+_FALLEN = refusals.PRODUCER_IDS_FALL, "producer ids", "next producer id 1500 is not above 2000"
+_OF_UNKNOWN_BROKER = _by_all(refusals.UNKNOWN_BROKER, "broker 3", "broker 3 is not registered")
+
 EVERY_REFUSAL: tuple[tuple[Made, Refusal | None], ...] = (
     (("TOPIC_RECORD", topic_fields("t", TOPIC)), None),
     (("PARTITION_RECORD", partition_fields(TOPIC, 0, directories=[DIRECTORY, DIRECTORY])), None),
@@ -136,5 +143,14 @@ EVERY_REFUSAL: tuple[tuple[Made, Refusal | None], ...] = (
         _by_all(refusals.OPEN_TRANSACTION, "transaction", "a metadata transaction is already open"),
     ),
     (("END_TRANSACTION_RECORD", {}), None),
+    (("BEGIN_TRANSACTION_RECORD", {"name": "aborted"}), None),
+    (("TOPIC_RECORD", topic_fields("v", UNKNOWN)), None),
+    (("CLEAR_ELR_RECORD", {"topicName": "v"}), None),
+    (("CLEAR_ELR_RECORD", {"topicName": "w"}), _of_unknown_elr("w")),
+    (_producer_ids(1500), _by_controllers(*_FALLEN)),
+    (("ABORT_TRANSACTION_RECORD", {"reason": None}), None),
+    (("CLEAR_ELR_RECORD", {"topicName": "v"}), _of_unknown_elr("v")),
+    (("BEGIN_TRANSACTION_RECORD", {"name": "open"}), None),
+    (("FENCE_BROKER_RECORD", {"id": 3, "epoch": 10}), _OF_UNKNOWN_BROKER),
 )
-"""The records by offset, and why each is refused; None if it is not."""
+"""The records by offset, and why each is refused; None if it is not. The last transaction stays open."""

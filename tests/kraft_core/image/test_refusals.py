@@ -19,9 +19,12 @@ WANTED = [
 
 def test_every_cause_is_found() -> None:
     image = replay(RECORDS)
-    assert sorted(image.refusals + image.controller_refusals) == WANTED
-    assert not any(record.by_controllers_only for record in image.refusals)
-    assert all(record.by_controllers_only for record in image.controller_refusals)
+    assert image.in_transaction
+    pairs = zip((image.refusals, image.controller_refusals), image.refused_in_open(), strict=True)
+    by_all, by_controllers = (known + of_open for known, of_open in pairs)
+    assert sorted(by_all + by_controllers) == WANTED
+    assert not any(record.by_controllers_only for record in by_all)
+    assert all(record.by_controllers_only for record in by_controllers)
     assert {record.cause for record in WANTED} == set(refusals.CAUSES)
 
 
@@ -31,6 +34,7 @@ def test_a_history_tells_each_once() -> None:
     first = history.take_refused()
     for record in RECORDS[10:]:
         history.apply(record)
+    history.end()
     assert sorted(first + history.take_refused()) == WANTED
     assert history.take_refused() == []
 

@@ -145,6 +145,7 @@ class World:
                     history.apply(*found)
                     reached = max(reached, *(record.timestamp for record in found))
             gap = ReplayGap(step.end_offset, reached)
+        history.end()
         return history
 
     def _lake_row(self, row: dict[str, Any]) -> dict[str, Any]:
