@@ -168,7 +168,7 @@ def _run(execution: Execution, batches: tuple[Batch, ...]) -> EpochRange:
         first.leader_epoch,
         first.base_offset,
         last.end_offset,
-        str([(batch.base_offset, batch.end_offset, _crc(execution, batch)) for batch in batches]),
+        str([(batch.base_offset, batch.end_offset, batch_crc(execution, batch)) for batch in batches]),
         _appended_at(execution, first),
         max(_appended_at(execution, batch) for batch in batches),
         first.end_offset if begins else None,
@@ -181,7 +181,7 @@ def _appended_at(execution: Execution, batch: Batch) -> int:
     return execution.appended_at[batch.base_offset, batch.leader_epoch]
 
 
-def _crc(execution: Execution, batch: Batch) -> int:
+def batch_crc(execution: Execution, batch: Batch) -> int:
     """That of a real batch covers its timestamps and records, too."""
     content = (batch.crc, batch.control_records, _appended_at(execution, batch))
     return zlib.crc32(repr(content).encode())
@@ -195,7 +195,7 @@ def rule_facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> Rul
         key = execution.moments[copy.log_at][copy.slot].key
         holder = (key.id, ZERO_UUID if copy.missing.directory_id else key.directory_id or ZERO_UUID)
         for batch in held_by(execution, copy).batches:
-            content = (batch.end_offset, _crc(execution, batch), batch.size_bytes)
+            content = (batch.end_offset, batch_crc(execution, batch), batch.size_bytes)
             found[batch.base_offset, batch.leader_epoch].setdefault(content, set()).add(holder)
     return RuleFacts(
         tuple(
@@ -221,7 +221,7 @@ def _control_records(execution: Execution, log: PartialLog) -> list[CapturedCont
                     batch.leader_epoch,
                     batch.base_offset,
                     batch.end_offset,
-                    _crc(execution, batch),
+                    batch_crc(execution, batch),
                     _appended_at(execution, batch),
                     kind,
                     value,

@@ -1,0 +1,47 @@
+"""Quorums that bear one cluster id: no life of it gives a false answer, whatever else bears the id.
+
+The seed differs from run to run and is in every failure.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.kraft_core.simulation.strangers import false_answers, strangers, told_apart
+
+RUNS = 60
+
+
+def failures(seed: int, runs: int) -> tuple[list[str], Counter[str]]:
+    """The false answers, each with its seed; how many lives there were, and how many of several quorums."""
+    found: list[str] = []
+    counts: Counter[str] = Counter()
+    for run_seed in range(seed, seed + runs):
+        drawn = strangers(random.Random(run_seed))
+        lives = told_apart(drawn)
+        counts["lives"] += len(lives)
+        counts["mixed"] += sum(len(life.quorums) > 1 for life in lives)
+        found += [f"seed {run_seed}, {drawn.fault}: {words}" for words in false_answers(drawn, lives)]
+    return found, counts
+
+
+@pytest.mark.parametrize("runs", [RUNS, pytest.param(2_000, marks=pytest.mark.long)])
+def test_no_life_gives_a_false_answer(runs: int) -> None:
+    found, counts = failures(time.time_ns() % 1_000_000_000, runs)
+    assert not found, "\n".join(found)
+    assert counts["lives"] > 2 * runs
+    assert counts["mixed"] < runs // 2
+
+
+def test_without_what_the_other_lives_say_an_answer_is_false() -> None:
+    """A disk that was wiped is captured in another life: here only that voids SAFE."""
+    drawn = strangers(random.Random(1417))
+    lives = told_apart(drawn)
+    assert not list(false_answers(drawn, lives))
+    apart = [replace(life, facts=replace(life.facts, elsewhere=())) for life in lives]
+    assert any("is safe as of" in words for words in false_answers(drawn, apart))
