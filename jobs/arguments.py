@@ -11,8 +11,8 @@ from jobs.maintenance.publishing import add_catalog
 from jobs.runtime.lakes import lake_folder
 
 if TYPE_CHECKING:
-    from jobs.captures.inputs import Inputs
     from jobs.captures.planning import Selection
+    from transforms.ingest.inputs import Inputs
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 

@@ -10,7 +10,7 @@ from jobs.job import Job, opened_job
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import Failure
 from jobs.runtime.progress import Counted
-from jobs.runtime.suggestion import did_you_mean
+from kraft_core.wording import did_you_mean
 from transforms.lake.storage.location import Location
 
 EXAMPLES = """examples:

@@ -17,14 +17,13 @@ from jobs.runtime.lakes import lake_folder, must_be_lake
 from jobs.runtime.lives import named_lives
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
-from jobs.runtime.suggestion import did_you_mean
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import STATED_SOURCES, label
 from kraft_core.format.capture import identity, missing_ids
 from kraft_core.format.controller_dir import ControllerDir, fault_lines, find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.raft.voters import Endpoint
-from kraft_core.wording import count
+from kraft_core.wording import count, did_you_mean
 
 if TYPE_CHECKING:
     from kraft_core.evidence.collect import CollectedCluster

@@ -23,8 +23,8 @@ from kraft_core.wording import count
 if TYPE_CHECKING:
     from dashboards.report.write import Report
     from jobs.captures.ingest import Fetch
-    from jobs.captures.inputs import Inputs
     from jobs.captures.planning import ReadPlan
+    from transforms.ingest.inputs import Inputs
 
 EXAMPLES = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake

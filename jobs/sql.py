@@ -23,8 +23,8 @@ from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line, printable, warn_line
 from jobs.runtime.prompt import prompt
-from jobs.runtime.suggestion import did_you_mean
 from jobs.time_travel.asked_moments import out_of_reach
+from kraft_core.wording import did_you_mean
 
 EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake .lake

@@ -1,8 +1,26 @@
-"""Numbers of things, as sentences name them."""
+"""Parts of sentences: numbers of things, and what a user may have meant by a word that is not known."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def count(value: int, noun: str, plural: str | None = None) -> str:
     """1 capture, 24 captures, 1,200 batches."""
     return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean X?" for the known word nearest to this one; "" if none is near.
+
+    A verb that is known without what follows its hyphen is near: add of add-controller.
+    """
+    # Errors are rare, and it is slow to import.
+    from difflib import get_close_matches
+
+    by_folded = {name.lower(): name for name in sorted(known)}
+    folded = word.lower()
+    near = get_close_matches(folded, by_folded, n=1) or [
+        name for name in by_folded if folded.startswith(f"{name}-")
+    ]
+    return f"; did you mean {by_folded[near[0]]}?" if near else ""

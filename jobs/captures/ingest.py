@@ -36,7 +36,7 @@ from transforms.lake.storage import shown_configs
 from transforms.lake.tables import CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
 from transforms.quality.findings import observation_rows
 
-# Fetches files that will be opened (jobs.captures.inputs); returns those that are not what was planned.
+# Fetches files that will be opened (transforms.ingest.inputs); returns those that are not what was planned.
 Fetch = Callable[[Iterable[Path]], Collection[Path]]
 
 

@@ -16,7 +16,6 @@ from jobs.captures.describe_files import DescribeFile, find_describe_files
 from jobs.captures.given_clusters import NONE_GIVEN, GivenClusters
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Counted
-from jobs.runtime.suggestion import did_you_mean
 from kraft_core.format.capture import capture_id, captured_at, identified_files, identity, missing_ids
 from kraft_core.format.controller_dir import (
     ControllerDir,
@@ -25,6 +24,7 @@ from kraft_core.format.controller_dir import (
     read_controller_dir,
 )
 from kraft_core.format.errors import FileChangedError
+from kraft_core.wording import did_you_mean
 from transforms.ingest.capture_rows import captured_at_rank
 from transforms.ingest.captured_files import CaptureCopy
 

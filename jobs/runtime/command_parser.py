@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
-from jobs.runtime.suggestion import did_you_mean
+from kraft_core.wording import did_you_mean
 
 
 class CommandParser(argparse.ArgumentParser):

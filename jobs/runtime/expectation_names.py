@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.runtime.outcome import Failure
 from jobs.runtime.settings import Settings
-from jobs.runtime.suggestion import did_you_mean
+from kraft_core.wording import did_you_mean
 
 
 def check_expectations(settings: Settings, failing: str | None = None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from jobs.runtime.lives import named_lives
 from jobs.runtime.outcome import Failure
 from jobs.runtime.output import warn_line
-from jobs.runtime.suggestion import did_you_mean
+from kraft_core.wording import did_you_mean
 from transforms.lake.storage.location import Location
 
 _MOST_LISTED = 5

@@ -12,7 +12,7 @@ import pytest
 
 from jobs.cli import VERBS, main
 from jobs.runtime import finding_text
-from jobs.runtime.suggestion import did_you_mean
+from kraft_core.wording import did_you_mean
 from tests.jobs.test_cli import kraftlake
 
 NODE = Path(__file__).parents[1] / "golden" / "dynamic-membership" / "node-1"

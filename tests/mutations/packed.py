@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from jobs.captures.archives import ArchiveError, unpack
 from tests.mutations.damage import damaged
+from transforms.ingest.archives import ArchiveError, unpack
 
 MEMBERS = {f"node/{name}": name.encode() * size for name, size in (("a.log", 400), ("b", 1), ("c/d.txt", 30))}
 

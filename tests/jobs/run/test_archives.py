@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.captures import archives
-from jobs.captures.archives import ArchiveError, unpack
 from jobs.captures.inputs import opened_inputs
 from jobs.captures.planning import ReadPlan, Selection, plan
 from jobs.runtime.outcome import ExitCode, Failure
+from transforms.ingest import archives
+from transforms.ingest.archives import ArchiveError, unpack
 
 FORMATS = {"tar.gz": "gztar", "tgz": "gztar", "tar": "tar", "zip": "zip"}
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.captures.inputs import EDGE_BYTES, WHOLE_BYTES, opened_inputs
+from jobs.captures.inputs import opened_inputs
 from jobs.captures.planning import Selection, plan
 from jobs.runtime.outcome import ExitCode, Failure
+from kraft_core.format.capture import EDGE_BYTES
+from transforms.ingest.inputs import WHOLE_BYTES
 
 LOG = "node-1/__cluster_metadata-0/00000000000000000000.log"
 

@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from jobs.captures import inputs as inputs_module
-from jobs.captures.inputs import lay_out, opened_inputs
+from jobs.captures.inputs import opened_inputs
 from jobs.captures.planning import Selection, plan
 from jobs.cli import main
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from tests.jobs.lakes import content, opened, run
 from tests.unprivileged import public_folder, unprivileged
+from transforms.ingest import inputs as inputs_module
+from transforms.ingest.inputs import lay_out
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, FINDINGS, QUARANTINE
 
