@@ -40,7 +40,7 @@ NO_IDS = "meta.properties names no cluster id or node id: not read, as option cl
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FileRange:
     """A part of a file: the batches that begin from position `start` on, before `end`.
 
     path: on this machine, or the URL that it is fetched from. first_offset: of a segment, by its name.
@@ -75,10 +75,10 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FoundFiles:
     """What is read of some paths. found: how many controller directories there are."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FileRange, ...]
     unread: tuple[Unread, ...]
     found: int
 
@@ -87,7 +87,7 @@ class Plan:
 class FilesPart(InputPartition):
     """Pieces of files, one after the other, and what is not read."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FileRange, ...]
     unread: tuple[Unread, ...] = ()
 
 
@@ -121,7 +121,7 @@ def is_packed(name: str) -> bool:
     return is_archive(name) and Path(name).is_file()
 
 
-def planned(names: Sequence[str], options: FileOptions, wanted: Wanted) -> Plan:
+def planned(names: Sequence[str], options: FileOptions, wanted: Wanted) -> FoundFiles:
     """What is to be read below folders and URLs. Raises SourceError."""
     try:
         with opened_inputs(names, None) as inputs:
@@ -130,10 +130,10 @@ def planned(names: Sequence[str], options: FileOptions, wanted: Wanted) -> Plan:
         raise SourceError(str(error)) from None
 
 
-def plan_of(inputs: Inputs, options: FileOptions, wanted: Wanted) -> Plan:
+def plan_of(inputs: Inputs, options: FileOptions, wanted: Wanted) -> FoundFiles:
     """What is to be read of opened inputs."""
     found = find_controller_dirs(inputs.roots, inputs.unreadable)
-    pieces: list[Piece] = []
+    pieces: list[FileRange] = []
     unread = [_refused(refused, inputs) for refused in found.refused]
     unread += [_skipped(line) for line in map(inputs.named, inputs.left_out)]
     for directory in found.directories:
@@ -145,7 +145,7 @@ def plan_of(inputs: Inputs, options: FileOptions, wanted: Wanted) -> Plan:
             unread += _faults(directory, who, inputs)
     if not found.directories:
         unread += [_refused(other, inputs) for other in found.without_log]
-    return Plan(tuple(pieces), tuple(unread), len(found.directories))
+    return FoundFiles(tuple(pieces), tuple(unread), len(found.directories))
 
 
 def nothing_found(names: Sequence[str], unread: Sequence[Unread]) -> SourceError:
@@ -186,13 +186,13 @@ def _selected(directory: ControllerDir, options: FileOptions, inputs: Inputs) ->
 
 def _pieces(
     directory: ControllerDir, who: Origin, inputs: Inputs, options: FileOptions, wanted: Wanted
-) -> Iterator[Piece]:
+) -> Iterator[FileRange]:
     bootstrap = () if directory.bootstrap is None else (directory.bootstrap,)
     for file in (*directory.segments, *directory.checkpoints, *bootstrap):
         origin = _origin(file, who, inputs)
         if origin.source in options.include and wanted.from_(origin):
             first = file.base_offset if isinstance(file, SegmentFile) else 0
-            yield Piece(origin, inputs.source_of(file.path), file.size_bytes, first, 0, file.size_bytes)
+            yield FileRange(origin, inputs.source_of(file.path), file.size_bytes, first, 0, file.size_bytes)
 
 
 def _origin(file: SegmentFile | CheckpointFile, who: Origin, inputs: Inputs) -> Origin:
@@ -211,7 +211,7 @@ def _faults(directory: ControllerDir, who: Origin, inputs: Inputs) -> Iterator[U
         yield Unread(origin, f"unreadable: {fault.reason}")
 
 
-def divided(plan: Plan) -> list[InputPartition]:
+def divided(plan: FoundFiles) -> list[InputPartition]:
     """The pieces in parts of like size; what lies in a store is fetched whole, by one task."""
     size = sum(piece.size_bytes for piece in plan.pieces)
     most = max(LEAST_RANGE_BYTES, min(RANGE_BYTES, size // USUAL_TASKS))
@@ -222,19 +222,19 @@ def divided(plan: Plan) -> list[InputPartition]:
     return list[InputPartition](parts)
 
 
-def ranges_of(piece: Piece, most: int) -> Iterator[Piece]:
+def ranges_of(piece: FileRange, most: int) -> Iterator[FileRange]:
     """A file in ranges of that size."""
     if SCHEME.match(piece.path) or piece.size_bytes <= most:
         yield piece
         return
     for start in range(0, piece.size_bytes, most):
         end = min(start + most, piece.size_bytes)
-        yield Piece(piece.origin, piece.path, piece.size_bytes, piece.first_offset, start, end)
+        yield FileRange(piece.origin, piece.path, piece.size_bytes, piece.first_offset, start, end)
 
 
-def _packed(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
+def _packed(pieces: Iterable[FileRange], most: int) -> Iterator[list[FileRange]]:
     """Successive pieces together, as far as they fit."""
-    held: list[Piece] = []
+    held: list[FileRange] = []
     size = 0
     for piece in pieces:
         own = piece.end - piece.start

@@ -23,8 +23,8 @@ from transforms.source.columns import LOG
 from transforms.source.errors import SourceError
 from transforms.source.filters import Wanted
 from transforms.source.options import FileOptions
-from transforms.source.planning import ArchivePart, FilesPart, Piece, Unread, nothing_found, plan_of
-from transforms.source.rows import Int64s, Origin, Places, corrupt_records, damage_rows, record_rows
+from transforms.source.planning import ArchivePart, FileRange, FilesPart, Unread, nothing_found, plan_of
+from transforms.source.rows import BatchPlaces, Int64s, Origin, corrupt_records, damage_rows, record_rows
 
 # Rows that go to Spark at once.
 ROWS = 32_768
@@ -56,13 +56,13 @@ class Reading:
         except InputError as error:
             raise SourceError(str(error)) from None
 
-    def _parts(self, pieces: Iterable[Piece], unread: Iterable[Unread]) -> Iterator[pa.RecordBatch]:
+    def _parts(self, pieces: Iterable[FileRange], unread: Iterable[Unread]) -> Iterator[pa.RecordBatch]:
         for piece in pieces:
             yield from self._piece(piece)
         for each in unread:
             yield from self._damage([each.row], each.origin)
 
-    def _piece(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def _piece(self, piece: FileRange) -> Iterator[pa.RecordBatch]:
         if not SCHEME.match(piece.path):
             yield from self._file(piece, piece.path)
             return
@@ -76,7 +76,7 @@ class Reading:
                 return
             yield from self._file(piece, str(path))
 
-    def _file(self, piece: Piece, path: str) -> Iterator[pa.RecordBatch]:
+    def _file(self, piece: FileRange, path: str) -> Iterator[pa.RecordBatch]:
         """The rows of a piece whose file is on this machine."""
         batches, damage = _scanned(piece, path)
         yield from self._damage(damage, piece.origin)
@@ -93,7 +93,7 @@ class Reading:
                 f"{piece.origin.file}: internal error, please report it: {place_of(error)}"
             ) from None
 
-    def _records(self, origin: Origin, path: str, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def _records(self, origin: Origin, path: str, batches: ScannedBatches) -> Iterator[pa.RecordBatch]:
         if not len(batches.starts):
             return
         follow = Following(batches)
@@ -108,10 +108,10 @@ class Reading:
                 self._must_be_none(corrupt_records(records, places), origin)
             for first in range(0, len(records), ROWS):
                 part = slice(first, first + ROWS)
-                some = Places(places.positions[part], places.last_offsets[part])
+                some = BatchPlaces(places.positions[part], places.last_offsets[part])
                 yield record_rows(records.slice(first, ROWS), origin, self.schema, some)
 
-    def _incomplete(self, piece: Piece, path: str) -> Iterator[pa.RecordBatch]:
+    def _incomplete(self, piece: FileRange, path: str) -> Iterator[pa.RecordBatch]:
         """A row for a checkpoint that is no complete snapshot, beside those of its damage."""
         try:
             with mapped(path) as buf:
@@ -148,7 +148,7 @@ def _lost(damage: Row) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class ScannedBatches:
     """Good batches of a file in its order; last_offsets inclusive."""
 
     starts: Int64s
@@ -157,14 +157,14 @@ class Batches:
     last_offsets: Int64s
     crcs: Int64s
 
-    def select(self, rows: Any) -> Batches:
+    def select(self, rows: Any) -> ScannedBatches:
         if rows.all():
             return self
         columns = (self.starts, self.sizes, self.base_offsets, self.last_offsets, self.crcs)
-        return Batches(*(column[rows] for column in columns))
+        return ScannedBatches(*(column[rows] for column in columns))
 
 
-def _scanned(piece: Piece, path: str) -> tuple[Batches, list[Row]]:
+def _scanned(piece: FileRange, path: str) -> tuple[ScannedBatches, list[Row]]:
     """The batches of a piece, and its damage: those that begin in it.
 
     Where batches begin is known from the file's beginning only: what lies before the piece is scanned, too.
@@ -192,7 +192,7 @@ def _scanned(piece: Piece, path: str) -> tuple[Batches, list[Row]]:
     if piece.origin.last_offset is not None:
         damage = [row | {"lost_from_offset": None, "lost_to_offset": None} for row in damage]
     columns = ("position", "size_bytes", "base_offset", "last_offset", "crc")
-    return Batches(*(_joined(good, name) for name in columns)), damage
+    return ScannedBatches(*(_joined(good, name) for name in columns)), damage
 
 
 def _joined(parts: list[pa.RecordBatch], name: str) -> Int64s:
@@ -203,11 +203,11 @@ def _joined(parts: list[pa.RecordBatch], name: str) -> Int64s:
 class Following:
     """Finds the batch of each record while batches are decoded in their order."""
 
-    def __init__(self, batches: Batches) -> None:
+    def __init__(self, batches: ScannedBatches) -> None:
         self._batches = batches
         self._at = -1
 
-    def places(self, records: pa.RecordBatch) -> Places:
+    def places(self, records: pa.RecordBatch) -> BatchPlaces:
         """Of the next records: each batch begins with position_in_batch 0, and some have no record."""
         bases, crcs = (records[name].to_numpy() for name in ("batch_base_offset", "batch_crc"))
         begins = records["position_in_batch"].to_numpy() == 0
@@ -215,7 +215,7 @@ class Following:
         if not self._fits(numbers, bases, crcs):
             numbers = self._one_by_one(begins, bases, crcs)
         self._at = int(numbers[-1])
-        return Places(self._batches.starts[numbers], self._batches.last_offsets[numbers])
+        return BatchPlaces(self._batches.starts[numbers], self._batches.last_offsets[numbers])
 
     def _fits(self, numbers: Int64s, bases: Int64s, crcs: Int64s) -> bool:
         found = self._batches

@@ -42,18 +42,18 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class BatchPlaces:
     """Of each record's batch: its position in the file, in bytes, and its last offset, inclusive."""
 
     positions: Int64s
     last_offsets: Int64s
 
-    def select(self, rows: NDArray[np.bool_]) -> Places:
-        return Places(self.positions[rows], self.last_offsets[rows])
+    def select(self, rows: NDArray[np.bool_]) -> BatchPlaces:
+        return BatchPlaces(self.positions[rows], self.last_offsets[rows])
 
 
 def record_rows(
-    records: pa.RecordBatch, origin: Origin, schema: pa.Schema, places: Places | None = None
+    records: pa.RecordBatch, origin: Origin, schema: pa.Schema, places: BatchPlaces | None = None
 ) -> pa.RecordBatch:
     """A row for each record (unread_position counted within its batch), in the columns of the schema.
 
@@ -72,7 +72,7 @@ def damage_rows(damage: list[Row], origin: Origin, schema: pa.Schema) -> pa.Reco
     )
 
 
-def corrupt_records(records: pa.RecordBatch, places: Places) -> list[Row]:
+def corrupt_records(records: pa.RecordBatch, places: BatchPlaces) -> list[Row]:
     """The damage of records that could not be read, with its position in the file."""
     unread = np.flatnonzero(records["unread_reason"].is_valid().to_numpy(zero_copy_only=False))
     if not len(unread):
@@ -90,7 +90,7 @@ def corrupt_records(records: pa.RecordBatch, places: Places) -> list[Row]:
 class _Made:
     """Makes the columns of one record batch."""
 
-    def __init__(self, records: pa.RecordBatch, origin: Origin, places: Places | None) -> None:
+    def __init__(self, records: pa.RecordBatch, origin: Origin, places: BatchPlaces | None) -> None:
         self._records = records
         self._origin = origin
         self._places = places
@@ -122,7 +122,7 @@ class _Made:
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=reasons.is_null())
 
 
-def _corrupt(records: pa.RecordBatch, places: Places | None) -> Mapping[str, pa.Array]:
+def _corrupt(records: pa.RecordBatch, places: BatchPlaces | None) -> Mapping[str, pa.Array]:
     """The fields of _corrupt_range for each record; those of records that were read are not used.
 
     Of a batch whose records cannot be separated all are lost from there on; there may be none.
