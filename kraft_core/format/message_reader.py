@@ -19,6 +19,8 @@ from kraft_core.messages.schema import Field, FieldType, Message
 from kraft_core.messages.uuid_text import uuid_text
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
+# (buf, position, what, nullable) to (length or -1 for null, position after).
+LengthReader = Callable[[bytes, int, str, bool], tuple[int, int]]
 
 UNKNOWN_TAGGED_FIELDS = "unknownTaggedFields"
 MAX_STRING_BYTES = 0x7FFF
@@ -45,9 +47,10 @@ def message_reader(message: Message, version: int) -> Reader:
 
 def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> Reader:
     present = [field for field in fields if version in field.versions]
-    plain = [(field.name, _field_reader(field, version)) for field in present if not field.is_tagged(version)]
+    plain_fields = [field for field in present if not field.is_tagged(version)]
+    plain = [(field.name, _field_reader(field, version, flexible)) for field in plain_fields]
     tagged_fields = [field for field in present if field.is_tagged(version)]
-    tagged = {field.tag: (field.name, _field_reader(field, version)) for field in tagged_fields}
+    tagged = {field.tag: (field.name, _field_reader(field, version, flexible)) for field in tagged_fields}
     # Keys in the order of the definition, tagged fields at their default until met on the wire.
     template: dict[str, Any] = {field.name: None for field in present}
     template.update((field.name, field.default_value(version)) for field in tagged_fields)
@@ -111,22 +114,22 @@ def _read_tagged_field(buf: bytes, position: int, end: int, name: str, read_fiel
     return field_value
 
 
-def _field_reader(field: Field, version: int) -> Reader:
+def _field_reader(field: Field, version: int, flexible: bool) -> Reader:
     nullable = field.is_nullable(version)
     if field.array:
-        return _array_reader(field, version, nullable)
+        return _array_reader(field, version, nullable, flexible)
     if field.type == "struct" and nullable:
-        return _nullable_struct_reader(_struct_reader(field.fields, version, flexible=True))
-    return _element_reader(field, version, nullable)
+        return _nullable_struct_reader(_struct_reader(field.fields, version, flexible))
+    return _element_reader(field, version, nullable, flexible)
 
 
-def _element_reader(field: Field, version: int, nullable: bool) -> Reader:
+def _element_reader(field: Field, version: int, nullable: bool, flexible: bool) -> Reader:
     if field.type == "struct":
-        return _struct_reader(field.fields, version, flexible=True)
+        return _struct_reader(field.fields, version, flexible)
     if field.type == "string":
-        return _string_reader(nullable)
+        return _string_reader(nullable, _read_length if flexible else _read_short_length)
     if field.type == "bytes":
-        return _bytes_reader(nullable)
+        return _bytes_reader(nullable, _read_length if flexible else _read_int_length)
     if field.type == "uuid":
         return _read_uuid
     return _fixed_reader(field.type)
@@ -160,9 +163,28 @@ def _read_length(buf: bytes, position: int, what: str, nullable: bool) -> tuple[
     return encoded - 1, after
 
 
-def _string_reader(nullable: bool) -> Reader:
+def _read_short_length(buf: bytes, position: int, what: str, nullable: bool) -> tuple[int, int]:
+    return _read_old_length(buf, position, what, nullable, 2)
+
+
+def _read_int_length(buf: bytes, position: int, what: str, nullable: bool) -> tuple[int, int]:
+    return _read_old_length(buf, position, what, nullable, 4)
+
+
+def _read_old_length(buf: bytes, position: int, what: str, nullable: bool, width: int) -> tuple[int, int]:
+    """A length of the encoding before flexible versions: a signed number, -1 for null."""
+    after = position + width
+    if after > len(buf):
+        raise _too_short(buf, position, f"length of {what}", width)
+    size = int.from_bytes(buf[position:after], "big", signed=True)
+    if size < (-1 if nullable else 0):
+        raise DecodeError(position, f"{what} of {size} bytes")
+    return size, after
+
+
+def _string_reader(nullable: bool, read_length: LengthReader) -> Reader:
     def read(buf: bytes, position: int) -> tuple[str | None, int]:
-        size, start = _read_length(buf, position, "string", nullable)
+        size, start = read_length(buf, position, "string", nullable)
         if size < 0:
             return None, start
         end = start + size
@@ -178,9 +200,9 @@ def _string_reader(nullable: bool) -> Reader:
     return read
 
 
-def _bytes_reader(nullable: bool) -> Reader:
+def _bytes_reader(nullable: bool, read_length: LengthReader) -> Reader:
     def read(buf: bytes, position: int) -> tuple[bytes | None, int]:
-        size, start = _read_length(buf, position, "bytes", nullable)
+        size, start = read_length(buf, position, "bytes", nullable)
         if size < 0:
             return None, start
         end = start + size
@@ -191,13 +213,14 @@ def _bytes_reader(nullable: bool) -> Reader:
     return read
 
 
-def _array_reader(field: Field, version: int, nullable: bool) -> Reader:
+def _array_reader(field: Field, version: int, nullable: bool, flexible: bool) -> Reader:
+    read_length = _read_length if flexible else _read_int_length
     if field.type in FIXED_FORMATS:
-        return _fixed_array_reader(field.type, nullable)
-    read_element = _element_reader(field, version, nullable=False)
+        return _fixed_array_reader(field.type, nullable, read_length)
+    read_element = _element_reader(field, version, nullable=False, flexible=flexible)
 
     def read(buf: bytes, position: int) -> tuple[list[Any] | None, int]:
-        count, start = _read_length(buf, position, "array", nullable)
+        count, start = read_length(buf, position, "array", nullable)
         if count < 0:
             return None, start
         # Every element takes at least one byte: a larger count is damage, not a reason to loop.
@@ -213,12 +236,12 @@ def _array_reader(field: Field, version: int, nullable: bool) -> Reader:
     return read
 
 
-def _fixed_array_reader(type_: FieldType, nullable: bool) -> Reader:
+def _fixed_array_reader(type_: FieldType, nullable: bool, read_length: LengthReader) -> Reader:
     code = FIXED_FORMATS[type_]
     size = struct.Struct(">" + code).size
 
     def read(buf: bytes, position: int) -> tuple[list[Any] | None, int]:
-        count, start = _read_length(buf, position, "array", nullable)
+        count, start = read_length(buf, position, "array", nullable)
         if count < 0:
             return None, start
         end = start + count * size

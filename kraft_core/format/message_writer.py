@@ -18,6 +18,7 @@ from kraft_core.messages.schema import Field, FieldType, Message
 from kraft_core.messages.uuid_text import uuid_bytes
 
 Writer = Callable[[bytearray, Any], None]
+LengthWriter = Callable[[bytearray, int], None]
 
 
 @cache
@@ -30,8 +31,8 @@ def message_writer(message: Message, version: int) -> Writer:
 
 def _struct_writer(fields: tuple[Field, ...], version: int, flexible: bool) -> Writer:
     present = [field for field in fields if version in field.versions]
-    plain = [(field, _field_writer(field, version)) for field in present if not field.is_tagged(version)]
-    tagged = [(field, _field_writer(field, version)) for field in present if field.is_tagged(version)]
+    plain = [(f, _field_writer(f, version, flexible)) for f in present if not f.is_tagged(version)]
+    tagged = [(f, _field_writer(f, version, flexible)) for f in present if f.is_tagged(version)]
     names = {field.name for field in present} | ({UNKNOWN_TAGGED_FIELDS} if flexible else set[str]())
 
     def write(out: bytearray, value: Any) -> None:
@@ -80,14 +81,13 @@ def _write_tagged(
         out += body
 
 
-def _field_writer(field: Field, version: int) -> Writer:
+def _field_writer(field: Field, version: int, flexible: bool) -> Writer:
+    write_one = _element_writer(field, version, flexible)
     if field.array:
-        write_one = _array_writer(_element_writer(field, version))
+        write_one = _array_writer(write_one, _write_length if flexible else _write_int_length)
     elif field.type == "struct" and field.is_nullable(version):
-        write_one = _marked(_element_writer(field, version))
-    else:
-        write_one = _element_writer(field, version)
-    null = b"\xff" if field.type == "struct" and not field.array else b"\0"
+        write_one = _marked(write_one)
+    null = _null(field, flexible)
     return _null_writer(write_one, null if field.is_nullable(version) else None)
 
 
@@ -103,6 +103,26 @@ def _null_writer(write_one: Writer, null: bytes | None) -> Writer:
     return write
 
 
+def _null(field: Field, flexible: bool) -> bytes:
+    if field.type == "struct" and not field.array:
+        return b"\xff"
+    if flexible:
+        return b"\0"
+    return b"\xff" * (2 if field.type == "string" and not field.array else 4)
+
+
+def _write_length(out: bytearray, size: int) -> None:
+    write_unsigned_varint(out, size + 1)
+
+
+def _write_short_length(out: bytearray, size: int) -> None:
+    out += size.to_bytes(2, "big")
+
+
+def _write_int_length(out: bytearray, size: int) -> None:
+    out += size.to_bytes(4, "big")
+
+
 def _marked(write_struct: Writer) -> Writer:
     def write(out: bytearray, value: Any) -> None:
         out.append(1)
@@ -111,13 +131,13 @@ def _marked(write_struct: Writer) -> Writer:
     return write
 
 
-def _element_writer(field: Field, version: int) -> Writer:
+def _element_writer(field: Field, version: int, flexible: bool) -> Writer:
     if field.type == "struct":
-        return _struct_writer(field.fields, version, flexible=True)
+        return _struct_writer(field.fields, version, flexible)
     if field.type == "string":
-        return _write_string
+        return _string_writer(_write_length if flexible else _write_short_length)
     if field.type == "bytes":
-        return _write_bytes
+        return _bytes_writer(_write_length if flexible else _write_int_length)
     if field.type == "uuid":
         return _write_uuid
     if field.type == "bool":
@@ -151,30 +171,36 @@ def _write_uuid(out: bytearray, value: Any) -> None:
         raise EncodeError(f"{value!r} is not a uuid") from None
 
 
-def _write_string(out: bytearray, value: Any) -> None:
-    try:
-        encoded = value.encode()
-    except (UnicodeEncodeError, AttributeError):
-        raise EncodeError(f"{value!r} is not text") from None
-    if len(encoded) > MAX_STRING_BYTES:
-        raise EncodeError(f"string of {len(encoded)} bytes, at most {MAX_STRING_BYTES} allowed")
-    write_unsigned_varint(out, len(encoded) + 1)
-    out += encoded
+def _string_writer(write_length: LengthWriter) -> Writer:
+    def write(out: bytearray, value: Any) -> None:
+        try:
+            encoded = value.encode()
+        except (UnicodeEncodeError, AttributeError):
+            raise EncodeError(f"{value!r} is not text") from None
+        if len(encoded) > MAX_STRING_BYTES:
+            raise EncodeError(f"string of {len(encoded)} bytes, at most {MAX_STRING_BYTES} allowed")
+        write_length(out, len(encoded))
+        out += encoded
+
+    return write
 
 
-def _write_bytes(out: bytearray, value: Any) -> None:
-    if not isinstance(value, bytes):
-        raise EncodeError(f"{value!r} is not bytes")
-    write_unsigned_varint(out, len(value) + 1)
-    out += value
+def _bytes_writer(write_length: LengthWriter) -> Writer:
+    def write(out: bytearray, value: Any) -> None:
+        if not isinstance(value, bytes):
+            raise EncodeError(f"{value!r} is not bytes")
+        write_length(out, len(value))
+        out += value
+
+    return write
 
 
-def _array_writer(write_element: Writer) -> Writer:
+def _array_writer(write_element: Writer, write_length: LengthWriter) -> Writer:
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, list | tuple):
             raise EncodeError(f"a list is needed, not {value!r}")
         elements = cast(Sequence[Any], value)
-        write_unsigned_varint(out, len(elements) + 1)
+        write_length(out, len(elements))
         for element in elements:
             write_element(out, element)
 

@@ -134,14 +134,15 @@ def default_struct(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """One of Kafka's message definitions: a record type.
+    """One of Kafka's message definitions: a record type, a request or a response.
 
-    name: Kafka's ("RegisterBrokerRecord"). api_key: the metadata record's id or None.
+    name: Kafka's ("RegisterBrokerRecord"). api_key: the metadata record's id, the key of a request and of its
+    response, or None.
     versions: those known here, always with an upper end. fields: in the order of Kafka's definition, which
     is the order on the wire for all but tagged ones.
     type_name: as kafka-dump-log names the type ("REGISTER_BROKER_RECORD", "LeaderChange").
     column: the name of the type's struct in a table ("register_broker").
-    flexible: False for the old encoding, without a section of tagged fields; only for fixed-size fields here.
+    flexible: False for the encoding before KIP-482, without sections of tagged fields.
     layout: None for a current definition, otherwise the last release that had this type, or this layout of a
     type under the same id and version ("3.2"). older: its legacy layouts, newest first.
     """

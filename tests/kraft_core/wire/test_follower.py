@@ -1,0 +1,314 @@
+"""The follower of simulated quorums: what it reads is committed, whole, and read once, whatever happens."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraft_core.format.batch import read_header
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.replica import Leader
+from kraft_core.raft.epochs import EpochEnd
+from kraft_core.simulation.actions import (
+    Crash,
+    Elapse,
+    Loss,
+    NetworkPartition,
+    SnapshotLog,
+    Start,
+    Write,
+    random_actions,
+)
+from kraft_core.simulation.quorum import SimulatedQuorum
+from kraft_core.simulation.setup import Setup
+from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError
+from kraft_core.wire.follower import Follower, LogPart, Part, Position, SnapshotPart
+from kraft_core.wire.observing import Address, FetchAnswer, FetchAsk, KnownLeader
+from tests.kraft_core.wire.simulated import answer, bootstrap, poll
+
+
+def started(seed: int = 1, **how: int) -> SimulatedQuorum:
+    quorum = SimulatedQuorum(Setup(seed, **how))
+    quorum.act(Elapse(1_000))
+    for _ in range(10):
+        quorum.act(Write(2))
+        quorum.act(Elapse(60))
+    assert quorum.leader() is not None
+    return quorum
+
+
+def read(parts: list[Part]) -> list[tuple[int, int, int]]:
+    """Base offset, end offset and epoch of every batch read."""
+    found = []
+    for part in parts:
+        if isinstance(part, LogPart):
+            for batch in part.batches:
+                assert read_header(part.records, batch.position) == batch
+                found.append((batch.base_offset, batch.next_offset, batch.leader_epoch))
+    return found
+
+
+def committed(quorum: SimulatedQuorum) -> list[tuple[int, int, int]]:
+    """The leader's batches below its high watermark."""
+    leader = quorum.leader()
+    assert leader is not None
+    assert isinstance(leader.state, Leader)
+    watermark = leader.state.progress.high_watermark or 0
+    return [
+        (batch.base_offset, batch.end_offset, batch.leader_epoch)
+        for batch in leader.log.batches
+        if leader.log.start_offset <= batch.base_offset and batch.end_offset <= watermark
+    ]
+
+
+def test_reads_the_whole_log_then_what_is_written() -> None:
+    quorum = started()
+    follower = Follower(bootstrap(quorum), "earliest")
+    parts = list(poll(quorum, follower, 30))
+    assert read(parts) == committed(quorum)
+    quorum.act(Write(3))
+    quorum.act(Elapse(200))
+    parts += poll(quorum, follower, 5)
+    assert read(parts) == committed(quorum)
+    assert follower.position == Position(*committed(quorum)[-1][1:], quorum.leader().epoch)
+
+
+def test_latest_begins_at_the_high_watermark_with_the_epoch_below_it() -> None:
+    quorum = started()
+    before = committed(quorum)
+    follower = Follower(bootstrap(quorum), "latest")
+    assert list(poll(quorum, follower, 10)) == []
+    assert follower.is_located
+    assert follower.position.offset == before[-1][1]
+    assert follower.position.leader_epoch == before[-1][2]
+    quorum.act(Write(2))
+    quorum.act(Elapse(200))
+    assert read(list(poll(quorum, follower, 5))) == committed(quorum)[len(before) :]
+
+
+def test_an_uncommitted_tail_is_not_read_and_its_successor_is() -> None:
+    quorum = started()
+    leader = quorum.leader()
+    follower = Follower(bootstrap(quorum), "earliest")
+    parts = list(poll(quorum, follower, 30))
+    before = committed(quorum)
+    quorum.act(NetworkPartition(1 << leader.key.id))
+    quorum.act(Write(3))
+    assert quorum.leader().log.end_offset > before[-1][1]
+    parts += poll(quorum, follower, 5)
+    assert read(parts) == before
+    quorum.act(Elapse(2_000))
+    quorum.act(Write(2))
+    quorum.act(NetworkPartition(0))
+    quorum.act(Elapse(2_000))
+    parts += poll(quorum, follower, 30)
+    assert quorum.leader().key != leader.key
+    assert read(parts) == committed(quorum)
+
+
+def test_a_log_with_snapshots_that_still_begins_at_0_is_read_whole() -> None:
+    quorum = started()
+    quorum.act(SnapshotLog(quorum.leader().key.id - 1, delete_older=False))
+    assert quorum.leader().log.latest_snapshot is not None
+    assert quorum.leader().log.start_offset == 0
+    follower = Follower(bootstrap(quorum), "earliest")
+    found, whole = read(list(poll(quorum, follower, 30))), committed(quorum)
+    # Record 0 cannot be asked for if its batch ends there.
+    assert found == (whole if whole[0][1] > 1 else whole[1:])
+
+
+def snapshotted() -> SimulatedQuorum:
+    quorum = started()
+    for node in range(3):
+        quorum.act(SnapshotLog(node, delete_older=True))
+    quorum.act(Write(2))
+    quorum.act(Elapse(500))
+    assert quorum.leader().log.start_offset > 10
+    return quorum
+
+
+def test_a_log_that_begins_later_is_read_after_its_snapshot() -> None:
+    quorum = snapshotted()
+    log = quorum.leader().log
+    parts = list(poll(quorum, Follower(bootstrap(quorum), "earliest"), 40))
+    assert isinstance(parts[0], SnapshotPart)
+    assert parts[0].snapshot_id == log.latest_snapshot.id
+    assert parts[0].wanted == 0
+    assert read(parts) == committed(quorum)
+    assert read(parts)[0][0] == log.start_offset == parts[0].end.offset
+
+
+def test_records_that_are_gone_end_the_reading_unless_it_may_go_on() -> None:
+    quorum = snapshotted()
+    epoch = committed(quorum)[0][2]
+    with pytest.raises(RecordsGoneError, match="from 3 to"):
+        list(poll(quorum, Follower(bootstrap(quorum), Position(3, epoch)), 10))
+    follower = Follower(bootstrap(quorum), Position(3, epoch), fail_on_data_loss=False)
+    parts = list(poll(quorum, follower, 40))
+    assert isinstance(parts[0], SnapshotPart)
+    assert parts[0].wanted == 3
+    assert read(parts) == committed(quorum)
+
+
+def test_an_offset_that_is_not_there_is_refused() -> None:
+    quorum = started()
+    with pytest.raises(RefusedError, match="the log has no offset 9999: it ends at"):
+        list(poll(quorum, Follower(bootstrap(quorum), Position(9999)), 10))
+
+
+def test_another_history_is_a_finding() -> None:
+    quorum = started()
+    _, end, epoch = committed(quorum)[-1]
+    with pytest.raises(LostHistoryError, match="lost committed records"):
+        list(poll(quorum, Follower(bootstrap(quorum), Position(end + 50, epoch, epoch)), 10))
+    quorum.act(Crash(quorum.leader().key.id - 1, 100))
+    quorum.act(Elapse(3_000))
+    newer = quorum.leader().epoch
+    assert newer > epoch
+    with pytest.raises(LostHistoryError, match=f"only below {end} "):
+        list(poll(quorum, Follower(bootstrap(quorum), Position(end + 1, epoch, epoch)), 20))
+
+
+def test_a_leader_of_an_older_epoch_is_not_followed() -> None:
+    """Not even after a restart, whose position remembers who led."""
+    quorum = started()
+    old = quorum.leader()
+    quorum.act(NetworkPartition(1 << old.key.id))
+    quorum.act(Elapse(3_000))
+    new = quorum.leader()
+    assert new.epoch > old.epoch
+    stale = quorum.replicas[old.key.id]
+    follower = Follower([Address(stale.endpoints[0].host, stale.endpoints[0].port)], "earliest")
+    follower._newest_epoch = new.epoch
+    assert list(poll(quorum, follower, 10)) == []
+    assert follower.position is None
+    assert follower.misses == 10
+    end = committed(quorum)[-1]
+    resumed = Follower(follower._bootstrap, Position(end[1], end[2], new.epoch))
+    assert list(poll(quorum, resumed, 10)) == []
+    assert resumed.misses == 10
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ErrorCode.UNKNOWN_TOPIC_ID, "it is a broker"),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it is a broker"),
+    ],
+)
+def test_a_broker_is_refused(error: ErrorCode, said: str) -> None:
+    follower = Follower([Address("b", 1)], "earliest")
+    _, ask = follower.ask()
+    with pytest.raises(RefusedError, match=said):
+        follower.take(ask, FetchAnswer(error, KnownLeader(None, 0)))
+
+
+def leading(quorum: SimulatedQuorum) -> tuple[Follower, FetchAsk, FetchAnswer]:
+    """A follower, what it asks the leader for the first time, and the answer."""
+    follower = Follower(bootstrap(quorum), "earliest")
+    while True:
+        address, ask = follower.ask()
+        found = answer(quorum, address, ask)
+        if found.error == ErrorCode.NONE:
+            return follower, ask, found
+        follower.take(ask, found)
+
+
+def damaged(records: bytes) -> bytes:
+    return records[:70] + bytes([records[70] ^ 1]) + records[71:]
+
+
+@pytest.mark.parametrize("harm", ["crc", "gap", "epoch", "magic"])
+def test_what_no_leader_sends_is_not_read(harm: str) -> None:
+    follower, ask, found = leading(started())
+    first = read_header(found.records, 0)
+    if harm == "crc":
+        wrong = damaged(found.records)
+    elif harm == "gap":
+        wrong = found.records[first.end :]
+    elif harm == "epoch":
+        # The epoch is not covered by the CRC.
+        wrong = found.records[:12] + (ask.current_leader_epoch + 1).to_bytes(4, "big") + found.records[16:]
+    else:
+        wrong = found.records[:16] + b"\1" + found.records[17:]
+    with pytest.raises(WireError):
+        follower.take(ask, replace(found, records=wrong))
+
+
+def test_a_cut_batch_waits_for_the_next_answer() -> None:
+    follower, ask, found = leading(started())
+    second = read_header(found.records, read_header(found.records, 0).end)
+    part = follower.take(ask, replace(found, records=found.records[: second.end - 1]))
+    assert isinstance(part, LogPart)
+    assert len(part.batches) == 1
+
+
+def test_nothing_above_the_answers_own_high_watermark_is_read() -> None:
+    follower, ask, found = leading(started())
+    follower.high_watermark = 10_000
+    assert follower.take(ask, replace(found, high_watermark=-1)) is None
+    second = read_header(found.records, read_header(found.records, 0).end)
+    part = follower.take(ask, replace(found, high_watermark=second.next_offset - 1))
+    assert part is not None
+    assert part.end.offset == second.base_offset
+
+
+def test_a_snapshot_that_is_deleted_meanwhile_is_replaced_by_the_next() -> None:
+    quorum = snapshotted()
+    follower = Follower(bootstrap(quorum), "earliest")
+    while follower._snapshot is None:
+        assert list(poll(quorum, follower, 1)) == []
+    old = follower._snapshot.snapshot_id
+    list(poll(quorum, follower, 1))
+    quorum.act(Write(4))
+    quorum.act(Elapse(500))
+    for node in range(3):
+        quorum.act(SnapshotLog(node, delete_older=True))
+    leader = quorum.leader()
+    newest = leader.log.latest_snapshot
+    kept = tuple(s for s in leader.log.snapshots if s.id == newest.id)
+    if len(kept) != len(leader.log.snapshots):
+        quorum.replicas[leader.key.id] = replace(leader, log=replace(leader.log, snapshots=kept))
+    parts = list(poll(quorum, follower, 40))
+    assert isinstance(parts[0], SnapshotPart)
+    assert parts[0].snapshot_id == newest.id != old
+    assert isinstance(parts[0].snapshot_id, EpochEnd)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 1 << 30))
+def test_whatever_happens_to_the_quorum(seed: int) -> None:
+    """Also with restarts of the follower from its position, which is all that a checkpoint keeps."""
+    quorum = SimulatedQuorum(Setup(seed))
+    drawn = random.Random(seed)
+    follower = Follower(bootstrap(quorum), "earliest", fail_on_data_loss=False)
+    parts: list[Part] = []
+    for action in random_actions(seed, 60):
+        quorum.act(action)
+        parts += poll(quorum, follower, drawn.randrange(4))
+        if follower.position is not None and drawn.random() < 0.1:
+            follower = Follower(bootstrap(quorum), follower.position, fail_on_data_loss=False)
+    for healing in (NetworkPartition(0), Loss(0, 0), *(Start(0) for _ in range(4)), Elapse(5_000), Write(1)):
+        quorum.act(healing)
+    quorum.act(Elapse(1_000))
+    assert quorum.failure is None
+    if quorum.leader() is None:
+        return
+    follower._bootstrap = tuple(bootstrap(quorum))
+    parts += poll(quorum, follower, 200)
+    found, whole = read(parts), committed(quorum)
+    snapshots = [part for part in parts if isinstance(part, SnapshotPart)]
+    # Each once, in their order, with no gap but those that snapshots close.
+    assert found == sorted(set(found))
+    ends = {part.end.offset for part in snapshots}
+    for (_, end, _), (base, _, _) in pairwise(found):
+        assert base == end or base in ends
+    # None that the quorum does not have, and none that it has is missing at the end.
+    held = {base: (base, end, epoch) for base, end, epoch in whole}
+    assert [batch for batch in found if batch[0] >= whole[0][0] and held.get(batch[0]) != batch] == []
+    assert whole[-1] == found[-1]
