@@ -21,7 +21,7 @@ from kraft_core.wire.batches import whole_batches
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError, error_name
 from kraft_core.wire.observing import (
     MAX_FETCH_BYTES,
-    Address,
+    NodeAddress,
     FetchAnswer,
     FetchAsk,
     KnownLeader,
@@ -89,7 +89,7 @@ Part = LogPart | SnapshotPart
 Ask = FetchAsk | SnapshotAsk
 
 
-class Follower:
+class LogFollower:
     """Reads one quorum's log. Of each ask() the answer goes to take(), a failure to failed().
 
     position: None until the quorum has answered where the log begins or ends. high_watermark: the largest
@@ -99,7 +99,7 @@ class Follower:
 
     def __init__(
         self,
-        bootstrap: Sequence[Address],
+        bootstrap: Sequence[NodeAddress],
         start: Edge | Position,
         *,
         fail_on_data_loss: bool = True,
@@ -129,7 +129,7 @@ class Follower:
         """Whether position is where reading began, or later: not while it is being found."""
         return self.position is not None and self.position.offset >= self._skip_below
 
-    def ask(self, max_wait_ms: int = 0, max_bytes: int = MAX_FETCH_BYTES) -> tuple[Address, Ask]:
+    def ask(self, max_wait_ms: int = 0, max_bytes: int = MAX_FETCH_BYTES) -> tuple[NodeAddress, Ask]:
         """Whom to ask next, and what."""
         if self._leader is None or self._leader.address is None:
             return self._bootstrap[self._next % len(self._bootstrap)], FetchAsk(_NO_EPOCH, 0, 0)

@@ -21,7 +21,7 @@ SOFTWARE = "kraftlake"
 
 
 @dataclass(slots=True)
-class Session:
+class NodeSession:
     """What is known of a connection: versions by API key (inclusive), and when its login ends.
 
     lifetime_ms: from the last authentication on; 0: it does not end.
@@ -37,7 +37,7 @@ class Session:
         return max(known, default=None)
 
 
-def ask_versions(session: Session, software_version: str) -> Exchange:
+def ask_versions(session: NodeSession, software_version: str) -> Exchange:
     """Learn what the node serves. Raises RefusedError."""
     body = {"clientSoftwareName": SOFTWARE, "clientSoftwareVersion": software_version}
     answer = yield Request(API_VERSIONS, API_VERSIONS.versions.low, body)
@@ -47,7 +47,7 @@ def ask_versions(session: Session, software_version: str) -> Exchange:
     session.versions = {key["apiKey"]: (key["minVersion"], key["maxVersion"]) for key in answer["apiKeys"]}
 
 
-def authenticate(session: Session, credentials: Credentials, nonce: Callable[[], str]) -> Exchange:
+def authenticate(session: NodeSession, credentials: Credentials, nonce: Callable[[], str]) -> Exchange:
     """Log in, first or again. nonce: makes a random text of printable ASCII without commas.
 
     Raises RefusedError where the node does not accept the mechanism or the credentials.

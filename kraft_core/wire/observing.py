@@ -19,7 +19,7 @@ MAX_FETCH_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class NodeAddress:
     """Where a node listens."""
 
     host: str
@@ -35,7 +35,7 @@ class KnownLeader:
 
     leader_id: int | None
     leader_epoch: int
-    address: Address | None = None
+    address: NodeAddress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def fetch_answer(body: dict[str, Any]) -> FetchAnswer:
     _must_be_allowed(body["errorCode"], "Fetch")
     partition = _only_partition(body, "responses", "Fetch")
     leader = partition["currentLeader"]
-    addresses = {node["nodeId"]: Address(node["host"], node["port"]) for node in body["nodeEndpoints"]}
+    addresses = {node["nodeId"]: NodeAddress(node["host"], node["port"]) for node in body["nodeEndpoints"]}
     leader_id = leader["leaderId"]
     diverging, snapshot_id = partition["divergingEpoch"], partition["snapshotId"]
     return FetchAnswer(

@@ -14,9 +14,9 @@ from kraft_core.simulation.directories import START_TIME, batch_bytes, snapshot_
 from kraft_core.simulation.network import ADMIN
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.wire.errors import WireError
-from kraft_core.wire.follower import Follower, Part
+from kraft_core.wire.follower import LogFollower, Part
 from kraft_core.wire.observing import (
-    Address,
+    NodeAddress,
     FetchAnswer,
     FetchAsk,
     KnownLeader,
@@ -27,16 +27,16 @@ from kraft_core.wire.observing import (
 ANONYMOUS = ReplicaKey(-1)
 
 
-def address_of(replica: Replica) -> Address:
+def address_of(replica: Replica) -> NodeAddress:
     endpoint = replica.endpoints[0]
-    return Address(endpoint.host, endpoint.port)
+    return NodeAddress(endpoint.host, endpoint.port)
 
 
-def bootstrap(quorum: SimulatedQuorum) -> list[Address]:
+def bootstrap(quorum: SimulatedQuorum) -> list[NodeAddress]:
     return [address_of(replica) for replica in quorum.replicas.values()]
 
 
-def node_at(quorum: SimulatedQuorum, address: Address) -> Replica:
+def node_at(quorum: SimulatedQuorum, address: NodeAddress) -> Replica:
     """Raises WireError where nobody listens."""
     for node, replica in quorum.replicas.items():
         if address_of(replica) == address and node not in quorum.down:
@@ -45,7 +45,7 @@ def node_at(quorum: SimulatedQuorum, address: Address) -> Replica:
 
 
 def answer(
-    quorum: SimulatedQuorum, address: Address, ask: FetchAsk | SnapshotAsk
+    quorum: SimulatedQuorum, address: NodeAddress, ask: FetchAsk | SnapshotAsk
 ) -> FetchAnswer | SnapshotAnswer:
     replica = node_at(quorum, address)
     if isinstance(ask, SnapshotAsk):
@@ -98,7 +98,7 @@ def snapshot_answer(replica: Replica, ask: SnapshotAsk) -> SnapshotAnswer:
     return SnapshotAnswer(ErrorCode.NONE, len(content), ask.position, piece)
 
 
-def poll(quorum: SimulatedQuorum, follower: Follower, asks: int) -> Iterator[Part]:
+def poll(quorum: SimulatedQuorum, follower: LogFollower, asks: int) -> Iterator[Part]:
     """What a follower reads with so many requests."""
     for _ in range(asks):
         address, ask = follower.ask()

@@ -27,8 +27,8 @@ from kraft_core.simulation.actions import (
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.simulation.setup import Setup
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError
-from kraft_core.wire.follower import Follower, LogPart, Part, Position, SnapshotPart
-from kraft_core.wire.observing import Address, FetchAnswer, FetchAsk, KnownLeader
+from kraft_core.wire.follower import LogFollower, LogPart, Part, Position, SnapshotPart
+from kraft_core.wire.observing import NodeAddress, FetchAnswer, FetchAsk, KnownLeader
 from tests.kraft_core.wire.simulated import answer, bootstrap, poll
 
 
@@ -68,7 +68,7 @@ def committed(quorum: SimulatedQuorum) -> list[tuple[int, int, int]]:
 
 def test_reads_the_whole_log_then_what_is_written() -> None:
     quorum = started()
-    follower = Follower(bootstrap(quorum), "earliest")
+    follower = LogFollower(bootstrap(quorum), "earliest")
     parts = list(poll(quorum, follower, 30))
     assert read(parts) == committed(quorum)
     quorum.act(Write(3))
@@ -81,7 +81,7 @@ def test_reads_the_whole_log_then_what_is_written() -> None:
 def test_latest_begins_at_the_high_watermark_with_the_epoch_below_it() -> None:
     quorum = started()
     before = committed(quorum)
-    follower = Follower(bootstrap(quorum), "latest")
+    follower = LogFollower(bootstrap(quorum), "latest")
     assert list(poll(quorum, follower, 10)) == []
     assert follower.is_located
     assert follower.position.offset == before[-1][1]
@@ -94,7 +94,7 @@ def test_latest_begins_at_the_high_watermark_with_the_epoch_below_it() -> None:
 def test_an_uncommitted_tail_is_not_read_and_its_successor_is() -> None:
     quorum = started()
     leader = quorum.leader()
-    follower = Follower(bootstrap(quorum), "earliest")
+    follower = LogFollower(bootstrap(quorum), "earliest")
     parts = list(poll(quorum, follower, 30))
     before = committed(quorum)
     quorum.act(NetworkPartition(1 << leader.key.id))
@@ -116,7 +116,7 @@ def test_a_log_with_snapshots_that_still_begins_at_0_is_read_whole() -> None:
     quorum.act(SnapshotLog(quorum.leader().key.id - 1, delete_older=False))
     assert quorum.leader().log.latest_snapshot is not None
     assert quorum.leader().log.start_offset == 0
-    follower = Follower(bootstrap(quorum), "earliest")
+    follower = LogFollower(bootstrap(quorum), "earliest")
     found, whole = read(list(poll(quorum, follower, 30))), committed(quorum)
     # Record 0 cannot be asked for if its batch ends there.
     assert found == (whole if whole[0][1] > 1 else whole[1:])
@@ -135,7 +135,7 @@ def snapshotted() -> SimulatedQuorum:
 def test_a_log_that_begins_later_is_read_after_its_snapshot() -> None:
     quorum = snapshotted()
     log = quorum.leader().log
-    parts = list(poll(quorum, Follower(bootstrap(quorum), "earliest"), 40))
+    parts = list(poll(quorum, LogFollower(bootstrap(quorum), "earliest"), 40))
     assert isinstance(parts[0], SnapshotPart)
     assert parts[0].snapshot_id == log.latest_snapshot.id
     assert parts[0].wanted == 0
@@ -147,8 +147,8 @@ def test_records_that_are_gone_end_the_reading_unless_it_may_go_on() -> None:
     quorum = snapshotted()
     epoch = committed(quorum)[0][2]
     with pytest.raises(RecordsGoneError, match="from 3 to"):
-        list(poll(quorum, Follower(bootstrap(quorum), Position(3, epoch)), 10))
-    follower = Follower(bootstrap(quorum), Position(3, epoch), fail_on_data_loss=False)
+        list(poll(quorum, LogFollower(bootstrap(quorum), Position(3, epoch)), 10))
+    follower = LogFollower(bootstrap(quorum), Position(3, epoch), fail_on_data_loss=False)
     parts = list(poll(quorum, follower, 40))
     assert isinstance(parts[0], SnapshotPart)
     assert parts[0].wanted == 3
@@ -158,20 +158,20 @@ def test_records_that_are_gone_end_the_reading_unless_it_may_go_on() -> None:
 def test_an_offset_that_is_not_there_is_refused() -> None:
     quorum = started()
     with pytest.raises(RefusedError, match="the log has no offset 9999: it ends at"):
-        list(poll(quorum, Follower(bootstrap(quorum), Position(9999)), 10))
+        list(poll(quorum, LogFollower(bootstrap(quorum), Position(9999)), 10))
 
 
 def test_another_history_is_a_finding() -> None:
     quorum = started()
     _, end, epoch = committed(quorum)[-1]
     with pytest.raises(LostHistoryError, match="lost committed records"):
-        list(poll(quorum, Follower(bootstrap(quorum), Position(end + 50, epoch, epoch)), 10))
+        list(poll(quorum, LogFollower(bootstrap(quorum), Position(end + 50, epoch, epoch)), 10))
     quorum.act(Crash(quorum.leader().key.id - 1, 100))
     quorum.act(Elapse(3_000))
     newer = quorum.leader().epoch
     assert newer > epoch
     with pytest.raises(LostHistoryError, match=f"only below {end} "):
-        list(poll(quorum, Follower(bootstrap(quorum), Position(end + 1, epoch, epoch)), 20))
+        list(poll(quorum, LogFollower(bootstrap(quorum), Position(end + 1, epoch, epoch)), 20))
 
 
 def test_a_leader_of_an_older_epoch_is_not_followed() -> None:
@@ -183,13 +183,13 @@ def test_a_leader_of_an_older_epoch_is_not_followed() -> None:
     new = quorum.leader()
     assert new.epoch > old.epoch
     stale = quorum.replicas[old.key.id]
-    follower = Follower([Address(stale.endpoints[0].host, stale.endpoints[0].port)], "earliest")
+    follower = LogFollower([NodeAddress(stale.endpoints[0].host, stale.endpoints[0].port)], "earliest")
     follower._newest_epoch = new.epoch
     assert list(poll(quorum, follower, 10)) == []
     assert follower.position is None
     assert follower.misses == 10
     end = committed(quorum)[-1]
-    resumed = Follower(follower._bootstrap, Position(end[1], end[2], new.epoch))
+    resumed = LogFollower(follower._bootstrap, Position(end[1], end[2], new.epoch))
     assert list(poll(quorum, resumed, 10)) == []
     assert resumed.misses == 10
 
@@ -202,15 +202,15 @@ def test_a_leader_of_an_older_epoch_is_not_followed() -> None:
     ],
 )
 def test_a_broker_is_refused(error: ErrorCode, said: str) -> None:
-    follower = Follower([Address("b", 1)], "earliest")
+    follower = LogFollower([NodeAddress("b", 1)], "earliest")
     _, ask = follower.ask()
     with pytest.raises(RefusedError, match=said):
         follower.take(ask, FetchAnswer(error, KnownLeader(None, 0)))
 
 
-def leading(quorum: SimulatedQuorum) -> tuple[Follower, FetchAsk, FetchAnswer]:
+def leading(quorum: SimulatedQuorum) -> tuple[LogFollower, FetchAsk, FetchAnswer]:
     """A follower, what it asks the leader for the first time, and the answer."""
-    follower = Follower(bootstrap(quorum), "earliest")
+    follower = LogFollower(bootstrap(quorum), "earliest")
     while True:
         address, ask = follower.ask()
         found = answer(quorum, address, ask)
@@ -260,7 +260,7 @@ def test_nothing_above_the_answers_own_high_watermark_is_read() -> None:
 
 def test_a_snapshot_that_is_deleted_meanwhile_is_replaced_by_the_next() -> None:
     quorum = snapshotted()
-    follower = Follower(bootstrap(quorum), "earliest")
+    follower = LogFollower(bootstrap(quorum), "earliest")
     while follower._snapshot is None:
         assert list(poll(quorum, follower, 1)) == []
     old = follower._snapshot.snapshot_id
@@ -286,13 +286,13 @@ def test_whatever_happens_to_the_quorum(seed: int) -> None:
     """Also with restarts of the follower from its position, which is all that a checkpoint keeps."""
     quorum = SimulatedQuorum(Setup(seed))
     drawn = random.Random(seed)
-    follower = Follower(bootstrap(quorum), "earliest", fail_on_data_loss=False)
+    follower = LogFollower(bootstrap(quorum), "earliest", fail_on_data_loss=False)
     parts: list[Part] = []
     for action in random_actions(seed, 60):
         quorum.act(action)
         parts += poll(quorum, follower, drawn.randrange(4))
         if follower.position is not None and drawn.random() < 0.1:
-            follower = Follower(bootstrap(quorum), follower.position, fail_on_data_loss=False)
+            follower = LogFollower(bootstrap(quorum), follower.position, fail_on_data_loss=False)
     for healing in (NetworkPartition(0), Loss(0, 0), *(Start(0) for _ in range(4)), Elapse(5_000), Write(1)):
         quorum.act(healing)
     quorum.act(Elapse(1_000))

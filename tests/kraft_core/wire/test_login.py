@@ -11,7 +11,7 @@ import pytest
 
 from kraft_core.wire.apis import DESCRIBE_QUORUM, FETCH
 from kraft_core.wire.errors import RefusedError, WireError
-from kraft_core.wire.login import Session, ask_versions, authenticate
+from kraft_core.wire.login import NodeSession, ask_versions, authenticate
 from kraft_core.wire.sasl import Credentials, SaslClient
 
 SECRET = "pencil"
@@ -72,8 +72,8 @@ class Node:
         return ok | {"authBytes": b"v=" + b64encode(verifier)}
 
 
-def log_in(node: Node, mechanism: str, password: str = SECRET) -> Session:
-    session = Session({})
+def log_in(node: Node, mechanism: str, password: str = SECRET) -> NodeSession:
+    session = NodeSession({})
     exchange = authenticate(session, Credentials(mechanism, "us=er,", password), lambda: "mine")
     request = next(exchange)
     try:
@@ -119,7 +119,7 @@ def test_a_node_that_lies(lie: str, said: str) -> None:
 
 
 def test_versions_are_negotiated() -> None:
-    session = Session({})
+    session = NodeSession({})
     exchange = ask_versions(session, "1")
     next(exchange)
     keys = [(1, 0, 17), (55, 0, 1)]
@@ -132,7 +132,7 @@ def test_versions_are_negotiated() -> None:
 
 
 def test_a_node_too_old_to_be_asked() -> None:
-    exchange = ask_versions(Session({}), "1")
+    exchange = ask_versions(NodeSession({}), "1")
     next(exchange)
     with pytest.raises(WireError, match="UNSUPPORTED_VERSION"):
         exchange.send({"errorCode": 35, "apiKeys": []})
