@@ -21,10 +21,10 @@ from kraft_core.wire.batches import whole_batches
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError, error_name
 from kraft_core.wire.observing import (
     MAX_FETCH_BYTES,
-    NodeAddress,
     FetchAnswer,
     FetchAsk,
     KnownLeader,
+    NodeAddress,
     SnapshotAnswer,
     SnapshotAsk,
 )

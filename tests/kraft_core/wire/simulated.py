@@ -16,10 +16,10 @@ from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.wire.errors import WireError
 from kraft_core.wire.follower import LogFollower, Part
 from kraft_core.wire.observing import (
-    NodeAddress,
     FetchAnswer,
     FetchAsk,
     KnownLeader,
+    NodeAddress,
     SnapshotAnswer,
     SnapshotAsk,
 )

@@ -28,7 +28,7 @@ from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.simulation.setup import Setup
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError
 from kraft_core.wire.follower import LogFollower, LogPart, Part, Position, SnapshotPart
-from kraft_core.wire.observing import NodeAddress, FetchAnswer, FetchAsk, KnownLeader
+from kraft_core.wire.observing import FetchAnswer, FetchAsk, KnownLeader, NodeAddress
 from tests.kraft_core.wire.simulated import answer, bootstrap, poll
 
 
