@@ -112,6 +112,13 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         "--lost-brokers", type=int, nargs="+", default=[], metavar="ID", help="brokers that never come back"
     )
     parser.add_argument(
+        "--brokers-back",
+        type=int,
+        nargs="+",
+        metavar="ID",
+        help="the only brokers that come back (default: every registered one but --lost-brokers)",
+    )
+    parser.add_argument(
         "--controllers-stopped",
         action="store_true",
         help="state: all controllers, captured or not, had stopped before the captures were taken",

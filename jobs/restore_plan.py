@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.restore_given import Given
 from kraft_core.evidence.facts import label
+from kraft_core.messages.uuid_text import uuid_bytes
+from kraft_core.restore.choice import Line
 from kraft_core.restore.replay import Cut
-from kraft_core.restore.request import NewVoter, RestoreRequest
+from kraft_core.restore.request import NewVoter, Placement, RestoreRequest
 from kraft_core.restore.restoration import Restoration, Restored
 
-FORMAT = 3
+FORMAT = 4
+MOST_NODE_ID = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ def _inputs(inputs: PlanInputs) -> dict[str, Any]:
         "kraft_version": request.kraft_version,
         "gone": sorted(request.gone),
         "lost_brokers": sorted(request.lost_brokers),
+        "brokers_back": None if request.brokers_back is None else sorted(request.brokers_back),
         "controllers_stopped": request.are_stopped,
         "brokers_stopped": request.brokers_stopped,
         "at": None if request.at is None else {"end_offset": request.at.end_offset, "time": request.at.time},
@@ -77,27 +82,56 @@ def inputs_of(content: Mapping[str, Any]) -> PlanInputs:
     """What a plan was made from. KeyError, TypeError, ValueError for what is no plan."""
     if content["format"] != FORMAT:
         raise ValueError(f"format {content['format']}, not {FORMAT}")
-    given = content["inputs"]
+    given = Given(content["inputs"])
+    voters = tuple(_voter(Given(voter)) for voter in given.items("voters", dict))
+    if not voters or len({v.id for v in voters}) < len(voters):
+        raise ValueError("voters: each needs an id of its own")
+    at, line, back = given.maybe("at", dict), given.maybe("line", list), given.maybe("brokers_back", list)
     return PlanInputs(
-        captures=tuple(given["captures"]),
-        broker_dirs=tuple(given["broker_dirs"]),
-        cluster=given["cluster"],
-        cluster_ids=tuple(given["cluster_ids"]),
-        captured_at=given["captured_at"],
+        captures=given.items("captures", str),
+        broker_dirs=given.items("broker_dirs", str),
+        cluster=given.maybe("cluster", str),
+        cluster_ids=given.items("cluster_ids", str),
+        captured_at=given.maybe("captured_at", int),
         request=RestoreRequest(
-            voters=tuple(NewVoter(**voter) for voter in given["voters"]),
-            made_at=given["made_at"],
-            listener=given["listener"],
-            kraft_version=given["kraft_version"],
-            gone=frozenset(given["gone"]),
-            lost_brokers=frozenset(given["lost_brokers"]),
-            are_stopped=given["controllers_stopped"],
-            brokers_stopped=given["brokers_stopped"],
-            at=None if given["at"] is None else Cut(**given["at"]),
-            placement=given["placement"],
-            line=None if given["line"] is None else tuple(given["line"]),
+            voters=voters,
+            made_at=given.one("made_at", int),
+            listener=given.maybe("listener", str),
+            kraft_version=given.maybe("kraft_version", int),
+            gone=frozenset(given.items("gone", int)),
+            lost_brokers=frozenset(given.items("lost_brokers", int)),
+            brokers_back=None if back is None else frozenset(given.items("brokers_back", int)),
+            are_stopped=given.one("controllers_stopped", bool),
+            brokers_stopped=given.one("brokers_stopped", bool),
+            at=None if at is None else _cut(Given(at)),
+            placement=_placement(given.one("placement", str)),
+            line=None if line is None else _line(given.items("line", int)),
         ),
     )
+
+
+def _voter(given: Given) -> NewVoter:
+    id_, port = given.one("id", int), given.one("port", int)
+    if not 0 <= id_ <= MOST_NODE_ID or not 0 < port < 1 << 16:
+        raise ValueError(f"voter {id_} at port {port}")
+    directory_id = given.one("directory_id", str)
+    uuid_bytes(directory_id)
+    return NewVoter(id_, directory_id, given.one("host", str), port)
+
+
+def _cut(given: Given) -> Cut:
+    return Cut(given.maybe("end_offset", int), given.maybe("time", int))
+
+
+def _placement(text: str) -> Placement:
+    if text == "newest" or text == "as-of":
+        return text
+    raise ValueError(f"placement {text}")
+
+
+def _line(held: tuple[int, ...]) -> Line:
+    epoch, end = held
+    return epoch, end
 
 
 def _restored(made: Restored) -> dict[str, Any]:
@@ -135,6 +169,8 @@ def _restored(made: Restored) -> dict[str, Any]:
             for each in made.later
         ],
         "stray": {str(broker): list(partitions) for broker, partitions in made.stray.items()},
+        "brokers_back": list(made.brokers_back),
+        "brokers_fenced": list(made.brokers_fenced),
         "first_brokers": first_brokers(made),
         "partitions": [
             {
@@ -142,6 +178,8 @@ def _restored(made: Restored) -> dict[str, Any]:
                 "partition": each.partition_id,
                 "sure_broker": each.broker_id,
                 "is_back": each.is_back,
+                "is_empty": each.is_empty,
+                "leader_is_lost": each.leader_is_lost,
             }
             for each in made.sure
         ],

@@ -10,9 +10,10 @@ from jobs.restore_plan import first_brokers
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import label
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.restore.content import MOST_NAMED
 from kraft_core.restore.later import RIGHTS_RETURN, TOPICS_RETURN
 from kraft_core.restore.request import RestoreRequest
-from kraft_core.restore.restoration import MOST_NAMED, Restoration, Restored
+from kraft_core.restore.restoration import Restoration, Restored
 from kraft_core.wording import count
 
 # A voter that runs appends twice a second, if it is only that nothing happens.
@@ -45,6 +46,10 @@ def summary(plan: Restoration) -> Iterator[str]:
         yield f"  left behind, though other captures hold it: {made.left_behind}"
     if made.left_out:
         yield f"  left out, as a new leader aborts it: {made.left_out}"
+    if made.brokers_back:
+        fenced = ", ".join(map(str, made.brokers_fenced))
+        more = f"; fenced when the log ended, so maybe gone: {fenced}" if fenced else ""
+        yield f"  brokers expected back: {', '.join(map(str, made.brokers_back))}{more}"
     held = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in made.counts.items() if n)
     yield f"  metadata: {held}"
     for broker, partitions in made.stray.items():

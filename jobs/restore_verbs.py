@@ -37,6 +37,7 @@ def _plan(args: argparse.Namespace) -> int:
         kraft_version=args.kraft_version,
         gone=frozenset(args.gone),
         lost_brokers=frozenset(args.lost_brokers),
+        brokers_back=None if args.brokers_back is None else frozenset(args.brokers_back),
         are_stopped=args.controllers_stopped,
         brokers_stopped=args.brokers_stopped,
         placement=args.placement,

@@ -20,9 +20,11 @@ from kraft_core.format.side_files import (
     read_meta_properties,
     read_partition_metadata,
 )
+from kraft_core.image.brokers import Broker
+from kraft_core.image.change import Key
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
-from kraft_core.image.tables import PARTITIONS, TOPICS
+from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
 from kraft_core.restore.choice import UNSEEN_RECORDS, PossibleLoss
 from kraft_core.restore.later import BECOMES_STRAY, TOPICS_UNKNOWN, Consequence
 from kraft_core.restore.replay import PartitionKey, ReplayedLog
@@ -57,14 +59,26 @@ class HeldPartition:
         return self.topic_id, self.partition_id
 
 
-def held_partitions(log_dir: Path, cluster_id: str) -> Iterator[HeldPartition]:
-    """The partitions in one of a broker's log directories, by name; not what is stray or deleted.
-
-    Raises BrokerDirError, also for a directory of another cluster.
+@dataclass(frozen=True, slots=True)
+class BrokerLogDir:
+    """One of a broker's log directories. directory_id: None before Kafka 3.7. held: its partitions, by name;
+    not what is stray or deleted.
     """
+
+    broker_id: int
+    directory_id: str | None
+    held: tuple[HeldPartition, ...]
+
+
+def broker_log_dir(log_dir: Path, cluster_id: str) -> BrokerLogDir:
+    """What a log directory holds. Raises BrokerDirError, also for a directory of another cluster."""
     meta = _read(log_dir / "meta.properties", read_meta_properties)
     if meta.node_id is None or meta.cluster_id != cluster_id:
         raise BrokerDirError(f"{log_dir}: its meta.properties does not name a node of cluster {cluster_id}")
+    return BrokerLogDir(meta.node_id, meta.directory_id, tuple(_held(log_dir, meta.node_id)))
+
+
+def _held(log_dir: Path, broker_id: int) -> Iterator[HeldPartition]:
     try:
         names = sorted(path.name for path in log_dir.iterdir() if path.is_dir())
     except OSError as error:
@@ -78,7 +92,7 @@ def held_partitions(log_dir: Path, cluster_id: str) -> Iterator[HeldPartition]:
         checkpoint = folder / "leader-epoch-checkpoint"
         epochs = _read(checkpoint, read_leader_epoch_checkpoint) if checkpoint.exists() else ()
         leader_epoch = max((epoch for epoch, _ in epochs), default=-1)
-        yield HeldPartition(meta.node_id, topic_id, match[1], int(match[2]), leader_epoch)
+        yield HeldPartition(broker_id, topic_id, match[1], int(match[2]), leader_epoch)
 
 
 def _read(path: Path, reader: Callable[[str], Content]) -> Content:
@@ -90,18 +104,22 @@ def _read(path: Path, reader: Callable[[str], Content]) -> Content:
 
 @dataclass(frozen=True, slots=True)
 class BrokersEvidence:
-    """held: of all log directories that were given. seen: by partition the highest leader epoch of a log."""
+    """log_dirs: all that were given. seen: by partition the highest leader epoch of a log."""
 
-    held: tuple[HeldPartition, ...]
+    log_dirs: tuple[BrokerLogDir, ...]
     seen: Mapping[PartitionKey, int]
 
     @classmethod
-    def of(cls, held: Iterable[HeldPartition], logs: Iterable[ReplayedLog]) -> BrokersEvidence:
+    def of(cls, log_dirs: Iterable[BrokerLogDir], logs: Iterable[ReplayedLog]) -> BrokersEvidence:
         seen: dict[PartitionKey, int] = {}
         for log in logs:
             for key, (leader_epoch, _) in log.partitions_seen.items():
                 seen[key] = max(seen.get(key, -1), leader_epoch)
-        return cls(tuple(held), seen)
+        return cls(tuple(log_dirs), seen)
+
+    @property
+    def held(self) -> tuple[HeldPartition, ...]:
+        return tuple(each for log_dir in self.log_dirs for each in log_dir.held)
 
     def unseen(self) -> Iterator[PossibleLoss]:
         """What no captured log knows: proof that records are missing."""
@@ -138,3 +156,32 @@ class BrokersEvidence:
             if kept is None or each.broker_id not in kept.replicas:
                 found.setdefault(each.broker_id, set()).add(each.name)
         return found
+
+    def lacking(self, image: Image) -> frozenset[tuple[int, PartitionKey]]:
+        """Replicas, by broker and partition, that the directory which they are in by the metadata lacks."""
+        given: dict[int, set[str | None]] = {}
+        for log_dir in self.log_dirs:
+            given.setdefault(log_dir.broker_id, set()).add(log_dir.directory_id)
+        held = {(each.broker_id, each.key) for each in self.held}
+        found: set[tuple[int, PartitionKey]] = set()
+        partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
+        for (topic_id, partition_id), partition in partitions:
+            for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
+                registered = _registered_dirs(image, broker_id)
+                needed = {directory} if directory in registered else registered
+                is_given = bool(needed) and needed <= given.get(broker_id, set())
+                if is_given and (broker_id, (topic_id, partition_id)) not in held:
+                    found.add((broker_id, (topic_id, partition_id)))
+        return frozenset(found)
+
+    def unregistered(self, image: Image) -> Iterator[tuple[int, str]]:
+        """Broker and directory id of directories that a registered broker has not registered."""
+        for log_dir in self.log_dirs:
+            registered = _registered_dirs(image, log_dir.broker_id)
+            if registered and log_dir.directory_id and log_dir.directory_id not in registered:
+                yield log_dir.broker_id, log_dir.directory_id
+
+
+def _registered_dirs(image: Image, broker_id: int) -> set[str]:
+    broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
+    return set() if broker is None else set(broker.log_dirs)

@@ -18,6 +18,7 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.producer_ids import ProducerIds
 from kraft_core.image.tables import BROKERS, CONTROLLERS, FEATURES, PARTITIONS, PRODUCER_IDS
 from kraft_core.restore.horizon import Horizon
+from kraft_core.restore.replay import PartitionKey
 
 _ELR_FEATURE = "eligible.leader.replicas.version"
 _NO_LEADER = -1
@@ -29,20 +30,29 @@ class SureReplica:
     """A partition and the broker that has all its acknowledged records by the metadata.
 
     is_back: that broker is expected back; if it is not, the partition stays without a leader. broker_id None:
-    the metadata names none.
+    the metadata names none. is_empty: it comes back, and its directory does not hold the partition.
+    leader_is_lost: another broker led, and what it alone had acknowledged (acks=1) is lost.
     """
 
     topic_name: str
     partition_id: int
     broker_id: int | None
     is_back: bool
+    is_empty: bool = False
+    leader_is_lost: bool = False
 
 
-def offline(image: Image, horizon: Horizon, lost_brokers: frozenset[int]) -> tuple[Image, list[SureReplica]]:
+def offline(
+    image: Image,
+    horizon: Horizon,
+    lost_brokers: frozenset[int],
+    lacking: frozenset[tuple[int, PartitionKey]] = frozenset(),
+) -> tuple[Image, list[SureReplica]]:
     """The image to start from, and of each partition its sure replica, by topic and partition.
 
-    lost_brokers: those that never come back. Controllers are left out: the new ones register themselves. Each
-    registration keeps its broker epoch, with which heartbeats are compared. Raises ExhaustedError.
+    lost_brokers: those that never come back. lacking: brokers that come back without a partition. Controllers
+    are left out: the new ones register themselves. Each registration keeps its broker epoch, with which
+    heartbeats are compared. Raises ExhaustedError.
     """
     made = image.copy()
     put = made.tables.put
@@ -56,27 +66,36 @@ def offline(image: Image, horizon: Horizon, lost_brokers: frozenset[int]) -> tup
     registered = frozenset(broker.broker_id for broker in brokers)
     sure: list[SureReplica] = []
     for key, partition in list(image.tables.items(PARTITIONS)):
-        waiting, broker_id = _waiting(partition, lost_brokers, elr is not None and elr.level > 0)
-        leader_epoch, partition_epoch = horizon.new_partition_epochs((key[0], key[1]))
+        place = key[0], key[1]
+        back = registered - lost_brokers
+        holding = frozenset(broker for broker in back if (broker, place) not in lacking)
+        waiting, broker_id = _waiting(partition, holding, elr is not None and elr.level > 0)
+        leader_epoch, partition_epoch = horizon.new_partition_epochs(place)
         waiting = replace(waiting, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
         put(Change(PARTITIONS, key, waiting))
-        is_back = broker_id is not None and broker_id in registered - lost_brokers
-        sure.append(SureReplica(partition.topic_name, partition.partition_id, broker_id, is_back))
+        sure.append(
+            SureReplica(
+                partition.topic_name,
+                partition.partition_id,
+                broker_id,
+                is_back=broker_id in back,
+                is_empty=broker_id in back - holding,
+                leader_is_lost=broker_id in holding and partition.leader not in (_NO_LEADER, broker_id),
+            )
+        )
     ids = ProducerIds(horizon.new_producer_id, _NO_BROKER, -1)
     put(Change(PRODUCER_IDS, ("nextProducerId",), ids))
     return made, sorted(sure, key=lambda each: (each.topic_name, each.partition_id))
 
 
-def _waiting(
-    partition: Partition, lost_brokers: frozenset[int], has_elr: bool
-) -> tuple[Partition, int | None]:
-    """The partition without a leader, and its sure replica.
+def _waiting(partition: Partition, holding: frozenset[int], has_elr: bool) -> tuple[Partition, int | None]:
+    """The partition without a leader, and its sure replica. holding: brokers that come back with it.
 
     The leader has even what was not yet replicated; then any member of the ISR, else of the ELR (KIP-966).
     Any other replica may lack acknowledged records: a partition without a sure one keeps its ISR.
     """
     has_all = partition.isr or partition.eligible_leader_replicas
-    ordered = sorted(has_all, key=lambda id_: (id_ in lost_brokers, id_ != partition.leader))
+    ordered = sorted(has_all, key=lambda id_: (id_ not in holding, id_ != partition.leader))
     if not ordered:
         return replace(partition, leader=_NO_LEADER), None
     chosen = ordered[0]

@@ -30,10 +30,11 @@ class RestoreRequest:
 
     listener: the name of the controllers' listener, None to take it from the captures. gone: voters that
     never come back, and were not captured after they had stopped for good; lost_brokers: brokers that never
-    come back. kraft_version: None for that of the captures. are_stopped: all controllers had stopped before
-    the captures were taken; brokers_stopped: no broker runs until the new quorum has a leader. at: None for
-    the end of the source's log. placement: of an older moment, whether replicas and ISRs are those of the
-    end of the log or of that moment. line: of several histories that whose log ends so.
+    come back; brokers_back: the only ones that do, None for all but the lost. kraft_version: None for that of
+    the captures. are_stopped: all controllers had stopped before the captures were taken; brokers_stopped: no
+    broker runs until the new quorum has a leader. at: None for the end of the source's log. placement: of an
+    older moment, whether replicas and ISRs are those of the end of the log or of that moment. line: of
+    several histories that whose log ends so.
     """
 
     voters: tuple[NewVoter, ...]
@@ -41,6 +42,7 @@ class RestoreRequest:
     listener: str | None = None
     gone: frozenset[int] = frozenset()
     lost_brokers: frozenset[int] = frozenset()
+    brokers_back: frozenset[int] | None = None
     kraft_version: int | None = None
     are_stopped: bool = False
     brokers_stopped: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,9 +18,10 @@ from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import lacking, ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, KINDS, ZK_MIGRATION
-from kraft_core.restore.broker_dirs import BrokerDirError, BrokersEvidence, HeldPartition, held_partitions
+from kraft_core.restore.broker_dirs import BrokerDirError, BrokerLogDir, BrokersEvidence, broker_log_dir
 from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes, level_of
 from kraft_core.restore.choice import (
     COMMITTED_RECORDS,
@@ -32,10 +33,11 @@ from kraft_core.restore.choice import (
     PossibleLoss,
     choose,
 )
+from kraft_core.restore.content import content_losses, unregistered_loss
 from kraft_core.restore.copies import VoterCopy, voter_copies
 from kraft_core.restore.earlier import placed
 from kraft_core.restore.horizon import ExhaustedError, Horizon, horizon_of
-from kraft_core.restore.later import MEANING, Consequence, Seen, consequences, stray
+from kraft_core.restore.later import Consequence, Seen, consequences, stray
 from kraft_core.restore.new_voters import kraft_version, listener, placed_voter, registered, voters_of
 from kraft_core.restore.offline import SureReplica, offline
 from kraft_core.restore.replay import (
@@ -49,10 +51,7 @@ from kraft_core.restore.replay import (
 from kraft_core.restore.request import NewVoter, RestoreRequest
 from kraft_core.restore.unled import unled
 from kraft_core.restore.whole import why_cut
-from kraft_core.wording import count
 
-NO_SURE_REPLICA, FORGOTTEN = "no-sure-replica", "forgotten-by-kafka"
-MOST_NAMED = 10
 BROKERS_DELETE = (
     "The restored metadata may be older than what the brokers know, and a running broker deletes the data of "
     "topics that it lacks: stop all brokers first, and state it (--brokers-stopped)."
@@ -81,7 +80,9 @@ class Restored:
     metadata transaction, in words; "" for none. counts: things by kind. deviations: where a captured
     checkpoint is not what the log below it leads to, by a known fault of Kafka. later: what is restored
     otherwise than it was last seen; stray: by broker the partitions whose directories the metadata does not
-    know, or knows elsewhere. checkpoint: the bytes of the image; both hold secrets.
+    know, or knows elsewhere. brokers_back: those that are expected; brokers_fenced: of them
+    those that were fenced at the end of the source's log. unregistered: broker and id of log directories that
+    were given and are not registered. checkpoint: the bytes of the image; both hold secrets.
     """
 
     voters: tuple[NewVoter, ...]
@@ -105,6 +106,9 @@ class Restored:
     deviations: tuple[str, ...]
     later: tuple[Consequence, ...]
     stray: dict[int, tuple[str, ...]]
+    brokers_back: tuple[int, ...]
+    brokers_fenced: tuple[int, ...]
+    unregistered: tuple[tuple[int, str], ...]
     image: Image = field(repr=False, compare=False)
     checkpoint: bytes = field(repr=False)
 
@@ -173,13 +177,13 @@ def restoration_of(
     asked = (request.gone, request.are_stopped, request.line)
     choice = choose(known, judge(known), *asked, lives, cut, beside)
     refusals = [*unread, *_of_identity(cluster), *choice.refusals, *unusable]
-    held: list[HeldPartition] = []
+    log_dirs: list[BrokerLogDir] = []
     for path in broker_dirs:
         try:
-            held += held_partitions(path, cluster.kafka_cluster_id)
+            log_dirs.append(broker_log_dir(path, cluster.kafka_cluster_id))
         except BrokerDirError as error:
             refusals.append(f"{error}.")
-    brokers = BrokersEvidence.of(held, [each.log for each in logs])
+    brokers = BrokersEvidence.of(log_dirs, [each.log for each in logs])
     losses = [*choice.losses, *brokers.unseen()]
     if not request.brokers_stopped and any(loss.name in OLDER_METADATA for loss in losses):
         refusals.append(BROKERS_DELETE)
@@ -192,7 +196,9 @@ def restoration_of(
     if made is not None and made.restored_end < made.source_end and not request.brokers_stopped:
         refusals.append(BROKERS_DELETE)
         made = None
-    losses += _of_content(made) if made else ()
+    if made is not None:
+        losses += content_losses(made.deviations, made.later, made.sure)
+        losses += (unregistered_loss(*each) for each in made.unregistered)
     return Restoration(
         cluster.kafka_cluster_id,
         choice.advice.as_of,
@@ -229,7 +235,7 @@ def _made(
     directory, log = taken_from.directory, taken_from.log
     if log.end_offset != source.log_end_offset:
         raise UnusableLogError(f"its log was read to {log.end_offset}, not to {source.log_end_offset}")
-    _check_request(log, request)
+    request = _with_lost_brokers(log, request)
     check_line(taken_from, logs, request.line)
     horizon = horizon_of(
         [capture for life in lives for capture in life.facts.captures],
@@ -241,7 +247,10 @@ def _made(
     newest = without_transaction(log).image
     restored = placed(without_transaction(taken).image, newest, request.placement)
     seen: list[Seen] = [(newest, None), *_tails(known, choice, taken_from, logs)]
-    image, sure = offline(restored, horizon, request.lost_brokers)
+    image, sure = offline(restored, horizon, request.lost_brokers, brokers.lacking(newest))
+    back: list[Broker] = [
+        broker for (id_,), broker in newest.tables.items(BROKERS) if id_ not in request.lost_brokers
+    ]
     name, version = request.listener or listener(log), kraft_version(log, request)
     voters = tuple(placed_voter(voter, request, log, known.facts.captures) for voter in request.voters)
     voter_set = voters_of(voters, name) if version else None
@@ -269,6 +278,11 @@ def _made(
         deviations=tuple(dict.fromkeys(each for held in logs for each in held.log.deviations)),
         later=tuple(dict.fromkeys([*_later(restored, seen), *brokers.unknown()])),
         stray=_joined(stray(restored, seen), brokers.stray(restored)),
+        brokers_back=tuple(sorted(broker.broker_id for broker in back)),
+        brokers_fenced=tuple(sorted(broker.broker_id for broker in back if broker.fenced)),
+        unregistered=tuple(
+            each for each in brokers.unregistered(newest) if each[0] not in request.lost_brokers
+        ),
         image=image,
         checkpoint=checkpoint_bytes(image, horizon.new_epoch, request.made_at, voter_set),
     )
@@ -332,33 +346,21 @@ def _is_prefix(held: CapturedLog, source: CapturedLog) -> bool:
     return there is not None and there.tables == without_transaction(held.log).image.tables
 
 
-def _check_request(log: ReplayedLog, request: RestoreRequest) -> None:
-    """Raises UnwritableError for what was asked for and cannot be, or was never tried."""
+def _with_lost_brokers(log: ReplayedLog, request: RestoreRequest) -> RestoreRequest:
+    """What was asked for, with every registered broker that is lost.
+
+    Raises UnwritableError for what cannot be, or was never tried.
+    """
     brokers = {key[0] for key, _ in log.image.tables.items(BROKERS)}
-    unknown = sorted(request.lost_brokers - brokers)
+    unknown = sorted((request.lost_brokers | (request.brokers_back or frozenset())) - brokers)
     if unknown:
         raise UnwritableError(f"no broker {unknown[0]} is registered")
     if log.kraft_version > 1:
         raise UnwritableError(f"kraft.version {log.kraft_version} is newer than any that was tried")
     if log.image.tables.count(ZK_MIGRATION):
         raise UnwritableError("the cluster was moved from ZooKeeper: to restore that state was not tried")
-
-
-def _of_content(made: Restored) -> Iterator[PossibleLoss]:
-    """Partitions whose acknowledged messages no broker has that comes back; what a checkpoint forgot."""
-    for sentence in made.deviations:
-        yield PossibleLoss(FORGOTTEN, sentence)
-    for name, meaning in MEANING.items():
-        things = [f"{each.thing}: {each.change}" for each in made.later if each.loss == name]
-        if things:
-            more = f"; and {len(things) - MOST_NAMED} more" if len(things) > MOST_NAMED else ""
-            yield PossibleLoss(name, f"{meaning}: {'; '.join(things[:MOST_NAMED])}{more}.")
-    waiting = [each for each in made.sure if not each.is_back]
-    if waiting:
-        named = ", ".join(f"{each.topic_name}-{each.partition_id}" for each in waiting[:MOST_NAMED])
-        more = f" and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""
-        yield PossibleLoss(
-            NO_SURE_REPLICA,
-            f"{count(len(waiting), 'partition')} without a leader: no broker that comes back is sure to have "
-            f"all acknowledged messages of {named}{more}.",
-        )
+    back = brokers if request.brokers_back is None else request.brokers_back
+    both = sorted(request.lost_brokers & request.brokers_back) if request.brokers_back is not None else []
+    if both:
+        raise UnwritableError(f"broker {both[0]} is stated to be lost and to come back")
+    return replace(request, lost_brokers=request.lost_brokers | (brokers - back))

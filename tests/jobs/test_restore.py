@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,42 @@ def test_captures_that_changed_are_planned_again(safe: Path, captures: Path, tmp
     assert main(["restore", "apply", str(safe), "--to", str(tmp_path / "new")]) == 1
     segment.write_bytes(content)
     assert main(["restore", "apply", str(safe), "--to", str(tmp_path / "new")]) == 0
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every value below one of JSON, by its keys and indexes."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in items:
+        yield (*path, key)
+        yield from _places(below, (*path, key))
+
+
+def test_no_plan_that_was_edited_is_applied(
+    safe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every value of it replaced by others: it ends with what is wrong, and nothing is written anywhere."""
+    content = safe.read_text()
+    plan = json.loads(content)
+    # Where the captures make it SAFE, that brokers are stopped changes nothing.
+    kept = ("captures", "brokers_stopped")
+    places = [place for place in _places(plan["inputs"], ("inputs",)) if place[1] not in kept]
+    assert len(places) > 20
+    before = sorted(tmp_path.rglob("*"))
+    for place in places:
+        for value in (None, "../../x", -1, True, [], {}, [[1]], 1 << 70):
+            edited = json.loads(content)
+            held = edited
+            for key in place[:-1]:
+                held = held[key]
+            if held[place[-1]] == value and type(held[place[-1]]) is type(value):
+                continue
+            held[place[-1]] = value
+            safe.write_text(json.dumps(edited))
+            code = main(["restore", "apply", str(safe), "--to", str(tmp_path / "new")])
+            assert code in (1, 2), (place, value)
+            assert "internal error" not in capsys.readouterr().err, (place, value)
+    safe.write_text(content)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_verify_sees_every_changed_byte(safe: Path, tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ def test_brokers_keep_running(cluster: LiveCluster, tmp_path: Path) -> None:
     ("moment", "is_static", "release", "words"),
     [
         ("uncommitted-truncation/after", False, RELEASE, ()),
+        ("uncommitted-truncation/after", False, "4.4.0", ()),
         ("static-upgrade/at-3.9.2", True, RELEASE, ()),
         ("static-upgrade/at-3.9.2", False, RELEASE, ("--kraft-version", "1")),
         ("static-upgrade/at-3.9.2", True, "3.9.2", ()),

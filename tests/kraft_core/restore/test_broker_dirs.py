@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kraft_core.evidence.collect import collect_lives
 from kraft_core.format.controller_dir import find_controller_dirs
-from kraft_core.image.tables import PARTITIONS
-from kraft_core.restore.broker_dirs import BrokerDirError, held_partitions
+from kraft_core.image.brokers import Broker
+from kraft_core.image.change import Key
+from kraft_core.image.partitions import Partition
+from kraft_core.image.tables import BROKERS, PARTITIONS
+from kraft_core.restore.broker_dirs import BrokerDirError, broker_log_dir
 from kraft_core.restore.choice import UNSEEN_RECORDS
+from kraft_core.restore.content import NO_SURE_REPLICA
 from kraft_core.restore.horizon import PARTITION_EPOCH_MARGIN
 from kraft_core.restore.later import TOPICS_UNKNOWN
 from kraft_core.restore.request import RestoreRequest
@@ -24,9 +29,11 @@ UNKNOWN = "b0mw1Ru2SU-5jEzTbqgRFA"
 BOTH_STOPPED = request(are_stopped=True, brokers_stopped=True)
 
 
-def _log_dir(path: Path, cluster: str = CLUSTER) -> Path:
+def _log_dir(path: Path, cluster: str = CLUSTER, directory_id: str | None = None) -> Path:
+    """Of broker 11. directory_id: None as before Kafka 3.7."""
     path.mkdir()
-    meta = {"version": 1, "cluster.id": cluster, "node.id": 11, "directory.id": UNKNOWN}
+    meta: dict[str, object] = {"version": 1, "cluster.id": cluster, "node.id": 11}
+    meta |= {} if directory_id is None else {"directory.id": directory_id}
     (path / "meta.properties").write_text("\n".join(f"{name}={value}" for name, value in meta.items()))
     (path / "__cluster_metadata-0").mkdir()
     return path
@@ -92,6 +99,51 @@ def test_a_leader_epoch_that_no_capture_knows(tmp_path: Path) -> None:
     assert partition.leader_epoch == epoch + 1000 + PARTITION_EPOCH_MARGIN
 
 
+def _log_dirs_of_11(home: Path) -> dict[str, Path]:
+    """All log directories of broker 11, by directory id, each with the partitions that lie there."""
+    made = golden(WHOLE).made
+    assert made is not None
+    broker = made.image.tables.get(BROKERS, (11,))
+    assert isinstance(broker, Broker)
+    found = {id_: _log_dir(home / id_, directory_id=id_) for id_ in broker.log_dirs}
+    partitions: Iterator[tuple[Key, Partition]] = made.image.tables.items(PARTITIONS)
+    for _, p in partitions:
+        log_dir = found[p.directories[p.replicas.index(11)]]
+        _partition(
+            log_dir, f"{p.topic_name}-{p.partition_id}", p.topic_id, p.leader_epoch - PARTITION_EPOCH_MARGIN
+        )
+    return found
+
+
+def test_a_partition_that_the_broker_to_lead_does_not_hold_is_named(tmp_path: Path) -> None:
+    """Its directory is given and lacks it; one that is not given may hold what it is to hold."""
+    (cluster,) = collect_lives(find_controller_dirs([GOLDEN / WHOLE]).directories)
+    log_dirs = _log_dirs_of_11(tmp_path)
+    given = list(log_dirs.values())
+    assert len(given) > 1
+    assert restoration_of(cluster, STOPPED, (), given).verdict == "SAFE"
+    home = next(path for path in given if any(path.glob("base-*")))
+    lacking = next(iter(home.glob("base-*")))
+    lacking.rename(home / f"{lacking.name}.4f0c-stray")
+    plan = restoration_of(cluster, STOPPED, (), given)
+    assert (plan.verdict, losses(plan)) == ("LOSES", [NO_SURE_REPLICA])
+    assert "1 partition without messages" in plan.losses[0].sentence
+    assert f"does not hold {lacking.name}, " in plan.losses[0].sentence
+    others = [path for path in given if path != home]
+    assert restoration_of(cluster, STOPPED, (), others).verdict == "SAFE"
+
+
+def test_a_new_disk_of_a_broker_is_named(tmp_path: Path) -> None:
+    """Formatted again, it has another directory id: what it held is gone, whatever the metadata says."""
+    log_dir = _log_dir(tmp_path / "11", directory_id=UNKNOWN)
+    plan = _plan(log_dir)
+    assert (plan.verdict, losses(plan)) == ("LOSES", [NO_SURE_REPLICA])
+    assert f"Broker 11 has a log directory {UNKNOWN} that it has not registered" in plan.losses[0].sentence
+    lost = _plan(log_dir, request(are_stopped=True, lost_brokers=frozenset({11})))
+    assert losses(lost) == [NO_SURE_REPLICA]
+    assert "without a leader" in lost.losses[0].sentence
+
+
 def test_a_partition_that_lies_elsewhere_becomes_stray(tmp_path: Path) -> None:
     log_dir, (topic, epoch) = _log_dir(tmp_path / "12"), _known()
     meta = log_dir / "meta.properties"
@@ -122,6 +174,6 @@ def test_a_partition_without_a_topic_id_is_refused(tmp_path: Path) -> None:
 
 def test_another_clusters_broker_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BrokerDirError, match="does not name a node of cluster"):
-        list(held_partitions(_log_dir(tmp_path / "11", UNKNOWN), CLUSTER))
+        broker_log_dir(_log_dir(tmp_path / "11", UNKNOWN), CLUSTER)
     with pytest.raises(BrokerDirError, match=r"meta\.properties cannot be read"):
-        list(held_partitions(tmp_path, CLUSTER))
+        broker_log_dir(tmp_path, CLUSTER)

@@ -21,11 +21,12 @@ from kraft_core.image.topics import Topic
 from kraft_core.restore import horizon as margins
 from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes
 from kraft_core.restore.choice import UNSEEN_RECORDS
+from kraft_core.restore.content import FORGOTTEN, NO_SURE_REPLICA, UNREPLICATED, content_losses
 from kraft_core.restore.directories import TargetError, check_apart, check_target, write_restoration
 from kraft_core.restore.horizon import ExhaustedError, Horizon
 from kraft_core.restore.offline import offline
 from kraft_core.restore.replay import replayed
-from kraft_core.restore.restoration import FORGOTTEN, NO_SURE_REPLICA, Restored
+from kraft_core.restore.restoration import Restored
 from tests.kraft_core.restore.planned import OTHER, STOPPED, VOTER, copied, golden, losses, planned, request
 
 WHOLE = "uncommitted-truncation/after"
@@ -140,7 +141,8 @@ def _partition(isr: tuple[int, ...], leader: int, elr: tuple[int, ...] = ()) -> 
     ("isr", "leader", "elr", "lost", "sure", "is_back"),
     [
         ((11, 12), 12, (), set(), 12, True),  # the leader has even what is not replicated
-        ((11, 12), 12, (), {12}, 11, True),  # another member of the ISR has all that is acknowledged
+        ((11, 12), 12, (), {12}, 11, True),  # another member of the ISR has all that both acknowledged
+        ((11, 13), 13, (), set(), 11, True),  # the leader is not registered
         ((11, 12), -1, (), set(), 11, True),
         ((12,), 12, (), {12}, 12, False),  # 11 may lack acknowledged records: never chosen
         ((), -1, (12,), set(), 12, True),
@@ -154,7 +156,8 @@ def test_the_sure_replica(
     image = _image(_partition(isr, leader, elr), elr=1)
     horizon = Horizon(1, 1, 1, {(TOPIC, 0): (4, 9)})
     made, (found,) = offline(image, horizon, frozenset(lost))
-    assert (found.broker_id, found.is_back) == (sure, is_back)
+    assert (found.broker_id, found.is_back, found.is_empty) == (sure, is_back, False)
+    assert found.leader_is_lost == (is_back and leader not in (-1, sure))
     partition: Partition = made.tables.get(PARTITIONS, (TOPIC, 0))  # type: ignore[assignment]
     assert partition.leader == -1
     assert partition.isr == (() if sure is None else (sure,))
@@ -163,6 +166,36 @@ def test_the_sure_replica(
     assert all(broker.fenced and not broker.in_controlled_shutdown for broker in brokers)
     assert [broker.broker_epoch for broker in brokers] == [71, 72]
     assert image.tables.get(PARTITIONS, (TOPIC, 0)).leader == leader  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("isr", "lacking", "sure", "is_empty"),
+    [((11, 12), {12}, 11, False), ((12,), {12}, 12, True), ((11, 12), {11, 12}, 12, True)],
+)
+def test_a_broker_whose_directory_lacks_the_partition(
+    isr: tuple[int, ...], lacking: set[int], sure: int, is_empty: bool
+) -> None:
+    """Another member of the ISR is taken, and what 12 led alone is a loss; where none holds it, all is."""
+    horizon, key = Horizon(1, 1, 1, {(TOPIC, 0): (4, 9)}), (TOPIC, 0)
+    held = frozenset((broker, key) for broker in lacking)
+    _, (found,) = offline(_image(_partition(isr, 12)), horizon, frozenset(), held)
+    assert (found.broker_id, found.is_back, found.is_empty) == (sure, True, is_empty)
+    assert [loss.name for loss in content_losses((), (), [found])] == [
+        NO_SURE_REPLICA if is_empty else UNREPLICATED
+    ]
+
+
+def test_only_the_brokers_that_are_named_come_back() -> None:
+    """One of them is 11, which has every partition; where it is not among them, all wait."""
+    assert golden(WHOLE, request(are_stopped=True, brokers_back=frozenset({11}))).verdict == "SAFE"
+    plan = golden(WHOLE, request(are_stopped=True, brokers_back=frozenset()))
+    assert losses(plan) == [NO_SURE_REPLICA]
+    assert plan.made is not None
+    assert plan.made.brokers_back == ()
+    unknown = golden(WHOLE, request(are_stopped=True, brokers_back=frozenset({11, 999})))
+    assert "no broker 999 is registered" in unknown.refusals[0]
+    both = {"brokers_back": frozenset({11}), "lost_brokers": frozenset({11})}
+    assert "lost and to come back" in golden(WHOLE, request(are_stopped=True, **both)).refusals[0]
 
 
 def test_a_lost_broker_is_a_named_loss() -> None:
