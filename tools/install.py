@@ -32,6 +32,8 @@ OF_UV = {
     "timeout": ("UV_HTTP_TIMEOUT", " "),
     "default-timeout": ("UV_HTTP_TIMEOUT", " "),
 }
+# PySpark comes as source, of which a wheel is built: its 430 MB of jars need not be compressed for that.
+QUICK_BUILD = "--config-setting=--build-option=--compression=stored"
 WITHOUT_EFFECT = {"cache-dir", "disable-pip-version-check", "no-input", "progress-bar", "root-user-action"}
 
 
@@ -45,7 +47,7 @@ def main(what: str, requirements: Sequence[str]) -> int:
         uv, settings = find_uv(said)
         words = ("-c", CONSTRAINTS, *requirements)
         # pip compiles modules, too: else the first job does, and every job where Python may not write.
-        if uv and run([*uv, "--quiet", "--compile-bytecode", *words], said, line, settings):
+        if uv and run([*uv, "--quiet", "--compile-bytecode", QUICK_BUILD, *words], said, line, settings):
             name = "uv"
         elif run([*PIP, "install", "--quiet", *words], said, line):
             name = "pip"

@@ -22,11 +22,13 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
-from numba.core import caching
+from numba.core import caching, codegen, compiler
 
 _njit = cast(Any, numba).njit
 _types = cast(Any, types)
 _caching = cast(Any, caching)
+_codegen = cast(Any, codegen)
+_compiler = cast(Any, compiler)
 
 # The packages that machine code is made from: messages are declared outside this one.
 _SOURCES = ("kraft_core.messages", "kraft_core.format", "kraft_core.columnar")
@@ -34,15 +36,50 @@ _SOURCES = ("kraft_core.messages", "kraft_core.format", "kraft_core.columnar")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+class _Part(_codegen.JITCodeLibrary):  # pyright: ignore[reportUntypedBaseClass]
+    """A function's code as part of an entry's: optimised and turned into machine code there, and only there.
+
+    Numba does both for every function with all that it calls, and again for its callers.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Nothing here runs that could use it."""
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._final_module.verify()
+        self._finalized = True
+
+
+class _PartCompiler(_compiler.Compiler):  # pyright: ignore[reportUntypedBaseClass]
+    def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
+        library = library or _Part(target_context.codegen(), "part")
+        super().__init__(typing_context, target_context, library, *rest)
+
+
+_OF_PARTS = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": _PartCompiler,
+}
+
+
 def compiled(function: Function) -> Function:
-    """A function that compiled functions call."""
-    return _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    """A function that compiled functions call; Python cannot."""
+    return _njit(**_OF_PARTS)(function)
 
 
 def inlined(function: Function) -> Function:
     """A compiled function that is inlined wherever it is called."""
-    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return _njit(forceinline=True, **options)(function)
+    return _njit(forceinline=True, **_OF_PARTS)(function)
 
 
 def entry(function: Function) -> Function:
