@@ -38,11 +38,11 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     ),
     "captures.ends_match_the_log": changed("captures", log_end_offset=5),
     "captures.captured_at_is_recorded": changed("captures", captured_at_source="file_time"),
-    "captures.captured_at_not_in_future": changed("captures", last_captured_at=at(25)),
+    "captures.captured_at_not_in_future": changed("captures", captured_at=at(25)),
     "captures.side_files_are_readable": changed(
         "captures", file_faults=[{"file": "quorum-state", "reason": "x"}]
     ),
-    "captures.newest_capture_is_fresh": changed("captures", last_captured_at=at(-3)),
+    "captures.newest_capture_is_fresh": changed("captures", captured_at=at(-3)),
     "segments.capture_is_known": changed("segments", capture_id="other"),
     "segments.bytes_read_within_size": changed("segments", bytes_read=161),
     "batches.capture_is_known": changed("captures", runs=[epoch_range(1, 0, 2)], log_end_offset=2),
@@ -81,7 +81,7 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     ),
     "replica_ranges.times_are_ordered": changed("replica_ranges", first_captured_at=at(3)),
     "epochs.leader_is_a_voter": changed("epochs", leader_id=2),
-    "epochs.granting_voters_are_a_majority": changed("epochs", voter_ids=[1, 2]),
+    "epochs.granting_voters_are_a_majority": changed("epochs", voters=[1, 2]),
     "epochs.start_offsets_do_not_decrease": changed("epochs", start_offset=3),
     "epochs.leaderless_time_not_negative": changed("epochs", 1, leaderless_ms=-1),
     "voter_sets.source_is_known": changed("voter_sets", source="rumour"),
