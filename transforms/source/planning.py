@@ -16,6 +16,7 @@ from kraft_core.format.capture import identity
 from kraft_core.format.controller_dir import (
     CheckpointFile,
     ControllerDir,
+    Discovery,
     SegmentFile,
     find_controller_dirs,
     is_of_log,
@@ -35,7 +36,7 @@ from transforms.source.rows import Origin
 
 # Into how many tasks a few files are divided, where a range would be smaller than RANGE_BYTES.
 USUAL_TASKS = 16
-MOST_NAMED = 3
+MOST_NAMED, MOST_NODES = 3, 20
 NO_IDS = "meta.properties names no cluster id or node id: not read, as option clusterId or nodeId is given"
 
 
@@ -76,11 +77,15 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """What is read of some paths. found: how many controller directories there are."""
+    """What is read of some paths. found: the cluster and node of each controller directory there.
+
+    chosen: how many of these are read.
+    """
 
     pieces: tuple[FileRange, ...]
     unread: tuple[Unread, ...]
-    found: int
+    found: tuple[tuple[str | None, int | None], ...]
+    chosen: int
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,8 @@ def partitions(options: FileOptions, wanted: Wanted) -> list[InputPartition]:
         found = planned(others, options, wanted)
         if not found.found and not archives:
             raise nothing_found(others, found.unread)
+        if not found.chosen and not found.unread and not archives:
+            raise _none_chosen(others, options, found)
         parts += divided(found)
     return parts or [FilesPart(())]
 
@@ -134,18 +141,27 @@ def plan_of(inputs: Inputs, options: FileOptions, wanted: Wanted) -> FoundFiles:
     """What is to be read of opened inputs."""
     found = find_controller_dirs(inputs.roots, inputs.unreadable)
     pieces: list[FileRange] = []
-    unread = [_refused(refused, inputs) for refused in found.refused]
-    unread += [_skipped(line) for line in map(inputs.named, inputs.left_out)]
+    chosen = 0
+    unread = unread_of(found, inputs)
     for directory in found.directories:
-        who = _selected(directory, options, inputs)
+        who = selected(directory, options, inputs)
         if isinstance(who, Unread):
             unread.append(who)
         elif who is not None:
+            chosen += 1
             pieces += _pieces(directory, who, inputs, options, wanted)
             unread += _faults(directory, who, inputs)
-    if not found.directories:
-        unread += [_refused(other, inputs) for other in found.without_log]
-    return FoundFiles(tuple(pieces), tuple(unread), len(found.directories))
+    ids = tuple(_ids(directory) for directory in found.directories)
+    return FoundFiles(tuple(pieces), tuple(unread), ids, chosen)
+
+
+def unread_of(found: Discovery, inputs: Inputs) -> list[Unread]:
+    """What could not be searched; where there is no controller directory at all, also what has none."""
+    refused = (*found.refused, *(() if found.directories else found.without_log))
+    return [
+        *(_refused(each, inputs) for each in refused),
+        *(_skipped(line, inputs) for line in inputs.left_out),
+    ]
 
 
 def nothing_found(names: Sequence[str], unread: Sequence[Unread]) -> SourceError:
@@ -156,19 +172,38 @@ def nothing_found(names: Sequence[str], unread: Sequence[Unread]) -> SourceError
     )
 
 
+def _none_chosen(names: Sequence[str], options: FileOptions, found: FoundFiles) -> SourceError:
+    """Options that choose none of the captures."""
+    cluster, node = options.cluster_id, options.node_id
+    wanted = [] if cluster is None else [f"cluster {cluster}"]
+    wanted += [] if node is None else [f"node {node}"]
+    clusters = sorted({each for each, _ in found.found if each})
+    nodes = sorted({each for of, each in found.found if each is not None and cluster in (None, of)})
+    hint = f"; there is {', '.join(clusters[:MOST_NAMED])}"
+    if cluster is None or cluster in clusters:
+        hint = f"; there are nodes {', '.join(map(str, nodes[:MOST_NODES]))}"
+    return SourceError(f"no capture under {', '.join(names)} is of {' and '.join(wanted)}{hint}")
+
+
+def _ids(directory: ControllerDir) -> tuple[str | None, int | None]:
+    meta = directory.meta
+    return (None, None) if meta is None else (meta.cluster_id, meta.node_id)
+
+
 def _refused(refused: RefusedPath, inputs: Inputs) -> Unread:
     return Unread(
         Origin(None, None, None, LOG, inputs.named(str(refused.path))), f"unreadable: {refused.reason}"
     )
 
 
-def _skipped(line: str) -> Unread:
-    """What was skipped of an archive or of a store: a line with a name and a reason."""
-    name, _, reason = line.rpartition(": ")
-    return Unread(Origin(None, None, None, LOG, name), f"unreadable: {reason}")
+def _skipped(line: str, inputs: Inputs) -> Unread:
+    """What was skipped of an archive or of a store: a line with its folder and a reason."""
+    root = next(str(root) for root in inputs.roots if line.startswith(f"{root}: "))
+    reason = inputs.named(line.removeprefix(f"{root}: "))
+    return Unread(Origin(None, None, None, LOG, inputs.named(root)), f"unreadable: {reason}")
 
 
-def _selected(directory: ControllerDir, options: FileOptions, inputs: Inputs) -> Origin | Unread | None:
+def selected(directory: ControllerDir, options: FileOptions, inputs: Inputs) -> Origin | Unread | None:
     """Whose the directory is, None if that is not asked for."""
     who = identity(directory)
     meta = directory.meta
