@@ -1,0 +1,89 @@
+"""spark.read.format("kraft") in a real session: what it reads is what the lake holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kraft_core.columnar.schema import message_columns
+from transforms.lake.lake import Lake
+from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+ENVELOPE = ("type", "version", "is_control", "appended_at")
+# Each golden record has one of these; their structs are compared whole.
+TYPES = tuple(message.column for message in message_columns())
+
+
+@pytest.fixture(params=["false", "true"], ids=["pushdown off", "pushdown on"])
+def pushdown(spark: Any, request: pytest.FixtureRequest) -> Any:
+    spark.conf.set(PUSHDOWN, request.param)
+    yield request.param
+    spark.conf.unset(PUSHDOWN)
+
+
+def source(spark: Any, paths: list[Path], schema: str | None = None, **options: str) -> DataFrame:
+    reader = spark.read.format("kraft").options(**options)
+    return (reader.schema(schema) if schema else reader).load([str(path) for path in paths])
+
+
+def text_of(*columns: str) -> Any:
+    """Rows as text, so that any two can be compared."""
+    return F.to_json(F.struct(*columns))
+
+
+def test_its_records_are_those_of_the_lake(spark: Any, lake: Lake, golden_captures: list[Path]) -> None:
+    """Every field of every distinct record of the log, by cluster, offset and epoch."""
+    every = [*("cluster_id", "offset", "leader_epoch", *ENVELOPE), *TYPES]
+    held = lake.read(RECORDS)
+    ddl = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in held.schema if f.name in every)
+    read = source(spark, golden_captures, f"{ddl}, source STRING", include="log").where("source = 'log'")
+    ours = read.select(text_of(*every).alias("text")).distinct()
+    theirs = held.select(text_of(*every).alias("text")).distinct()
+    assert theirs.count() > 5000
+    assert ours.exceptAll(theirs).limit(3).collect() == []
+    assert theirs.exceptAll(ours).limit(3).collect() == []
+
+
+def test_its_snapshots_are_those_of_the_lake(spark: Any, lake: Lake, golden_captures: list[Path]) -> None:
+    held = lake.read(SNAPSHOT_RECORDS)
+    key = [F.expr("end_offset - 1 AS offset"), "leader_epoch", *ENVELOPE]
+    theirs = held.select("cluster_id", *key).distinct()
+    read = source(spark, golden_captures, include="checkpoints")
+    ours = read.select("cluster_id", "offset", "leader_epoch", *ENVELOPE).distinct()
+    assert theirs.count() > 500
+    assert ours.exceptAll(theirs).limit(3).collect() == []
+    assert theirs.exceptAll(ours).limit(3).collect() == []
+
+
+def test_a_query_answers_alike_with_and_without_pushdown(spark: Any, golden: Path, pushdown: str) -> None:
+    frame = source(spark, [golden / "uncommitted-truncation" / "after"])
+    found = frame.where("type = 'KRaftVoters' AND offset > 20 AND node_id IN (1, 2) AND source = 'log'")
+    rows = found.orderBy("node_id", "offset").select("node_id", "offset", "value").collect()
+    assert [(row.node_id, row.offset) for row in rows] == [(1, 25), (1, 28), (2, 25), (2, 28)], pushdown
+    assert [len(json.loads(row.value)["voters"]) for row in rows] == [2, 3, 2, 3]
+
+
+def test_sql(spark: Any, golden: Path) -> None:
+    """Every session finds the formats by itself."""
+    other = spark.newSession()
+    path = golden / "uncommitted-truncation" / "after"
+    for name in ("kraft", "kraft_quorum"):
+        other.sql(f"CREATE TEMP VIEW {name}_view USING {name} OPTIONS (path '{path}')")
+    count = "SELECT count(DISTINCT topic_name) AS topics FROM kraft_view WHERE type = 'TOPIC_RECORD'"
+    assert other.sql(count).first().topics > 0
+    leaders = other.sql("SELECT node_id, leader_id FROM kraft_quorum_view ORDER BY node_id").collect()
+    assert [tuple(row) for row in leaders] == [(1, 2), (2, 2), (3, 2), (4, 2)]
+
+
+def test_errors_end_with_one_sentence(spark: Any, golden: Path, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match=r"SourceError: there is no option typ; did you mean types"):
+        source(spark, [golden], typ="TopicRecord")
+    with pytest.raises(PySparkException, match=r"SourceError: .*gone does not exist: name a folder"):
+        source(spark, [tmp_path / "gone"]).count()
