@@ -19,7 +19,17 @@ from tests.kraft_core.evidence.test_collected_lives import HEALTHY, LATER, OLDER
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.lake import Lake
-from transforms.lake.tables import CAPTURES, FINDINGS, LIVES, RECORDS, RECOVERIES, SEGMENTS, TABLES, TOPICS
+from transforms.lake.tables import (
+    CAPTURES,
+    EXPIRED_CAPTURES,
+    FINDINGS,
+    LIVES,
+    RECORDS,
+    RECOVERIES,
+    SEGMENTS,
+    TABLES,
+    TOPICS,
+)
 
 # Two quorums by real Kafka, whose nodes have the same ids.
 STRANGERS = ("election-storm", "v4.4.0-mini")
@@ -241,12 +251,35 @@ def test_a_forget_that_is_killed_while_rows_move_removes_only_what_was_named(
 
 @pytest.mark.usefixtures("spark")
 def test_forget_takes_all_lives_of_an_id(tmp_path: Path) -> None:
+    """Empty checkpoints, which are equal, connect them neither at once nor with what the lake holds."""
     lake = tmp_path / "lake"
-    run(lake, node(tmp_path / "a", topics(0, "a")), node(tmp_path / "b", topics(0, "x", at=BORN + 1)))
+    captures = [node(tmp_path / f"{n}", topics(0, f"{n}", at=BORN + n)) for n in range(3)]
+    for capture in captures:
+        (log_dir,) = capture.rglob("__cluster_metadata-0")
+        (log_dir / "00000000000000000001-0000000001.checkpoint").touch()
+    run(lake, *captures[:2])
     assert len(ids_of(lake)) == 2
+    run(lake, captures[2])
+    assert len(ids_of(lake)) == 3
     assert main(["forget", "--lake", str(lake), "--cluster", ID]) == 0
     assert ids_of(lake) == set()
     assert not rows_with(lake, LIVES)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_capture_that_expired_is_not_loaded_again_into_a_life_of_its_id(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    older = node(tmp_path / "older", topics(0, "a"))
+    newer = node(tmp_path / "newer", topics(0, "a") + topics(1, "b"))
+    for capture, day in ((older, "01"), (newer, "02")):
+        run(lake, capture, flags=("--captured-at", f"2026-11-{day}T00:00:00Z"))
+    assert main(["maintain", "--lake", str(lake), "--keep-days", "7", "--now", "2026-11-30T00:00:00Z"]) == 0
+    assert len(rows_with(lake, CAPTURES)) == 1
+    run(lake, node(tmp_path / "stranger", topics(0, "x", at=BORN + 1)))
+    assert len(ids_of(lake) - {ID}) == 2
+    assert rows_with(lake, EXPIRED_CAPTURES, ["cluster_id"]) == [{"cluster_id": ID}]
+    run(lake, older, flags=("--captured-at", "2026-11-01T00:00:00Z"))
+    assert len(rows_with(lake, CAPTURES)) == 2
 
 
 def test_a_life_of_captures_that_are_given_is_named_where_it_cannot_be(

@@ -17,13 +17,14 @@ from kraft_core.simulation.soundness.execution import Execution, Place
 from kraft_core.simulation.soundness.unlawful import KINDS
 
 HOUR = 3_600_000
-# Of the first quorum: nothing, or what one of its voters' disks forgot.
-FAULTS = (None, None, "new disk", "second directory", "restored backup")
+# Of the first quorum: nothing, what a voter's disk forgot, or that the second one began as its clone.
+CLONE = "clone"
+FAULTS = (None, None, None, "new disk", "second directory", "restored backup", CLONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Strangers:
-    """The copies (Copy.life: an index of quorums) of quorums of which at most the first is faulty."""
+    """The copies (Copy.life: an index of quorums) of quorums. fault: of the first, one of FAULTS."""
 
     fault: str | None
     quorums: tuple[Execution, ...]
@@ -43,13 +44,13 @@ def strangers(source: random.Random) -> Strangers:
     """Two or three quorums with the same node ids, at any times; half of them without directory ids."""
     fault = source.choice(FAULTS)
     if fault is None:
-        first = random_execution(source)
-        copies = list(random_copies(source, first))
+        quorums = [random_execution(source)]
+        copies = list(random_copies(source, quorums[0]))
     else:
         drawn = next(kind for kind in KINDS if kind.name == fault).draw(source)
-        first, copies = drawn.lives[0], list(drawn.copies)
-    quorums = [first]
-    for number in range(1, source.choice((2, 2, 3))):
+        quorums, copies = list(drawn.lives), list(drawn.copies)
+    first = quorums[0]
+    for number in range(len(quorums), source.choice((2, 2, 3))):
         setup = replace(random_setup(source), seed=number + 1)
         static = setup.static or first.script.setup.static
         other = random_execution(source, replace(setup, static=static))
@@ -99,7 +100,7 @@ def told_apart(drawn: Strangers) -> list[ToldApart]:
         captures.append(replace(facts.captures[0], capture_id=str(number)))
         batches.append(_batches(drawn.quorums[copy.life], copy))
         snapshots += [
-            replace(s, content_digest=f"{copy.life} {s.content_digest}", held_in=(str(number),))
+            replace(s, content_digest=f"{s.header_timestamp} {s.content_digest}", held_in=(str(number),))
             for s in facts.snapshots
         ]
     lives = collected_lives(captures, [run for runs in batches for run in runs], snapshots)
