@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from pyspark.sql import functions as F
 from kraft_core.columnar.schema import message_columns
 from transforms.lake.lake import Lake
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
+from transforms.source.columns import PLAIN
+from transforms.source.options import OF_FILES
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ENVELOPE = ("type", "version", "is_control", "appended_at")
@@ -52,12 +55,14 @@ def test_its_records_are_those_of_the_lake(spark: Any, lake: Lake, golden_captur
 
 
 def test_its_snapshots_are_those_of_the_lake(spark: Any, lake: Lake, golden_captures: list[Path]) -> None:
-    held = lake.read(SNAPSHOT_RECORDS)
-    key = [F.expr("end_offset - 1 AS offset"), "leader_epoch", *ENVELOPE]
-    theirs = held.select("cluster_id", *key).distinct()
-    read = source(spark, golden_captures, include="checkpoints")
-    ours = read.select("cluster_id", "offset", "leader_epoch", *ENVELOPE).distinct()
-    assert theirs.count() > 400
+    """Every field of every distinct record of each snapshot, by its last offset and epoch."""
+    every = [*("cluster_id", "offset", "leader_epoch", *ENVELOPE), *TYPES]
+    held = lake.read(SNAPSHOT_RECORDS).withColumn("offset", F.expr("end_offset - 1"))
+    ddl = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in held.schema if f.name in every)
+    read = source(spark, golden_captures, ddl, include="checkpoints")
+    ours = read.select(text_of(*every).alias("text")).distinct()
+    theirs = held.select(text_of(*every).alias("text")).distinct()
+    assert theirs.count() > 1000
     assert ours.exceptAll(theirs).limit(3).collect() == []
     assert theirs.exceptAll(ours).limit(3).collect() == []
 
@@ -87,3 +92,36 @@ def test_errors_end_with_one_sentence(spark: Any, golden: Path, tmp_path: Path) 
         source(spark, [golden], typ="TopicRecord")
     with pytest.raises(PySparkException, match=r"SourceError: .*gone does not exist: name a folder"):
         source(spark, [tmp_path / "gone"]).count()
+
+
+PAGE = (Path(__file__).parents[2] / "docs/format.md").read_text()
+README = (Path(__file__).parents[2] / "README.md").read_text()
+BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```\n(.*?)```)?", re.DOTALL)
+
+
+def test_the_page_runs(
+    spark: Any, golden: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its blocks, in order, in one program; then its SQL, and the README's example."""
+    monkeypatch.chdir(golden.parents[1])
+    blocks = BLOCK.findall(PAGE)
+    assert len(blocks) == PAGE.count("```python") >= 3
+    program: dict[str, Any] = {"spark": spark}
+    for code, shown in [*blocks, *BLOCK.findall(README)]:
+        capsys.readouterr()
+        exec(code, program)
+        if shown:
+            assert capsys.readouterr().out == shown
+    (statements,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    for statement in statements.replace("/backup/controllers", str(golden / "v4.4.0-mini")).split(";"):
+        if statement.strip():
+            spark.sql(statement).collect()
+    spark.catalog.dropTempView("captured")
+
+
+def test_the_page_lists_the_columns_and_the_options() -> None:
+    listed = re.findall(r"^\| `(\w+)` \| ([A-Z]+) \| (.*) \|$", PAGE, re.MULTILINE)
+    assert listed == [(name, type_.partition("<")[0], comment) for name, (type_, comment) in PLAIN.items()]
+    table = PAGE.partition("## Options")[2].partition("\n\nFilters")[0]
+    options = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
+    assert options == [name for name in OF_FILES if name not in ("path", "paths")]
