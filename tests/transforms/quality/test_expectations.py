@@ -81,7 +81,7 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     ),
     "replica_ranges.times_are_ordered": changed("replica_ranges", first_captured_at=at(3)),
     "epochs.leader_is_a_voter": changed("epochs", leader_id=2),
-    "epochs.granting_voters_are_a_majority": changed("epochs", voters=[1, 2]),
+    "epochs.granting_voters_are_a_majority": changed("epochs", voter_ids=[1, 2]),
     "epochs.start_offsets_do_not_decrease": changed("epochs", start_offset=3),
     "epochs.leaderless_time_not_negative": changed("epochs", 1, leaderless_ms=-1),
     "voter_sets.source_is_known": changed("voter_sets", source="rumour"),
