@@ -125,8 +125,9 @@ def _leaderless_total(row: Row) -> str:
     if not row["not_covered"]:
         return span_words(row["leaderless_ms"])
     others = count(row["not_covered"], "election")
-    known = "" if row["leaderless_ms"] is None else f"{duration(row['leaderless_ms'])}, and "
-    return f"{known}not known before {others}"
+    return (
+        f"{'' if row['leaderless_ms'] is None else duration(row['leaderless_ms']) + ' and '}? before {others}"
+    )
 
 
 def _epoch_leader(row: Row) -> list[Markup | str | None]:

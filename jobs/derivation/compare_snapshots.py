@@ -46,7 +46,7 @@ HELD = (
     "log_end_offset",
     "quorum_state",
     "leader_epoch_checkpoint",
-    "epoch_ranges",
+    "runs",
     "snapshots",
     "damage",
 )

@@ -37,13 +37,13 @@ NAMES = [{"cluster_id": f"id-{n}", "name": f"n{n}", "environment": None, "owner"
 
 @pytest.mark.usefixtures("s3")
 def test_tables_are_made_written_and_read() -> None:
-    with pytest.raises(NoLakeError, match="is not a lake"):
+    with pytest.raises(NoLakeError, match="is no lake"):
         check_lake(LAKE)
     prepare_lake(LAKE, {"a.config"})
     prepare_lake(LAKE, {"a.config"})
     with pytest.raises(NoLakeError, match="shown_configs"):
         prepare_lake(LAKE)
-    with pytest.raises(NoLakeError, match="is not empty and is not a lake"):
+    with pytest.raises(NoLakeError, match="is not empty and is no lake"):
         prepare_lake(StoreUrl("bucket", "a"))
     assert not exists(LAKE, CLUSTER_NAMES)
     writer = TableWriter(LAKE, 1)
@@ -183,7 +183,7 @@ def test_a_store_that_may_only_be_read(
 
 REFUSALS = (
     ("s3://no-such-bucket/lake", {}, 2, "there is no bucket no-such-bucket"),
-    ("s3://bucket/lake", {}, 2, "s3://bucket/lake is not a lake"),
+    ("s3://bucket/lake", {}, 2, "s3://bucket/lake is no lake"),
     ("s3://bucket/lake", {"AWS_SECRET_ACCESS_KEY": "wrong"}, 78, "refuses the key"),
     ("s3://bucket/lake", {"AWS_ACCESS_KEY_ID": "nobody"}, 78, "refuses the key"),
     ("s3://bucket/lake", {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, 78, "no credentials"),
