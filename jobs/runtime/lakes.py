@@ -70,9 +70,7 @@ def must_be_lake(path: Location, up_to_date: bool = False) -> None:
     try:
         check_lake(path)
         from transforms.lake.schema import check_schema, missing_columns
-        from transforms.lake.storage.table_folders import listed_once
 
-        with listed_once(path):
-            (check_schema if up_to_date else missing_columns)(path)
+        (check_schema if up_to_date else missing_columns)(path)
     except NoLakeError as error:
         raise Failure(str(error)) from None

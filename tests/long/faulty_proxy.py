@@ -1,7 +1,5 @@
 """A proxy on loopback of a server of S3's protocol that spoils commits: SERVER_PORT FAULT FILE.
 
-"late": the commit takes effect long after the client has given up; "slow": and is answered.
-
 Prints its port. FILE says how many commits still meet the fault, or gets a line for each request. It is a
 process of its own because delta-rs waits for some answers with Python's lock held.
 """
@@ -10,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import sys
-import time
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,22 +19,10 @@ FAULTS = {
     "not done": (False, 503),
     "reset": (False, None),
     "refused": (False, 412),
-    "failed": (False, 500),
-    "slow": (True, 200),
-    "late": (True, None),
 }
-WAITS_SECONDS = {"slow": 2.0, "late": 8.0}
-# Always: the server ignores conditions, or is as it should be and FILE is a log.
-UNCONDITIONAL, COUNTED = "unconditional", "counted"
-# Always: the server refuses to be changed, or says as Amazon's that the bucket is in another region.
-REFUSALS = {
-    "read-only": (403, b"<Code>AccessDenied</Code><Message>Access Denied</Message>"),
-    "elsewhere": (
-        400,
-        b"<Code>AuthorizationHeaderMalformed</Code><Message>The authorization header is malformed; the "
-        b"region 'us-east-1' is wrong; expecting 'eu-central-1'</Message><Region>eu-central-1</Region>",
-    ),
-}
+# Always: the server ignores conditions, refuses to be changed, or is as it should be and FILE is a log.
+UNCONDITIONAL, READ_ONLY, COUNTED = "unconditional", "read-only", "counted"
+REFUSAL = b'<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>'
 # Headers that a proxy sets itself.
 OF_A_HOP = {"transfer-encoding", "connection", "date", "server"}
 SERVER_PORT, FAULT, LEFT = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
@@ -48,13 +33,11 @@ class Proxy(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         body = self._body()
-        if FAULT in REFUSALS and (FAULT == "elsewhere" or self.command not in ("GET", "HEAD")):
-            status, reason = REFUSALS[FAULT]
-            content = b'<?xml version="1.0"?><Error>' + reason + b"</Error>"
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
+        if FAULT == READ_ONLY and self.command not in ("GET", "HEAD"):
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(REFUSAL)))
             self.end_headers()
-            self.wfile.write(content)
+            self.wfile.write(REFUSAL)
             return
         if FAULT == COUNTED:
             is_list = self.command == "GET" and "list-type=" in self.path
@@ -64,12 +47,8 @@ class Proxy(BaseHTTPRequestHandler):
             self._pass_on(*self._forward(body))
             return
         takes_effect, status = FAULTS[FAULT]
-        time.sleep(WAITS_SECONDS.get(FAULT, 0))
         if takes_effect:
-            answer = self._forward(body)
-            if status == 200:
-                self._pass_on(*answer)
-                return
+            self._forward(body)
         if status is None:
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)

@@ -135,7 +135,7 @@ def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     for cached in (objects._store, objects.arrow_files, conditions._check):
         cached.cache_clear()
-    for held in (table_folders._found, table_folders._copies, lake_json._known):
+    for held in (table_folders._found, table_folders._opened, lake_json._known):
         held.clear()
 
 

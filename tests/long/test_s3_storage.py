@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,12 +20,12 @@ from tests.long.s3proxy import (
 )
 from transforms.lake.commits import LEASE, FencedError, TableWriter
 from transforms.lake.delta_rs import exists, rows_with, unneeded_files
-from transforms.lake.storage import NoLakeError, check_lake, objects, prepare_lake, table_folders
+from transforms.lake.storage import NoLakeError, check_lake, prepare_lake, table_folders
 from transforms.lake.storage.conditions import UnsafeStoreError
-from transforms.lake.storage.files import names_in, remove
+from transforms.lake.storage.files import names_in
 from transforms.lake.storage.listing import lake_listing
 from transforms.lake.storage.location import StoreUrl
-from transforms.lake.storage.table_folders import delta_table, read_table
+from transforms.lake.storage.table_folders import read_table
 from transforms.lake.table_damage import damaged_tables
 from transforms.lake.tables import CLUSTER_NAMES, RUNS
 
@@ -99,78 +96,12 @@ def test_a_fence_stops_the_writer_of_an_older_lease() -> None:
 
 
 @pytest.mark.usefixtures("s3")
-def test_requests_of_a_writer() -> None:
-    """A log and a small file are fetched once, a commit takes a request, and a checkpoint three."""
-    prepare_lake(LAKE)
-    writer = TableWriter(LAKE, 1)
-    writer.create(CLUSTER_NAMES)
-    writer.append(CLUSTER_NAMES, NAMES)
-
-    def asked(work: Callable[[], object]) -> dict[str, int]:
-        before = Counter(objects.requests())
-        work()
-        return dict(Counter(objects.requests()) - before)
-
-    def put(number: int) -> None:
-        writer.put(CLUSTER_NAMES, [NAMES[0] | {"owner": str(number)}], by="cluster_id")
-
-    with table_folders.written_alone(LAKE, RUNS):
-        assert asked(lambda: put(0)) == {"GET": 1, "PUT": 2}
-        assert asked(lambda: [put(number) for number in range(1, 7)]) == {"GET": 6, "PUT": 12}
-        assert asked(lambda: put(8)) == {"GET": 1, "PUT": 4, "LIST": 1}  # version 9: a checkpoint
-        assert asked(lambda: rows_with(LAKE, CLUSTER_NAMES)) == {"GET": 1}
-        assert asked(lambda: rows_with(LAKE, CLUSTER_NAMES)) == {}
-    table_folders._copies.clear()
-    with table_folders.as_listed(lake_listing(LAKE)):
-        assert asked(lambda: rows_with(LAKE, CLUSTER_NAMES)) == {"GET": 3}
-        assert asked(lambda: rows_with(LAKE, CLUSTER_NAMES)) == {}
-
-
-@pytest.mark.usefixtures("s3")
-def test_old_commits_are_removed_with_a_checkpoint(s3: S3Server) -> None:
-    prepare_lake(LAKE)
-    writer = TableWriter(LAKE, 1)
-    writer.create(CLUSTER_NAMES)
-    for _ in range(15):
-        writer.append(CLUSTER_NAMES, NAMES[:1])
-    log = s3.data / "bucket/a/lake/cluster_names/_delta_log"
-    for file in log.iterdir():
-        os.utime(file, (0, 0))
-    for _ in range(4):
-        writer.append(CLUSTER_NAMES, NAMES[:1])
-    left = sorted(int(file.name[:20]) for file in log.glob("0*"))
-    assert left == [9, *range(9, 20), 19]
-    table_folders._copies.clear()
-    assert len(rows_with(LAKE, CLUSTER_NAMES)) == 19
-    assert damaged_tables(LAKE, open_files=True) == {}
-    # Who knows the table only as it was long ago finds a checkpoint in its place.
-    assert delta_table(LAKE, CLUSTER_NAMES, 10).version() == 10
-
-
-@pytest.mark.usefixtures("s3")
-def test_a_copy_far_behind_is_brought_up() -> None:
-    prepare_lake(LAKE)
-    writer = TableWriter(LAKE, 1)
-    writer.create(CLUSTER_NAMES)
-    writer.append(CLUSTER_NAMES, NAMES[:1])
-    behind = table_folders._copies.pop(LAKE / CLUSTER_NAMES.name)
-    for _ in range(22):
-        writer.append(CLUSTER_NAMES, NAMES[1:2])
-    for version in range(2, 12):
-        remove(LAKE / CLUSTER_NAMES.name / "_delta_log" / f"{version:020d}.json")
-    table_folders._copies[LAKE / CLUSTER_NAMES.name] = behind
-    assert len(rows_with(LAKE, CLUSTER_NAMES)) == 23
-    with read_table(LAKE, CLUSTER_NAMES) as held:
-        assert held.version() == 23
-
-
-@pytest.mark.usefixtures("s3")
 def test_a_writer_that_believes_to_be_alone_is_fenced() -> None:
     """It does not look for commits of others; its next one fails all the same."""
     prepare_lake(LAKE)
     old, new = TableWriter(LAKE, 1), TableWriter(LAKE, 2)
     old.append_once(CLUSTER_NAMES, NAMES[:1], "first")
-    held = table_folders._copies
+    held = table_folders._opened
 
     def stored() -> list[dict[str, str | None]]:
         return sorted(rows_with(LAKE, CLUSTER_NAMES), key=lambda row: row["name"])
@@ -248,21 +179,6 @@ def test_a_store_that_may_only_be_read(
         (line,) = capsys.readouterr().err.splitlines()
         assert f"permission denied for {lake}: its store must let this user" in line
         assert main(["clusters", "--lake", str(LAKE)]) == 0
-
-
-def test_a_bucket_in_another_region(
-    s3: S3Server,
-    golden: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with faulty(s3.port, "elsewhere", tmp_path / "left") as port:
-        use(environment(port), monkeypatch)
-        for verb in (("clusters",), ("run", "--captures", str(golden / "v4.4.0-mini"))):
-            assert main([*verb, "--lake", str(LAKE)]) == 78
-            (line,) = capsys.readouterr().err.splitlines()
-            assert "bucket bucket is not in region us-east-1: set AWS_DEFAULT_REGION" in line
 
 
 REFUSALS = (

@@ -34,10 +34,10 @@ from transforms.lake.storage.listing import LOG, LakeListing, commit_name, with_
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import (
     CHECKPOINT_EVERY,
-    committed,
+    delta_options,
     delta_table,
     exists,
-    listed_once,
+    expect_commit,
     note_table,
     put_commit,
     read_table,
@@ -80,15 +80,16 @@ class TableWriter:
             return
         check_conditional_puts(self.lake)
         path, how = table_folder(self.lake, table), self._properties("")(())
+        expect_commit(path)
         try:
-            with committed(path) as folder:
-                DeltaTable.create(
-                    folder,
-                    delta_schema(table),
-                    description=table.comment,
-                    configuration=table_properties(path),
-                    commit_properties=how,
-                )
+            DeltaTable.create(
+                str(path),
+                delta_schema(table),
+                description=table.comment,
+                configuration=table_properties(path),
+                storage_options=delta_options(path),
+                commit_properties=how,
+            )
         except (DeltaError, OSError):
             if not exists(self.lake, table):
                 raise
@@ -158,7 +159,7 @@ class TableWriter:
 
         def change(held: DeltaTable) -> FileChange | None:
             stored = self._stored(table, held)
-            found = holding(stored.rows(where), where).to_table(filter=where).to_pylist()
+            found = holding(stored.rows, where).to_table(filter=where).to_pylist()
             wanted = {tuple(row[name] for name in table.key): row for row in (*found, *some)}
             made = stored.replacing(where, wanted.values())
             return None if made is None else replace(made, transactions=transactions)
@@ -208,7 +209,7 @@ class TableWriter:
 
     def fence(self) -> None:
         """Stop the writers of older leases: commit this one's number to every table; create those missing."""
-        with listed_once(self.lake), ThreadPoolExecutor(WRITERS) as threads:
+        with ThreadPoolExecutor(WRITERS) as threads:
             list(threads.map(self._fence, TABLES))
 
     def _fence(self, table: Table) -> None:
@@ -277,9 +278,9 @@ class TableWriter:
         """
         check_conditional_puts(self.lake)
         version = held.version()
+        expect_commit(table_folder(self.lake, table))
         try:
-            with committed(table_folder(self.lake, table)):
-                write(self._properties(name))
+            write(self._properties(name))
         except (DeltaError, OSError) as error:
             if has_landed(self.lake, table, name, version):
                 return None
@@ -312,9 +313,8 @@ def lease_state(lake: Location) -> LeaseState:
     with read_table(lake, RUNS) as held:
         number = held.transaction_version(LEASE) or 0
         given_back = number == (held.transaction_version(GIVEN_BACK) or 0)
-        is_unfinished = ds.field("finished_at").is_null()
-        rows, version = dataset(table_folder(lake, RUNS), held, is_unfinished), held.version()
-    unfinished = rows.to_table(filter=is_unfinished)
+        rows, version = dataset(table_folder(lake, RUNS), held), held.version()
+    unfinished = rows.to_table(filter=ds.field("finished_at").is_null())
     return LeaseState(version, number, given_back, unfinished.to_pylist())
 
 
@@ -350,7 +350,7 @@ def greatest_lease(lake: Location, of_others: int | None = None) -> int:
 
     if of_others is not None:
         return max(of_others, number(RUNS))
-    with listed_once(lake), ThreadPoolExecutor(WRITERS) as threads:
+    with ThreadPoolExecutor(WRITERS) as threads:
         return max(threads.map(number, TABLES))
 
 
