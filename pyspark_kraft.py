@@ -1,5 +1,5 @@
 """Registers format("kraft"): Spark imports the modules on its path that are named pyspark_*."""
 
-from transforms.live.kraft import KraftSource as DefaultSource
+from transforms.source.kraft import KraftDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]
