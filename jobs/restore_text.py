@@ -14,7 +14,7 @@ from kraft_core.restore.content import MOST_NAMED
 from kraft_core.restore.later import RIGHTS_RETURN, TOPICS_RETURN
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import Restoration, Restored
-from kraft_core.wording import count
+from kraft_core.wording import count, first_named
 
 # A voter that runs appends twice a second, if it is only that nothing happens.
 LATE_S = 10
@@ -53,9 +53,8 @@ def summary(plan: Restoration) -> Iterator[str]:
     held = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in made.counts.items() if n)
     yield f"  metadata: {held}"
     for broker, partitions in made.stray.items():
-        named = ", ".join(partitions[:MOST_NAMED])
-        more = f" and {len(partitions) - MOST_NAMED} more" if len(partitions) > MOST_NAMED else ""
-        yield f"  stray on broker {broker}, or deleted if it runs: {named}{more}"
+        named = first_named(partitions, MOST_NAMED)
+        yield f"  stray on broker {broker}, or deleted if it runs: {named}"
     written = made.horizon
     yield (
         f"  written: offset {written.new_end}, epoch {written.new_epoch}, above the highest seen, "

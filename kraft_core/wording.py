@@ -1,13 +1,20 @@
-"""Parts of sentences: numbers of things, and what a user may have meant by a word that is not known."""
+"""Parts of sentences: numbers and lists of things, and what a user may have meant by an unknown word."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def count(value: int, noun: str, plural: str | None = None) -> str:
     """1 capture, 24 captures, 1,200 batches."""
     return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
+
+
+def first_named(things: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first things, and how many more there are: "a, b and 3 more", or "a; b; and 3 more"."""
+    more = len(things) - most
+    before = ";" if separator == "; " else ""
+    return separator.join(things[:most]) + (f"{before} and {more} more" if more > 0 else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

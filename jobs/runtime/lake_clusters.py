@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from jobs.runtime.lives import named_lives
 from jobs.runtime.outcome import Failure
 from jobs.runtime.output import warn_line
-from kraft_core.wording import did_you_mean
+from kraft_core.wording import did_you_mean, first_named
 from transforms.lake.storage.location import Location
 
 _MOST_LISTED = 5
@@ -60,6 +60,4 @@ def one_cluster(lake: Location, named: str | None) -> str:
 
 def listed(clusters: Collection[str]) -> str:
     """Some of the clusters, and how many more there are."""
-    shown = sorted(clusters)[:_MOST_LISTED]
-    more = len(clusters) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return first_named(sorted(clusters), _MOST_LISTED)

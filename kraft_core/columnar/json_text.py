@@ -164,10 +164,14 @@ def _list(field: Field, version: int, values: Any) -> tuple[str, Any, str]:
     opening, texts, closing = _one(field, version, held)
     if opening:
         texts = pc.binary_join_element_wise(opening, texts, closing, "")
-    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(offsets), texts)
+    lists = pa.ListArray.from_arrays(list_offsets(values), texts)
     return "[", pc.binary_join(lists, ","), "]"
+
+
+def list_offsets(values: Any) -> Any:
+    """Where each list of a ListArray begins in its flattened values, and their number; a null is empty."""
+    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
 
 
 def _one(field: Field, version: int, values: Any) -> tuple[str, Any, str]:

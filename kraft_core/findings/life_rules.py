@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import OtherLife
 from kraft_core.findings.finding import Breach, of_rule
+from kraft_core.wording import first_named
 
 MOST_NAMED = 10
 """So many other lives are written out."""
@@ -18,8 +19,7 @@ def one_life_per_cluster_id(view: ClusterView) -> Iterator[Breach]:
     others = sorted(view.facts.other_lives, key=lambda life: (-(life.last_appended_at or 0), life.cluster_id))
     if not others:
         return
-    named = "; ".join(map(_words, others[:MOST_NAMED]))
-    more = f"; and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+    named = first_named([_words(life) for life in others], MOST_NAMED, "; ")
     captures = view.known.facts.captures
     yield Breach(
         of_rule(47),
@@ -27,7 +27,7 @@ def one_life_per_cluster_id(view: ClusterView) -> Iterator[Breach]:
         ("lives",),
         f"The same id, another history: cluster id {others[0].kafka_cluster_id} names {len(others) + 1} "
         "histories that nothing connects; this one has the newest record.",
-        f"{named}{more}. Each is judged by its own captures; describe outputs of the id count for none. "
+        f"{named}. Each is judged by its own captures; describe outputs of the id count for none. "
         "Nodes that were formatted anew, cloned clusters, ids copied from a tutorial, and captures too far "
         "apart to share a batch look like this. "
         "`paths` of a cluster in the settings file, or --cluster-id PATH=ID, give captures their own id.",

@@ -19,6 +19,7 @@ from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import Holder, Observation
 from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.wording import first_named
 
 MOST_NAMED = 3
 """So many outputs are written out."""
@@ -31,8 +32,7 @@ def one_quorum_per_cluster_id(view: ClusterView) -> Iterator[Breach]:
     """Rule 47: outputs that are not known to be about the captured quorum. Captures: see rule 3."""
     untied = view.reports.untied
     if untied:
-        named = "; ".join(f"{output.source}: {why}" for output, why in untied[:MOST_NAMED])
-        more = f"; and {len(untied) - MOST_NAMED} more" if len(untied) > MOST_NAMED else ""
+        named = first_named([f"{output.source}: {why}" for output, why in untied], MOST_NAMED, "; ")
         about = "not known to be about the captured quorum"
         sentence = f"{len(untied)} describe outputs are {about}, and prove nothing."
         if len(untied) == 1:
@@ -42,7 +42,7 @@ def one_quorum_per_cluster_id(view: ClusterView) -> Iterator[Breach]:
             "warning",
             ("describe",),
             sentence,
-            named + more,
+            named,
             leader_epochs=tuple(sorted({o.leader_epoch for o, _ in untied if o.leader_epoch is not None})),
             observed_at=tuple(output.observed_to for output, _ in untied),
         )

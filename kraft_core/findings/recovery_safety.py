@@ -19,6 +19,7 @@ from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.observed_quorum import static_voters_reported
 from kraft_core.raft.voters import ReplicaKey, Voter
+from kraft_core.wording import first_named
 
 MOST_NAMED = 5
 """So many reasons of one kind are written out."""
@@ -353,5 +354,4 @@ def _counts(case: RecoveryCase, voters: SetInForce) -> str:
 
 
 def _some(epochs: Sequence[int]) -> str:
-    more = f" and {len(epochs) - MOST_NAMED} more" if len(epochs) > MOST_NAMED else ""
-    return ", ".join(map(str, epochs[:MOST_NAMED])) + more
+    return first_named([str(epoch) for epoch in epochs], MOST_NAMED)

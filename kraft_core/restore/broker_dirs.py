@@ -28,6 +28,7 @@ from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
 from kraft_core.restore.choice import UNSEEN_RECORDS, PossibleLoss
 from kraft_core.restore.later import BECOMES_STRAY, TOPICS_UNKNOWN, Consequence
 from kraft_core.restore.replay import PartitionKey, ReplayedLog
+from kraft_core.wording import first_named
 
 _PARTITION = re.compile(r"(.+)-(\d+)(\.[^.]+-(delete|stray|future))?", re.ASCII)
 _NO_LONGER_HELD = ("delete", "stray")
@@ -130,12 +131,10 @@ class BrokersEvidence:
             elif each.leader_epoch > self.seen[each.key]:
                 found[f"{each.name} in leader epoch {each.leader_epoch} on broker {each.broker_id}"] = None
         if found:
-            named = list(found)[:_MOST_NAMED]
-            more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
             yield PossibleLoss(
                 UNSEEN_RECORDS,
                 "Brokers hold what no captured metadata knows, so records are missing: "
-                f"{', '.join(named)}{more}.",
+                f"{first_named(list(found), _MOST_NAMED)}.",
             )
 
     def unknown(self) -> Iterator[Consequence]:
@@ -162,14 +161,17 @@ class BrokersEvidence:
         given: dict[int, set[str | None]] = {}
         for log_dir in self.log_dirs:
             given.setdefault(log_dir.broker_id, set()).add(log_dir.directory_id)
+        if not given:
+            return frozenset()
+        registered_dirs = {broker_id: _registered_dirs(image, broker_id) for broker_id in given}
         held = {(each.broker_id, each.key) for each in self.held}
         found: set[tuple[int, PartitionKey]] = set()
         partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
         for (topic_id, partition_id), partition in partitions:
             for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
-                registered = _registered_dirs(image, broker_id)
+                registered = registered_dirs.get(broker_id, set())
                 needed = {directory} if directory in registered else registered
-                is_given = bool(needed) and needed <= given.get(broker_id, set())
+                is_given = bool(needed) and needed <= given[broker_id]
                 if is_given and (broker_id, (topic_id, partition_id)) not in held:
                     found.add((broker_id, (topic_id, partition_id)))
         return frozenset(found)

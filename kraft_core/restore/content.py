@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kraft_core.restore.choice import PossibleLoss
 from kraft_core.restore.later import MEANING, Consequence
 from kraft_core.restore.offline import SureReplica
-from kraft_core.wording import count
+from kraft_core.wording import count, first_named
 
 NO_SURE_REPLICA, UNREPLICATED, FORGOTTEN = "no-sure-replica", "unreplicated-messages", "forgotten-by-kafka"
 MOST_NAMED = 10
@@ -22,8 +22,7 @@ def content_losses(
     for name, meaning in MEANING.items():
         things = [f"{each.thing}: {each.change}" for each in later if each.loss == name]
         if things:
-            more = f"; and {len(things) - MOST_NAMED} more" if len(things) > MOST_NAMED else ""
-            yield PossibleLoss(name, f"{meaning}: {'; '.join(things[:MOST_NAMED])}{more}.")
+            yield PossibleLoss(name, f"{meaning}: {first_named(things, MOST_NAMED, '; ')}.")
     yield from _of_partitions(sure)
 
 
@@ -61,6 +60,4 @@ def _of_partitions(sure: Sequence[SureReplica]) -> Iterator[PossibleLoss]:
 
 
 def _named(partitions: Sequence[SureReplica]) -> str:
-    named = ", ".join(f"{each.topic_name}-{each.partition_id}" for each in partitions[:MOST_NAMED])
-    more = f" and {len(partitions) - MOST_NAMED} more" if len(partitions) > MOST_NAMED else ""
-    return f"{named}{more}"
+    return first_named([f"{each.topic_name}-{each.partition_id}" for each in partitions], MOST_NAMED)

@@ -64,11 +64,14 @@ def offline(
         put(Change(BROKERS, (broker.broker_id,), fenced))
     elr: Feature | None = image.tables.get(FEATURES, (_ELR_FEATURE,))
     registered = frozenset(broker.broker_id for broker in brokers)
+    back = registered - lost_brokers
+    without: dict[PartitionKey, set[int]] = {}
+    for broker, place in lacking:
+        without.setdefault(place, set()).add(broker)
     sure: list[SureReplica] = []
     for key, partition in list(image.tables.items(PARTITIONS)):
         place = key[0], key[1]
-        back = registered - lost_brokers
-        holding = frozenset(broker for broker in back if (broker, place) not in lacking)
+        holding = back.difference(without.get(place, ()))
         waiting, broker_id = _waiting(partition, holding, elr is not None and elr.level > 0)
         leader_epoch, partition_epoch = horizon.new_partition_epochs(place)
         waiting = replace(waiting, leader_epoch=leader_epoch, partition_epoch=partition_epoch)

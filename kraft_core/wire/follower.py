@@ -10,7 +10,7 @@ the only proof that the leader has the same history.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from kraft_core.format.batch import BatchHeader
@@ -286,11 +286,7 @@ class _Download:
     snapshot_id: EpochEnd
     wanted: int
     log_start: int
-    content: bytearray
-
-    def __init__(self, snapshot_id: EpochEnd, wanted: int, log_start: int) -> None:
-        self.snapshot_id, self.wanted, self.log_start = snapshot_id, wanted, log_start
-        self.content = bytearray()
+    content: bytearray = field(default_factory=bytearray)
 
 
 def _least_epoch(position: Position) -> int:

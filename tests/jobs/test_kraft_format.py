@@ -76,15 +76,18 @@ def test_a_query_answers_alike_with_and_without_pushdown(spark: Any, golden: Pat
 
 
 def test_sql(spark: Any, golden: Path) -> None:
-    """Every session finds the formats by itself."""
-    other = spark.newSession()
     path = golden / "uncommitted-truncation" / "after"
-    for name in ("kraft", "kraft_quorum"):
-        other.sql(f"CREATE TEMP VIEW {name}_view USING {name} OPTIONS (path '{path}')")
-    count = "SELECT count(DISTINCT topic_name) AS topics FROM kraft_view WHERE type = 'TOPIC_RECORD'"
-    assert other.sql(count).first().topics > 0
-    leaders = other.sql("SELECT node_id, leader_id FROM kraft_quorum_view ORDER BY node_id").collect()
-    assert [tuple(row) for row in leaders] == [(1, 2), (2, 2), (3, 2), (4, 2)]
+    views = {name: f"{name}_view" for name in ("kraft", "kraft_quorum")}
+    try:
+        for name, view in views.items():
+            spark.sql(f"CREATE TEMP VIEW {view} USING {name} OPTIONS (path '{path}')")
+        count = "SELECT count(DISTINCT topic_name) AS topics FROM kraft_view WHERE type = 'TOPIC_RECORD'"
+        assert spark.sql(count).first().topics > 0
+        leaders = spark.sql("SELECT node_id, leader_id FROM kraft_quorum_view ORDER BY node_id").collect()
+        assert [tuple(row) for row in leaders] == [(1, 2), (2, 2), (3, 2), (4, 2)]
+    finally:  # the session is shared
+        for view in views.values():
+            spark.catalog.dropTempView(view)
 
 
 def test_errors_end_with_one_sentence(spark: Any, golden: Path, tmp_path: Path) -> None:

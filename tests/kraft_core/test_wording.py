@@ -6,7 +6,7 @@ import pytest
 
 from kraft_core.findings.finding import offset_words, range_words
 from kraft_core.plan.risks import failures
-from kraft_core.wording import count
+from kraft_core.wording import count, first_named
 
 
 def test_one_is_singular() -> None:
@@ -22,3 +22,16 @@ def test_one_is_singular() -> None:
 )
 def test_a_range_of_one_is_its_number(end: int, offsets: str, range_: str) -> None:
     assert (offset_words(5, end), range_words(5, end)) == (offsets, range_)
+
+
+@pytest.mark.parametrize(
+    ("things", "separator", "text"),
+    [
+        ([], ", ", ""),
+        (["a", "b"], ", ", "a, b"),
+        (["a", "b", "c"], ", ", "a, b and 1 more"),
+        (["a", "b", "c", "d"], "; ", "a; b; and 2 more"),
+    ],
+)
+def test_the_first_are_named_and_the_others_counted(things: list[str], separator: str, text: str) -> None:
+    assert first_named(things, 2, separator) == text

@@ -97,8 +97,8 @@ class FilesPart(InputPartition):
 
 
 @dataclass(frozen=True)
-class ArchivePart(InputPartition):
-    """An archive. is_all: whether the query reads nothing else."""
+class PathPart(InputPartition):
+    """A path that one task searches, such as an archive. is_all: whether the query reads nothing else."""
 
     name: str
     is_all: bool
@@ -108,7 +108,7 @@ def partitions(options: FileOptions, wanted: Wanted) -> list[InputPartition]:
     """Raises SourceError for a path that is not there, or where there is nothing to read."""
     archives = [name for name in options.paths if is_packed(name)]
     others = [name for name in options.paths if name not in archives]
-    parts: list[InputPartition] = [ArchivePart(name, len(options.paths) == 1) for name in archives]
+    parts: list[InputPartition] = [PathPart(name, len(options.paths) == 1) for name in archives]
     if others:
         found = planned(others, options, wanted)
         if not found.found and not archives:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,16 +15,15 @@ from kraft_core.wording import did_you_mean
 from transforms.ingest.inputs import InputError, Inputs, opened_inputs
 from transforms.lake.arrow_rows import Row, arrow_schema, moment
 from transforms.lake.tables.declaration import parse_type
+from transforms.source.columns import PLAIN
 from transforms.source.errors import SourceError
 from transforms.source.options import OF_QUORUM, FileOptions, file_options
-from transforms.source.planning import Unread, is_packed, nothing_found, selected, unread_of
+from transforms.source.planning import PathPart, Unread, is_packed, nothing_found, selected, unread_of
 from transforms.source.rows import Origin
 
 # Column: its type, its meaning.
 QUORUM: dict[str, tuple[str, str]] = {
-    "cluster_id": ("STRING", "Cluster id of meta.properties; null where that names none"),
-    "node_id": ("INT", "Node id of meta.properties; null where that names none"),
-    "directory_id": ("STRING", "Directory id of meta.properties; the zero uuid where that names none"),
+    **{name: PLAIN[name] for name in ("cluster_id", "node_id", "directory_id")},
     "directory": ("STRING", "The controller directory, below the path that was loaded"),
     "captured_at": ("TIMESTAMP", "When it was captured"),
     "captured_at_source": ("STRING", "capture.json, or file_time: the newest modification of its files"),
@@ -56,14 +54,6 @@ QUORUM: dict[str, tuple[str, str]] = {
 
 def quorum_schema() -> StructType:
     return StructType([StructField(name, parse_type(type_)) for name, (type_, _) in QUORUM.items()])
-
-
-@dataclass(frozen=True)
-class QuorumPart(InputPartition):
-    """A path. is_all: whether the query reads nothing else."""
-
-    name: str
-    is_all: bool
 
 
 class KraftQuorumDataSource(DataSource):
@@ -103,10 +93,10 @@ class KraftQuorumReader(DataSourceReader):
         names = self._options.paths
         for name in names:
             is_packed(name)  # raises where there is nothing
-        return [QuorumPart(name, len(names) == 1) for name in names]
+        return [PathPart(name, len(names) == 1) for name in names]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, QuorumPart)
+        assert isinstance(partition, PathPart)
         try:
             with opened_inputs([partition.name], None) as inputs:
                 rows = _rows(inputs, self._options, partition)
@@ -117,7 +107,7 @@ class KraftQuorumReader(DataSourceReader):
             yield pa.RecordBatch.from_pylist(shown, schema=self._schema)
 
 
-def _rows(inputs: Inputs, options: FileOptions, part: QuorumPart) -> list[Row]:
+def _rows(inputs: Inputs, options: FileOptions, part: PathPart) -> list[Row]:
     found = find_controller_dirs(inputs.roots, inputs.unreadable)
     others = unread_of(found, inputs)
     if not found.directories and part.is_all:

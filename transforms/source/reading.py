@@ -23,7 +23,7 @@ from transforms.source.columns import LOG
 from transforms.source.errors import SourceError
 from transforms.source.filters import Wanted
 from transforms.source.options import FileOptions
-from transforms.source.planning import ArchivePart, FileRange, FilesPart, Unread, nothing_found, plan_of
+from transforms.source.planning import FileRange, FilesPart, PathPart, Unread, nothing_found, plan_of
 from transforms.source.rows import BatchPlaces, Int64s, Origin, corrupt_records, damage_rows, record_rows
 
 # Rows that go to Spark at once.
@@ -41,12 +41,12 @@ class Reading:
 
     def rows(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part. Raises SourceError in mode FAILFAST at the first byte that cannot be read."""
-        if isinstance(part, ArchivePart):
+        if isinstance(part, PathPart):
             yield from self._archive(part)
         elif isinstance(part, FilesPart):
             yield from self._parts(part.pieces, part.unread)
 
-    def _archive(self, part: ArchivePart) -> Iterator[pa.RecordBatch]:
+    def _archive(self, part: PathPart) -> Iterator[pa.RecordBatch]:
         try:
             with opened_inputs([part.name], None) as inputs:
                 plan = plan_of(inputs, self.options, self.wanted)

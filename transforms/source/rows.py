@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kraft_core.columnar.json_text import json_texts
+from kraft_core.columnar.json_text import json_texts, list_offsets
 from kraft_core.format.record import BATCH_REASONS
 from transforms.lake.arrow_rows import Row
 from transforms.source.columns import CORRUPT_RANGE, FACTS, LOG, ORIGIN, UNCHANGED, VALUE
@@ -178,11 +178,9 @@ def fitted(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _fitted_list(values: Any, type_: pa.DataType) -> pa.Array:
-    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     mask = values.is_null() if values.null_count else None
     held = fitted(values.flatten(), type_.value_type)
-    return pa.ListArray.from_arrays(pa.array(offsets), held, type=type_, mask=mask)
+    return pa.ListArray.from_arrays(list_offsets(values), held, type=type_, mask=mask)
 
 
 def nulls(type_: pa.DataType, rows: int) -> pa.Array:
