@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_SECONDS = 0.2
-_MOST_FAILURES = 20
+_MOST_FAILURES = 100  # in a row
 
 
 def interrupt_once() -> None:
@@ -91,6 +91,7 @@ def _cancel(context: SparkContext, group: str, asked: Any) -> None:
             context.cancelJobGroup(group)
             if is_over:
                 return
+            failures = 0
         except (Py4JError, OSError):  # a new connection may be refused while the interrupted one ends
             failures += 1
         time.sleep(_POLL_SECONDS)
