@@ -1,5 +1,7 @@
 """A proxy on loopback of a server of S3's protocol that spoils commits: SERVER_PORT FAULT FILE.
 
+"late": the commit takes effect long after the client has given up; "slow": and is answered.
+
 Prints its port. FILE says how many commits still meet the fault, or gets a line for each request. It is a
 process of its own because delta-rs waits for some answers with Python's lock held.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import time
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,10 +22,22 @@ FAULTS = {
     "not done": (False, 503),
     "reset": (False, None),
     "refused": (False, 412),
+    "failed": (False, 500),
+    "slow": (True, 200),
+    "late": (True, None),
 }
-# Always: the server ignores conditions, refuses to be changed, or is as it should be and FILE is a log.
-UNCONDITIONAL, READ_ONLY, COUNTED = "unconditional", "read-only", "counted"
-REFUSAL = b'<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>'
+WAITS_SECONDS = {"slow": 2.0, "late": 8.0}
+# Always: the server ignores conditions, or is as it should be and FILE is a log.
+UNCONDITIONAL, COUNTED = "unconditional", "counted"
+# Always: the server refuses to be changed, or says as Amazon's that the bucket is in another region.
+REFUSALS = {
+    "read-only": (403, b"<Code>AccessDenied</Code><Message>Access Denied</Message>"),
+    "elsewhere": (
+        400,
+        b"<Code>AuthorizationHeaderMalformed</Code><Message>The authorization header is malformed; the "
+        b"region 'us-east-1' is wrong; expecting 'eu-central-1'</Message><Region>eu-central-1</Region>",
+    ),
+}
 # Headers that a proxy sets itself.
 OF_A_HOP = {"transfer-encoding", "connection", "date", "server"}
 SERVER_PORT, FAULT, LEFT = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
@@ -33,11 +48,13 @@ class Proxy(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         body = self._body()
-        if FAULT == READ_ONLY and self.command not in ("GET", "HEAD"):
-            self.send_response(403)
-            self.send_header("Content-Length", str(len(REFUSAL)))
+        if FAULT in REFUSALS and (FAULT == "elsewhere" or self.command not in ("GET", "HEAD")):
+            status, reason = REFUSALS[FAULT]
+            content = b'<?xml version="1.0"?><Error>' + reason + b"</Error>"
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(REFUSAL)
+            self.wfile.write(content)
             return
         if FAULT == COUNTED:
             is_list = self.command == "GET" and "list-type=" in self.path
@@ -47,8 +64,12 @@ class Proxy(BaseHTTPRequestHandler):
             self._pass_on(*self._forward(body))
             return
         takes_effect, status = FAULTS[FAULT]
+        time.sleep(WAITS_SECONDS.get(FAULT, 0))
         if takes_effect:
-            self._forward(body)
+            answer = self._forward(body)
+            if status == 200:
+                self._pass_on(*answer)
+                return
         if status is None:
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)

@@ -18,7 +18,7 @@ from transforms.lake.tables import CLUSTER_NAMES
 __all__ = ["s3", "s3proxy_jar"]
 pytestmark = pytest.mark.long
 LAKE = StoreUrl("bucket", "lake")
-FAULTS = ("lost", "lost by reset", "not done", "reset", "refused")
+FAULTS = ("lost", "lost by reset", "not done", "reset", "refused", "failed", "slow")
 
 
 @pytest.fixture(params=FAULTS)

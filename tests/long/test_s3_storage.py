@@ -150,7 +150,7 @@ def test_a_store_without_conditions_is_refused(
         faulty(server.port, "unconditional", tmp_path / "left") as port,
     ):
         use(environment(port), monkeypatch)
-        with pytest.raises(NoLakeError):
+        with pytest.raises(NoLakeError, match="If-None-Match"):
             prepare_lake(LAKE)
         assert names_in(LAKE) == []
         with pytest.raises(UnsafeStoreError, match="If-None-Match"):
@@ -179,6 +179,21 @@ def test_a_store_that_may_only_be_read(
         (line,) = capsys.readouterr().err.splitlines()
         assert f"permission denied for {lake}: its store must let this user" in line
         assert main(["clusters", "--lake", str(LAKE)]) == 0
+
+
+def test_a_bucket_in_another_region(
+    s3: S3Server,
+    golden: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with faulty(s3.port, "elsewhere", tmp_path / "left") as port:
+        use(environment(port), monkeypatch)
+        for verb in (("clusters",), ("run", "--captures", str(golden / "v4.4.0-mini"))):
+            assert main([*verb, "--lake", str(LAKE)]) == 78
+            (line,) = capsys.readouterr().err.splitlines()
+            assert "bucket bucket is not in region us-east-1: set AWS_DEFAULT_REGION" in line
 
 
 REFUSALS = (

@@ -62,7 +62,11 @@ SAID = (
         "no credentials",
     ),
     ("403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code>", ExitCode.ENVIRONMENT, "refuses the key"),
-    ("400 Bad Request: <Code>AuthorizationHeaderMalformed</Code>", ExitCode.ENVIRONMENT, "region"),
+    (
+        "400 Bad Request: <Code>AuthorizationHeaderMalformed</Code>",
+        ExitCode.ENVIRONMENT,
+        "set AWS_DEFAULT_REGION to",
+    ),
     ("403 Forbidden: <Error><Code>AccessDenied</Code>", ExitCode.ENVIRONMENT, "permission denied"),
     ("Generic S3 error: HTTP error: error sending request", ExitCode.TRY_AGAIN, "run the same command again"),
     ("status code: 503 Service Unavailable: <Error>", ExitCode.TRY_AGAIN, "run the same command again"),

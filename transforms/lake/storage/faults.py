@@ -29,7 +29,7 @@ class StoreFault:
     remedy: Remedy
 
 
-# By the first that matches. LAKE, BUCKET and REGION are replaced.
+# By the first that matches. The words LAKE, BUCKET and REGION are replaced.
 _FAULTS = (
     (
         r"NoSuchBucket|NO_SUCH_BUCKET|UnknownStoreException",
@@ -80,9 +80,8 @@ _FAULTS = (
 
 def fault_of(error: BaseException, lake: StoreUrl) -> StoreFault | None:
     """The fault of a lake's store that an error is; None if it is none that is known."""
+    values = {"LAKE": str(lake), "BUCKET": lake.bucket, "REGION": objects.region()}
     for pattern, sentence, remedy in _FAULTS:
         if re.search(pattern, str(error)):
-            for name, value in (("LAKE", str(lake)), ("BUCKET", lake.bucket), ("REGION", objects.region())):
-                sentence = sentence.replace(name, value)
-            return StoreFault(sentence, remedy)
+            return StoreFault(re.sub(r"\b(LAKE|BUCKET|REGION)\b", lambda m: values[m[1]], sentence), remedy)
     return None

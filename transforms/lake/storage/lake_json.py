@@ -151,7 +151,7 @@ def make_marker(path: Location, names: Set[str]) -> None:
             check_conditional_puts(path)
             files.create(path / MARKER, json.dumps(content) + "\n")
         except OSError as error:
-            raise NoLakeError(f"{path} cannot be made a lake: {error.strerror}") from error
+            raise NoLakeError(f"{path} cannot be made a lake: {error.strerror or error}") from error
 
 
 def _is_free(path: Location) -> bool:
