@@ -1,8 +1,8 @@
 """The log state machine: a log and an operation in, the log after it out.
 
-Operations are those of Kafka's RaftLog. An operation that Kafka refuses raises OperationRefusedError; the log
-that was passed in is unchanged. Sources: KIP-595 (append, truncate), KIP-630 (snapshots), Kafka's
-KafkaRaftLog and UnifiedLog for limits and for what a restart finds.
+Operations are those of Kafka's RaftLog. An operation that Kafka refuses raises OperationRefusedError.
+Sources: KIP-595 (append, truncate), KIP-630 (snapshots), Kafka's KafkaRaftLog and UnifiedLog for limits and
+for what a restart finds.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from kraft_core.raft.log import ReplicaLog, Segment, Snapshot, Validity
 
 
 class OperationRefusedError(ValueError):
-    """The log does not allow the operation; `reason` is one of the words below."""
+    """The log does not allow the operation; `reason` is one of the words below.
 
-    def __init__(self, reason: str, detail: str) -> None:
+    `log` is what a Kafka that goes on is left with, where the refused operation has changed it; else None.
+    """
+
+    def __init__(self, reason: str, detail: str, log: ReplicaLog | None = None) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
+        self.log = log
 
 
 BELOW_LOG_END = "below_log_end"
 NEWER_EPOCH = "newer_epoch"
+LARGER_THAN_SEGMENT = "larger_than_segment"
 BELOW_HIGH_WATERMARK = "below_high_watermark"
 ABOVE_HIGH_WATERMARK = "above_high_watermark"
 NOT_IN_LOG = "not_in_log"
@@ -171,9 +176,17 @@ def _append(log: ReplicaLog, batches: tuple[Batch, ...]) -> ReplicaLog:
     epochs = log.epochs
     for batch in batches:
         epochs = epochs.assign(batch.leader_epoch, batch.base_offset)
+    size_bytes = sum(batch.size_bytes for batch in batches)
+    if size_bytes > log.segment_bytes:
+        # UnifiedLog.append compares the size of the whole append, once the epochs have been assigned.
+        raise OperationRefusedError(
+            LARGER_THAN_SEGMENT,
+            f"{size_bytes} bytes at {log.end_offset}, a segment is of {log.segment_bytes}",
+            replace(log, epochs=epochs),
+        )
     return replace(
         log,
-        segments=_grown(log, sum(batch.size_bytes for batch in batches)),
+        segments=_grown(log, size_bytes),
         batches=log.batches.extended(batches),
         epochs=epochs,
         end_offset=batches[-1].end_offset,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,7 @@ BROKEN = "KafkaException"
 EXCEPTIONS = {
     replay.BELOW_LOG_END: "UnexpectedAppendOffsetException",
     replay.NEWER_EPOCH: "CorruptRecordException",
+    replay.LARGER_THAN_SEGMENT: "RecordBatchTooLargeException",
     replay.BELOW_HIGH_WATERMARK: "IllegalArgumentException",
     replay.NOT_IN_LOG: "IllegalArgumentException",
     replay.NOT_ON_BATCH_BOUNDARY: "IllegalArgumentException",
@@ -85,6 +87,8 @@ def _apply(replica: EmulatedReplica, line: Line) -> tuple[EmulatedReplica, str |
     except BrokenLogError:
         return replica, BROKEN
     except replay.OperationRefusedError as refused:
+        if refused.log is not None:
+            replica = replace(replica, log=refused.log)
         if refused.reason == replay.ABOVE_HIGH_WATERMARK:
             deletes = isinstance(operation, replay.DeleteBefore)
             return replica, "OffsetOutOfRangeException" if deletes else "IllegalArgumentException"

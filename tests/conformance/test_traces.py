@@ -18,6 +18,7 @@ TRACES = Path(__file__).parent.parent / "traces"
 STEPS = {
     "log-replay": {"": 3_601},
     "log-replay-4.4.0": {"": 3_606},
+    "log-replay-seeds": {"": 181},
     "leader-hwm": {"": 4_800},
     "cluster": {"event": 5_065, "operation": 15_866, "state": 8_843 + 220, "resignation": 15},
     "cluster-rewound": {"event": 5_043, "operation": 15_948, "state": 8_749 + 212, "resignation": 12},
@@ -25,6 +26,7 @@ STEPS = {
 LEFT_OUT = {
     "log-replay": set(),
     "log-replay-4.4.0": set(),
+    "log-replay-seeds": set(),
     "leader-hwm": set(),
     "cluster": {"event that aborted the simulation", "MockLog's: epochs"},
     "cluster-rewound": {"event that aborted the simulation", "MockLog's: epochs"},

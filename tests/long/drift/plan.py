@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from kraft_core.format.batch import RawRecord, write_batch
@@ -139,7 +140,9 @@ class Case:
             self.replica = emulate(self.replica, operation)
         except ControlReaderError as ended:
             self.replica = ended.replica
-        except (replay.OperationRefusedError, BrokenLogError):
+        except replay.OperationRefusedError as refused:
+            self.replica = replace(self.replica, log=refused.log or self.log)
+        except BrokenLogError:
             pass
 
     def _append_follower(self) -> Line:
@@ -219,7 +222,9 @@ class Case:
         """Data, a new set of voters, or a LEADER_CHANGE with what may stand beside it."""
         kind = self.rnd.random()
         if kind < 0.6:
-            records = [RawRecord(base + at, TIMESTAMP, None, b"data") for at in range(self.rnd.randint(1, 6))]
+            # One in thirty is larger than a segment.
+            data = b"data" * (1 if self.rnd.random() < 0.97 else SEGMENT_BYTES // 4)
+            records = [RawRecord(base + at, TIMESTAMP, None, data) for at in range(self.rnd.randint(1, 6))]
             return write_batch(base, epoch, records)
         values: list[tuple[int, Line]] = []
         if kind < 0.75:
