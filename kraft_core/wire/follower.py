@@ -10,7 +10,7 @@ the only proof that the leader has the same history.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kraft_core.format.batch import BatchHeader
@@ -222,11 +222,25 @@ class LogFollower:
     def _begin_snapshot(self, position: Position, answer: FetchAnswer) -> None:
         assert answer.snapshot_id is not None
         start = answer.log_start_offset
+        if position.offset == start and position.leader_epoch is None:
+            self._begin_log(position, answer.snapshot_id)
+            return
         if position.offset >= start >= 0:
             raise _diverged(position, answer.snapshot_id)
         if self._fail_on_data_loss:
             raise RecordsGoneError(position.offset, start)
         self._snapshot = _Download(answer.snapshot_id, position.offset, start)
+
+    def _begin_log(self, position: Position, snapshot_id: EpochEnd) -> None:
+        """Ask for the log's first batch as a leader sends it.
+
+        At its log start it answers only who names the epoch of its earliest snapshot, which this is if it
+        ends there (KafkaRaftClient.validateOffsetAndEpoch); one offset further any epoch of its log will do.
+        """
+        if snapshot_id.end_offset == position.offset:
+            self.position = replace(position, leader_epoch=snapshot_id.leader_epoch)
+        else:
+            self.position = replace(position, offset=position.offset + 1)
 
     def _take_piece(self, ask: SnapshotAsk, answer: SnapshotAnswer) -> Part | None:
         download = self._snapshot
