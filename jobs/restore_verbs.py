@@ -27,6 +27,7 @@ from kraft_core.restore.directories import (
 from kraft_core.restore.replay import Cut
 from kraft_core.restore.request import NewVoter, RestoreRequest
 from kraft_core.restore.restoration import Restoration
+from kraft_core.restore.written_rules import broken_rules
 
 
 def _plan(args: argparse.Namespace) -> int:
@@ -115,14 +116,19 @@ def _verify(args: argparse.Namespace) -> int:
     _, plan = _planned(args.against, args)
     if plan.made is None:
         raise Failure(f"{args.against} is refused: it describes no directory", ExitCode.FOUND, plan.refusals)
-    for voter in plan.made.voters:
-        home = args.folder / f"node-{voter.id}"
+    homes = [args.folder / f"node-{voter.id}" for voter in plan.made.voters]
+    for voter, home in zip(plan.made.voters, homes, strict=True):
         try:
             check_identity(home, plan.cluster_id, voter)
             check_written(plan.made, home / LOG_DIR_NAME)
         except TargetError as error:
             raise Failure(str(error), ExitCode.FOUND) from None
-        print_line(f"as planned: {home}")
+    if broken := broken_rules(homes):
+        lines = [f"{finding.name}: {finding.sentence}" for finding in broken]
+        raise Failure(
+            f"{args.folder} breaks rules of the metadata log: do not start it", ExitCode.FOUND, lines
+        )
+    print_lines(f"as planned, no rule is broken: {home}" for home in homes)
     return ExitCode.FINE
 
 

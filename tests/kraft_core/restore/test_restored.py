@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.record import Record, read_log
 from kraft_core.format.snapshot import read_snapshot
 from kraft_core.image.brokers import Broker
@@ -27,7 +29,18 @@ from kraft_core.restore.horizon import ExhaustedError, Horizon
 from kraft_core.restore.offline import offline
 from kraft_core.restore.replay import replayed
 from kraft_core.restore.restoration import Restored
-from tests.kraft_core.restore.planned import OTHER, STOPPED, VOTER, copied, golden, losses, planned, request
+from kraft_core.restore.written_rules import broken_rules
+from tests.kraft_core.restore.planned import (
+    MADE_AT,
+    OTHER,
+    STOPPED,
+    VOTER,
+    copied,
+    golden,
+    losses,
+    planned,
+    request,
+)
 
 WHOLE = "uncommitted-truncation/after"
 TOPIC = "dXmw1Ru2SU-5jEzTbqgRFA"
@@ -318,3 +331,14 @@ def test_an_observer_alone_is_a_source(tmp_path: Path) -> None:
     assert (plan.verdict, losses(plan)) == ("LOSES", [UNSEEN_RECORDS])
     assert plan.made is not None
     assert plan.made.source.node_id == 4
+
+
+def test_written_directories_are_held_against_the_rules(tmp_path: Path) -> None:
+    plan = golden(WHOLE, replace(STOPPED, voters=(VOTER, OTHER)))
+    assert plan.made is not None
+    homes = write_restoration(plan.made, plan.cluster_id, b"{}", tmp_path / "restored")
+    assert not broken_rules(homes)
+    beyond = plan.made.horizon.new_end + 10
+    batch = write_batch(beyond, plan.made.horizon.new_epoch, [RawRecord(beyond, MADE_AT, None, b"")])
+    (homes[1] / LOG_DIR_NAME / f"{beyond:020d}.log").write_bytes(batch)
+    assert {finding.severity for finding in broken_rules(homes)} == {"error"}
