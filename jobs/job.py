@@ -228,10 +228,12 @@ class Job:
 
     def end(self, clusters: Sequence[str], lines: Iterable[str], lost_rows: int) -> int:
         """Compact the tables, end the run, print the lines. Returns the exit code."""
-        from jobs.maintenance.compaction import compact
+        from jobs.maintenance.compaction import compact_written
+        from jobs.runtime.spark_requests import count_spark_requests
 
-        compact(self.lake.writer, self.progress)
+        compact_written(self.lake.writer, self.progress)
         errors = verdict(self.lake.path, clusters, self.record.fail_on)
+        count_spark_requests(self.lake.spark, self.lake.path)
         return end(self.record, lines, clusters, errors, self.lease.end, len(self._committed), lost_rows)
 
 

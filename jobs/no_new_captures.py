@@ -24,6 +24,7 @@ from transforms.lake.lives import expanded
 from transforms.lake.seen import SeenLake, note
 from transforms.lake.storage import NoLakeError, check_lake, check_shown
 from transforms.lake.storage.memo import Answer, write_memo
+from transforms.lake.storage.table_folders import as_listed
 from transforms.lake.tables import RUNS
 from transforms.quality.derived_counts import underived
 
@@ -41,7 +42,8 @@ def end_if_unchanged(
     try:
         check_lake(seen.lake)
         check_shown(seen.lake, shown)
-        found = _nothing_new(seen, planned, record) if known is None else known
+        with as_listed(seen.listed):
+            found = _nothing_new(seen, planned, record) if known is None else known
     except NoLakeError:
         return None
     if found is None:

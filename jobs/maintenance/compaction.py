@@ -7,17 +7,27 @@ from collections.abc import Iterable
 from jobs.runtime.progress import Counted, Progress
 from transforms.lake import delta_rs
 from transforms.lake.commits import TableWriter
-from transforms.lake.storage.location import Location
+from transforms.lake.storage.location import Location, StoreUrl
+from transforms.lake.storage.table_folders import may_have_grown
 from transforms.lake.tables import RUNS, TABLES, Table
 
-# A table is compacted once more than so many of its files are smaller than that.
+# A table is compacted once more than so many of its files are smaller than that; in a store, each takes a
+# request to read it.
 SMALL_BYTES = 16 * 1024 * 1024
-MOST_SMALL_FILES = 50
+MOST_SMALL_FILES, MOST_IN_STORE = 50, 20
 
 
-def compact(writer: TableWriter, progress: Progress, most: int = MOST_SMALL_FILES) -> list[str]:
+def compact_written(writer: TableWriter, progress: Progress) -> None:
+    """Compact the tables of which this run may have made the small files too many."""
+    lake = writer.lake
+    compact(writer, progress, most_files(lake), [table for table in TABLES if may_have_grown(lake, table)])
+
+
+def compact(
+    writer: TableWriter, progress: Progress, most: int, tables: Iterable[Table] = TABLES
+) -> list[str]:
     """Compact the tables that have more than `most` small files. Returns their names."""
-    wanted = _fragmented(writer.lake, TABLES, most)
+    wanted = _fragmented(writer.lake, tables, most)
     if wanted:
         counted = Counted()
         with progress.stage("compact", ", ".join(t.name for t in wanted), counted, "tables"):
@@ -28,8 +38,13 @@ def compact(writer: TableWriter, progress: Progress, most: int = MOST_SMALL_FILE
 
 def compact_runs(lake: Location) -> None:
     """Compact `runs`, the only table that a run with nothing new writes."""
-    for table in _fragmented(lake, [RUNS], MOST_SMALL_FILES):
+    for table in _fragmented(lake, [RUNS], most_files(lake)):
         TableWriter(lake, None).compact(table)
+
+
+def most_files(lake: Location) -> int:
+    """How many small files a table may have."""
+    return MOST_IN_STORE if isinstance(lake, StoreUrl) else MOST_SMALL_FILES
 
 
 def _fragmented(lake: Location, tables: Iterable[Table], most: int) -> list[Table]:

@@ -70,7 +70,9 @@ def must_be_lake(path: Location, up_to_date: bool = False) -> None:
     try:
         check_lake(path)
         from transforms.lake.schema import check_schema, missing_columns
+        from transforms.lake.storage.table_folders import listed_once
 
-        (check_schema if up_to_date else missing_columns)(path)
+        with listed_once(path):
+            (check_schema if up_to_date else missing_columns)(path)
     except NoLakeError as error:
         raise Failure(str(error)) from None

@@ -10,6 +10,12 @@ from typing import Any
 
 from jobs.runtime.fail_on import FailOn
 from jobs.runtime.progress import Progress
+from transforms.lake.storage.objects import requests
+
+
+def store_requests() -> dict[str, int]:
+    """The requests to the lake's store so far, by kind; none of a local lake."""
+    return {f"{kind.lower()}_requests": number for kind, number in sorted(requests().items())}
 
 
 @dataclass(slots=True)
@@ -49,7 +55,7 @@ class RunRecord:
             "job": self.verb,
             "exit_code": None if code is None else int(code),
             "stage_seconds": list(self.progress.stage_seconds.items()),
-            "counts": list(self.counts.items()),
+            "counts": list((self.counts | store_requests()).items()),
             "failed_clusters": list(self.failed.items()),
             "reported_findings": [{"cluster_id": c, "finding_id": f} for c, f in self.reported],
         }
@@ -63,6 +69,7 @@ class RunRecord:
             "clusters": len(clusters),
             "touched_clusters": touched,
             **self.counts,
+            **store_requests(),
             "quarantined": lost_rows,
             "new_findings": len(self.reported),
             "failed_clusters": len(self.failed),

@@ -106,12 +106,20 @@ def fetched_jar(folder: Path) -> Path | None:
     return jar
 
 
-@pytest.fixture
-def s3(s3proxy_jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    """A server of its own, which this process and those that it starts reach."""
-    with started(s3proxy_jar, tmp_path / "s3") as server:
-        use(server.environment, monkeypatch)
+@pytest.fixture(scope="session")
+def s3_server(s3proxy_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with started(s3proxy_jar, tmp_path_factory.mktemp("server") / "s3") as server:
         yield server
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """A server with an empty bucket, which this process and those that it starts reach."""
+    for held in s3_server.data.iterdir():
+        shutil.rmtree(held)
+    (s3_server.data / BUCKET).mkdir()
+    use(s3_server.environment, monkeypatch)
+    return s3_server
 
 
 @contextmanager
@@ -127,7 +135,7 @@ def started(jar: Path, folder: Path, authorization: str = "aws-v2-or-v4") -> Ite
 
 def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process, too, reach another server."""
-    from transforms.lake.storage import conditions, lake_json, objects, table_folders
+    from transforms.lake.storage import conditions, objects
 
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -135,7 +143,14 @@ def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     for cached in (objects._store, objects.arrow_files, conditions._check):
         cached.cache_clear()
-    for held in (table_folders._found, table_folders._opened, lake_json._known):
+    forget_all()
+
+
+def forget_all() -> None:
+    """What this process knows of stores, as one that begins knows nothing."""
+    from transforms.lake.storage import lake_json, table_folders
+
+    for held in (table_folders._found, table_folders._copies, table_folders._written, lake_json._known):
         held.clear()
 
 

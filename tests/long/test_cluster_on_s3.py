@@ -14,11 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.long.processes import CHECKOUT, LONGEST, Started, run, tables
-from tests.long.s3proxy import s3, s3proxy_jar
 from tests.long.test_cluster import SPARK, Cluster
 from transforms.lake.storage.location import StoreUrl
 
-__all__ = ["s3", "s3proxy_jar"]
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("s3")]
 LAKE = StoreUrl("bucket", "lake")
 

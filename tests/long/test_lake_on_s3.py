@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -17,15 +18,14 @@ import pyarrow.fs as fs
 import pytest
 
 from tests.long.processes import Started, commits, run, tables
-from tests.long.s3proxy import S3Server, s3, s3proxy_jar
+from tests.long.s3proxy import S3Server, started, use
 from transforms.lake.commits import lease_state
 from transforms.lake.delta_rs import count_rows, rows_with
 from transforms.lake.storage.location import StoreUrl
 from transforms.lake.storage.objects import arrow_files
 from transforms.lake.table_damage import damaged_tables
-from transforms.lake.tables import CAPTURES, RECORDS
+from transforms.lake.tables import CAPTURES, RECORDS, RUNS
 
-__all__ = ["s3", "s3proxy_jar"]
 pytestmark = pytest.mark.long
 LAKE = StoreUrl("bucket", "nightly/lake")
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
@@ -80,6 +80,10 @@ def test_loaded_and_asked(golden: Path, tmp_path: Path) -> None:
     again = run(tmp_path / "again", "s3a://bucket/nightly/lake/", [mini, family])
     assert again.ended() == 0, again.err.read_text()
     assert "nothing new" in again.out.read_text()
+    noted = [dict(row["counts"]) for row in rows_with(LAKE, RUNS, ["counts"])]
+    assert len(noted) == 3
+    assert all(counts["list_requests"] > 0 and counts["put_requests"] > 0 for counts in noted)
+    assert not any("list_requests" in dict(row["counts"]) for row in rows_with(here, RUNS, ["counts"]))
 
     asked = "SELECT count(*) AS n FROM captures"
     answer = kraftlake(tmp_path / "sql", "sql", asked, "--lake", LAKE, "--format", "json")
@@ -158,6 +162,31 @@ def test_a_stopped_writer(s3: S3Server, golden: Path, tmp_path: Path) -> None:
     assert "was taken over by another run" in sleeper.err.read_text()
     assert commits(stored) == done
     assert tables(LAKE) == whole == tables(here)
+
+
+def test_the_server_goes_in_the_middle_of_a_run(
+    s3proxy_jar: Path, golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run says so in a sentence; when the server is there again, the same command completes the lake."""
+    captures = [golden / "v4.4.0-mini"]
+    with started(s3proxy_jar, tmp_path / "s3") as server:
+        use(server.environment, monkeypatch)
+        broken = run(tmp_path / "broken", LAKE, captures)
+        assert broken.until("derive"), broken.err.read_text()
+    assert broken.ended() == 75, broken.err.read_text()
+    said = broken.err.read_text()
+    *_, last = said.splitlines()
+    assert f"the store of {LAKE} does not answer as it should: run the same command again" in last
+    assert not any(word in said for word in ("<", "Traceback", "\x1b"))
+    with started(s3proxy_jar, tmp_path / "again") as again:
+        shutil.rmtree(again.data)
+        server.data.rename(again.data)
+        use(again.environment, monkeypatch)
+        done = run(tmp_path / "done", LAKE, captures, "--wait", "600")
+        assert done.ended() == 0, done.err.read_text()
+        assert damaged_tables(LAKE, open_files=True) == {}
+        assert run(tmp_path / "local", tmp_path / "here", captures).ended() == 0
+        assert tables(LAKE) == tables(tmp_path / "here")
 
 
 @pytest.mark.usefixtures("s3")

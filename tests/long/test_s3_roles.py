@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.long.s3proxy import KEY, SECRET, S3Server, s3, s3proxy_jar, use
+from tests.long.s3proxy import KEY, SECRET, S3Server, use
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.storage import prepare_lake
@@ -18,7 +18,6 @@ from transforms.lake.storage.location import StoreUrl
 from transforms.lake.table_damage import damaged_tables
 from transforms.lake.tables import CLUSTER_NAMES
 
-__all__ = ["s3", "s3proxy_jar"]
 pytestmark = pytest.mark.long
 LAKE = StoreUrl("bucket", "lake")
 ROW = {"cluster_id": "c", "name": "n", "environment": None, "owner": None}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,24 +15,22 @@ from tests.long.s3proxy import (
     S3Server,
     environment,
     faulty,
+    forget_all,
     free_port,
-    s3,
-    s3proxy_jar,
     started,
     use,
 )
 from transforms.lake.commits import LEASE, FencedError, TableWriter
 from transforms.lake.delta_rs import exists, rows_with, unneeded_files
-from transforms.lake.storage import NoLakeError, check_lake, prepare_lake, table_folders
+from transforms.lake.storage import NoLakeError, check_lake, objects, prepare_lake, table_folders
 from transforms.lake.storage.conditions import UnsafeStoreError
-from transforms.lake.storage.files import names_in
+from transforms.lake.storage.files import names_in, remove
 from transforms.lake.storage.listing import lake_listing
 from transforms.lake.storage.location import StoreUrl
-from transforms.lake.storage.table_folders import read_table
+from transforms.lake.storage.table_folders import delta_table, read_table
 from transforms.lake.table_damage import damaged_tables
 from transforms.lake.tables import CLUSTER_NAMES, RUNS
 
-__all__ = ["s3", "s3proxy_jar"]
 pytestmark = pytest.mark.long
 LAKE = StoreUrl("bucket", "a/lake")
 NAMES = [{"cluster_id": f"id-{n}", "name": f"n{n}", "environment": None, "owner": None} for n in range(3)]
@@ -96,12 +97,78 @@ def test_a_fence_stops_the_writer_of_an_older_lease() -> None:
 
 
 @pytest.mark.usefixtures("s3")
+def test_requests_of_a_writer() -> None:
+    """A log and a small file are fetched once, a commit takes a request, and a checkpoint three."""
+    prepare_lake(LAKE)
+    writer = TableWriter(LAKE, 1)
+    writer.create(CLUSTER_NAMES)
+    writer.append(CLUSTER_NAMES, NAMES)
+
+    def asked(work: Callable[[], object]) -> dict[str, int]:
+        before = Counter(objects.requests())
+        work()
+        return dict(Counter(objects.requests()) - before)
+
+    def put(number: int) -> None:
+        writer.put(CLUSTER_NAMES, [NAMES[0] | {"owner": str(number)}], by="cluster_id")
+
+    with table_folders.written_alone(LAKE, RUNS):
+        assert asked(lambda: put(0)) == {"GET": 1, "PUT": 2}
+        assert asked(lambda: [put(number) for number in range(1, 7)]) == {"GET": 6, "PUT": 12}
+        assert asked(lambda: put(8)) == {"GET": 1, "PUT": 4, "LIST": 1}  # version 9: a checkpoint
+        assert asked(lambda: rows_with(LAKE, CLUSTER_NAMES)) == {"GET": 1}
+        assert asked(lambda: rows_with(LAKE, CLUSTER_NAMES)) == {}
+    forget_all()
+    with table_folders.as_listed(lake_listing(LAKE)):
+        assert asked(lambda: rows_with(LAKE, CLUSTER_NAMES)) == {"GET": 3}
+        assert asked(lambda: rows_with(LAKE, CLUSTER_NAMES)) == {}
+
+
+@pytest.mark.usefixtures("s3")
+def test_old_commits_are_removed_with_a_checkpoint(s3: S3Server) -> None:
+    prepare_lake(LAKE)
+    writer = TableWriter(LAKE, 1)
+    writer.create(CLUSTER_NAMES)
+    for _ in range(15):
+        writer.append(CLUSTER_NAMES, NAMES[:1])
+    log = s3.data / "bucket/a/lake/cluster_names/_delta_log"
+    for file in log.iterdir():
+        os.utime(file, (0, 0))
+    for _ in range(4):
+        writer.append(CLUSTER_NAMES, NAMES[:1])
+    left = sorted(int(file.name[:20]) for file in log.glob("0*"))
+    assert left == [9, *range(9, 20), 19]
+    forget_all()
+    assert len(rows_with(LAKE, CLUSTER_NAMES)) == 19
+    assert damaged_tables(LAKE, open_files=True) == {}
+    # Who knows the table only as it was long ago finds a checkpoint in its place.
+    assert delta_table(LAKE, CLUSTER_NAMES, 10).version() == 10
+
+
+@pytest.mark.usefixtures("s3")
+def test_a_copy_far_behind_is_brought_up() -> None:
+    prepare_lake(LAKE)
+    writer = TableWriter(LAKE, 1)
+    writer.create(CLUSTER_NAMES)
+    writer.append(CLUSTER_NAMES, NAMES[:1])
+    behind = table_folders._copies.pop(LAKE / CLUSTER_NAMES.name)
+    for _ in range(22):
+        writer.append(CLUSTER_NAMES, NAMES[1:2])
+    for version in range(2, 12):
+        remove(LAKE / CLUSTER_NAMES.name / "_delta_log" / f"{version:020d}.json")
+    table_folders._copies[LAKE / CLUSTER_NAMES.name] = behind
+    assert len(rows_with(LAKE, CLUSTER_NAMES)) == 23
+    with read_table(LAKE, CLUSTER_NAMES) as held:
+        assert held.version() == 23
+
+
+@pytest.mark.usefixtures("s3")
 def test_a_writer_that_believes_to_be_alone_is_fenced() -> None:
     """It does not look for commits of others; its next one fails all the same."""
     prepare_lake(LAKE)
     old, new = TableWriter(LAKE, 1), TableWriter(LAKE, 2)
     old.append_once(CLUSTER_NAMES, NAMES[:1], "first")
-    held = table_folders._opened
+    held = table_folders._copies
 
     def stored() -> list[dict[str, str | None]]:
         return sorted(rows_with(LAKE, CLUSTER_NAMES), key=lambda row: row["name"])
@@ -132,11 +199,15 @@ def test_a_lost_file_is_found(s3: S3Server) -> None:
     assert damaged_tables(LAKE)[CLUSTER_NAMES][0].endswith("is missing")
 
 
-def test_a_server_that_is_gone_is_no_damage(s3: S3Server) -> None:
-    prepare_lake(LAKE)
-    TableWriter(LAKE, 1).append_once(CLUSTER_NAMES, NAMES, "all")
-    stored = lake_listing(LAKE)
-    s3.end()
+def test_a_server_that_is_gone_is_no_damage(
+    s3proxy_jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with started(s3proxy_jar, tmp_path / "s3") as server:
+        use(server.environment, monkeypatch)
+        prepare_lake(LAKE)
+        TableWriter(LAKE, 1).append_once(CLUSTER_NAMES, NAMES, "all")
+        stored = lake_listing(LAKE)
+    forget_all()
     with pytest.raises(OSError, match="Generic S3 error"):
         damaged_tables(LAKE, stored=stored)
 

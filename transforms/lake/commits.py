@@ -10,21 +10,19 @@ again, it finds the greater number and stops.
 from __future__ import annotations
 
 import hashlib
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction, RemoveAction
 
 from transforms.lake.arrow_rows import Row, arrow_schema
+from transforms.lake.commit_actions import actions_of, appending
 from transforms.lake.delta_rs import among, dataset, holding
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage import generation
@@ -32,17 +30,16 @@ from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.listing import LOG, LakeListing, commit_name, with_files
 from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_copies import CHECKPOINT_EVERY
 from transforms.lake.storage.table_folders import (
-    CHECKPOINT_EVERY,
-    delta_options,
+    committed,
     delta_table,
     exists,
-    expect_commit,
+    listed_once,
     note_table,
     put_commit,
     read_table,
     table_folder,
-    table_properties,
 )
 from transforms.lake.table_files import TableFile
 from transforms.lake.tables import RUNS, TABLES, Table
@@ -57,6 +54,8 @@ WRITERS = 4
 
 # The properties of a commit with these transactions besides that of the lease.
 Properties = Callable[[Sequence[Transaction]], CommitProperties]
+# What makes a commit with its properties.
+Write = Callable[[Properties], object]
 
 
 class FencedError(Exception):
@@ -80,16 +79,14 @@ class TableWriter:
             return
         check_conditional_puts(self.lake)
         path, how = table_folder(self.lake, table), self._properties("")(())
-        expect_commit(path)
         try:
-            DeltaTable.create(
-                str(path),
-                delta_schema(table),
-                description=table.comment,
-                configuration=table_properties(path),
-                storage_options=delta_options(path),
-                commit_properties=how,
-            )
+            with committed(path) as folder:
+                DeltaTable.create(
+                    folder,
+                    delta_schema(table),
+                    description=table.comment,
+                    commit_properties=how,
+                )
         except (DeltaError, OSError):
             if not exists(self.lake, table):
                 raise
@@ -102,12 +99,12 @@ class TableWriter:
 
     def append_after(self, table: Table, row: Row, version: int) -> bool:
         """Append a row as version + 1 of a table that exists. False if another commit took that version."""
+        check_conditional_puts(self.lake)
         with read_table(self.lake, table) as held:
             if held.version() != version:
                 return False
             change = FileChange(self._stored(table, held).written([row]))
-            name = uuid.uuid4().hex
-            return self._commit_once(table, held, lambda how: _write(held, change, how), name) is None
+            return self._commit_once(table, held, _writing(held, change), uuid.uuid4().hex) is None
 
     def append_next(self, table: Table, row: Row, listed: LakeListing) -> LakeListing | None:
         """Append a row to a table of the declared columns, as the next version and without opening it.
@@ -126,7 +123,7 @@ class TableWriter:
         data.add(pa.Table.from_pylist([row], schema=schema))
         written = data.close()
         assert written is not None
-        made = put_commit(folder, version, _appending(written))
+        made = put_commit(folder, version, appending(written))
         if made is None:
             return None
         names = (written["path"], f"{LOG}/{commit_name(version)}")
@@ -159,7 +156,7 @@ class TableWriter:
 
         def change(held: DeltaTable) -> FileChange | None:
             stored = self._stored(table, held)
-            found = holding(stored.rows, where).to_table(filter=where).to_pylist()
+            found = holding(stored.rows(where), where).to_table(filter=where).to_pylist()
             wanted = {tuple(row[name] for name in table.key): row for row in (*found, *some)}
             made = stored.replacing(where, wanted.values())
             return None if made is None else replace(made, transactions=transactions)
@@ -205,11 +202,15 @@ class TableWriter:
 
     def add_columns(self, table: Table, fields: list[Field]) -> None:
         """Add columns, or fields of structs, to a table that exists."""
-        self._commit(table, lambda held, how: held.alter.add_columns(fields, commit_properties=how(())))
+
+        def adding(held: DeltaTable) -> Write:
+            return lambda how: held.alter.add_columns(fields, commit_properties=how(()))
+
+        self._commit(table, adding)
 
     def fence(self) -> None:
         """Stop the writers of older leases: commit this one's number to every table; create those missing."""
-        with ThreadPoolExecutor(WRITERS) as threads:
+        with listed_once(self.lake), ThreadPoolExecutor(WRITERS) as threads:
             list(threads.map(self._fence, TABLES))
 
     def _fence(self, table: Table) -> None:
@@ -252,35 +253,36 @@ class TableWriter:
     def _change(self, table: Table, change: Callable[[DeltaTable], FileChange | None]) -> None:
         """Commit what `change` makes of the newest version of a table that exists, if anything."""
 
-        def write(held: DeltaTable, how: Properties) -> None:
-            if (made := change(held)) is not None:
-                _write(held, made, how)
+        def changing(held: DeltaTable) -> Write | None:
+            made = change(held)
+            return None if made is None else _writing(held, made)
 
-        self._commit(table, write)
+        self._commit(table, changing)
 
-    def _commit(self, table: Table, write: Callable[[DeltaTable, Properties], object]) -> None:
-        """Make a commit from the newest version, and again where another one came in between."""
+    def _commit(self, table: Table, making: Callable[[DeltaTable], Write | None]) -> None:
+        """Make a commit from the newest version, if it takes one; again where another came in between."""
+        check_conditional_puts(self.lake)
         name = uuid.uuid4().hex
         for attempt in range(1, ATTEMPTS + 1):
             with self._loaded(table) as held:
-                lost = self._commit_once(table, held, lambda how, held=held: write(held, how), name)
+                write = making(held)
+                lost = None if write is None else self._commit_once(table, held, write, name)
             if lost is None:
                 return
             if attempt == ATTEMPTS:
                 raise lost
 
     def _commit_once(
-        self, table: Table, held: DeltaTable, write: Callable[[Properties], object], name: str
+        self, table: Table, held: DeltaTable, write: Write, name: str
     ) -> CommitFailedError | None:
         """Make a commit from a version, or return the error if another one took the next version.
 
         Where only the answer was lost, the log has the commit's id.
         """
-        check_conditional_puts(self.lake)
         version = held.version()
-        expect_commit(table_folder(self.lake, table))
         try:
-            write(self._properties(name))
+            with committed(table_folder(self.lake, table)):
+                write(self._properties(name))
         except (DeltaError, OSError) as error:
             if has_landed(self.lake, table, name, version):
                 return None
@@ -313,8 +315,9 @@ def lease_state(lake: Location) -> LeaseState:
     with read_table(lake, RUNS) as held:
         number = held.transaction_version(LEASE) or 0
         given_back = number == (held.transaction_version(GIVEN_BACK) or 0)
-        rows, version = dataset(table_folder(lake, RUNS), held), held.version()
-    unfinished = rows.to_table(filter=ds.field("finished_at").is_null())
+        is_unfinished = ds.field("finished_at").is_null()
+        rows, version = dataset(table_folder(lake, RUNS), held, is_unfinished), held.version()
+    unfinished = rows.to_table(filter=is_unfinished)
     return LeaseState(version, number, given_back, unfinished.to_pylist())
 
 
@@ -350,7 +353,7 @@ def greatest_lease(lake: Location, of_others: int | None = None) -> int:
 
     if of_others is not None:
         return max(of_others, number(RUNS))
-    with ThreadPoolExecutor(WRITERS) as threads:
+    with listed_once(lake), ThreadPoolExecutor(WRITERS) as threads:
         return max(threads.map(number, TABLES))
 
 
@@ -367,34 +370,15 @@ def delta_schema(table: Table) -> Schema:
     return Schema.from_arrow(pa.schema([f.with_metadata({"comment": c.comment}) for f, c in fields]))
 
 
-def _appending(file: Row) -> list[dict[str, Any]]:
-    """The actions of a commit that adds a file (a row of table_files.FILES), as Delta's protocol has them."""
-    done = {"timestamp": file["modified_ms"], "operation": "WRITE", "operationParameters": {"mode": "Append"}}
-    added = {
-        "path": file["path"],
-        "partitionValues": {},
-        "size": file["size_bytes"],
-        "modificationTime": file["modified_ms"],
-        "dataChange": True,
-        "stats": file["stats"],
-    }
-    return [{"commitInfo": done}, {"add": added}]
-
-
-def _write(held: DeltaTable, change: FileChange, how: Properties) -> None:
-    """The commit of a change, from a version of a table."""
-    now_ms = time.time_ns() // 1_000_000
-    actions: list[AddAction | RemoveAction] = [
-        AddAction(f["path"], f["size_bytes"], {}, f["modified_ms"], change.data_change, f["stats"])
-        for f in change.added
-    ]
-    actions += [RemoveAction(f.path, change.data_change, now_ms, f.size_bytes, {}) for f in change.removed]
+def _writing(held: DeltaTable, change: FileChange) -> Write:
+    """What commits a change, from a version of a table."""
     # Old commits are looked for where a checkpoint is written, not after every one.
     ends = (held.version() + 2) % CHECKPOINT_EVERY == 0
-    held.create_write_transaction(
-        actions,
+    hooks = PostCommitHookProperties(cleanup_expired_logs=None if ends else False)
+    return lambda how: held.create_write_transaction(
+        actions_of(change),
         "append",
         held.schema(),
         commit_properties=how(change.transactions),
-        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=None if ends else False),
+        post_commithook_properties=hooks,
     )

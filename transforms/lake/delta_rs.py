@@ -19,7 +19,14 @@ from deltalake import DeltaTable
 
 from transforms.lake.arrow_rows import Row
 from transforms.lake.storage.location import Location, StoreUrl
-from transforms.lake.storage.table_folders import arrow_files, delta_table, exists, read_table, table_folder
+from transforms.lake.storage.table_folders import (
+    arrow_files,
+    copied_files,
+    delta_table,
+    exists,
+    read_table,
+    table_folder,
+)
 from transforms.lake.tables import CAPTURES, Table
 
 # --- reading ---
@@ -56,14 +63,15 @@ def arrow_with(
 
     A column that the table lacks on disk, as one of an earlier version may, is null.
     """
-    return columns_with(opened(lake, table), columns, where, **wanted)
+    condition = None if where is None and not wanted else _condition(where, wanted)
+    return columns_with(opened(lake, table, where=condition), columns, condition)
 
 
 def each_row(lake: Location, table: Table, columns: Sequence[str], where: ds.Expression) -> Iterator[Row]:
     """The rows of rows_with one by one, some thousand in memory."""
     if not exists(lake, table):
         return
-    found = holding(opened(lake, table), where)
+    found = holding(opened(lake, table, where=where), where)
     held = [name for name in columns if name in found.schema.names]
     missing = dict.fromkeys(set(columns).difference(held))
     scanned = found.to_batches(columns=held, filter=where, batch_size=ROWS_AT_ONCE, batch_readahead=1)
@@ -114,7 +122,8 @@ def count_rows(
     """How many rows rows_with would return."""
     if not exists(lake, table):
         return 0
-    return opened(lake, table).count_rows(filter=_condition(where, wanted))
+    condition = _condition(where, wanted)
+    return opened(lake, table, where=condition).count_rows(filter=condition)
 
 
 def distinct(lake: Location, table: Table, column: str, **wanted: Iterable[str]) -> set[str]:
@@ -127,8 +136,10 @@ def distinct_rows(
 ) -> set[tuple[Any, ...]]:
     """The different rows that rows_with would return, as tuples, read piece by piece."""
     found: set[tuple[Any, ...]] = set()
+    condition = _condition(None, wanted)
     if exists(lake, table):
-        for batch in opened(lake, table).to_batches(columns=list(columns), filter=_condition(None, wanted)):
+        stored = opened(lake, table, where=condition)
+        for batch in stored.to_batches(columns=list(columns), filter=condition):
             rows = pa.Table.from_batches([batch]).group_by(list(columns)).aggregate([])
             found.update(zip(*(rows[name].to_pylist() for name in columns), strict=True))
     return found
@@ -158,13 +169,18 @@ def cluster_ids(lake: Location) -> list[str]:
     return sorted(distinct(lake, CAPTURES, "cluster_id"))
 
 
-def opened(lake: Location, table: Table, version: int | None = None) -> ds.Dataset:
-    """A version of a table that exists, the newest by default, to be read piece by piece."""
+def opened(
+    lake: Location, table: Table, version: int | None = None, where: ds.Expression | None = None
+) -> ds.Dataset:
+    """A version of a table that exists, the newest by default, to be read piece by piece.
+
+    where: rows that do not meet it may be left out.
+    """
     folder = table_folder(lake, table)
-    if version is not None:
-        return dataset(folder, delta_table(lake, table, version))
     with read_table(lake, table) as held:
-        return dataset(folder, held)
+        if version in (None, held.version()):
+            return dataset(folder, held, where)
+    return dataset(folder, delta_table(lake, table, version), where)
 
 
 def newest_version(lake: Location, table: Table) -> int:
@@ -173,19 +189,27 @@ def newest_version(lake: Location, table: Table) -> int:
         return held.version()
 
 
-def dataset(folder: Location, written: DeltaTable) -> ds.Dataset:
-    """The files of a version of a table, to be read piece by piece. Of their sizes no store is asked."""
+def dataset(folder: Location, written: DeltaTable, where: ds.Expression | None = None) -> ds.Dataset:
+    """The files of a version of a table, to be read piece by piece, but those without a row for `where`.
+
+    Small files of a store are fetched, and of the sizes of others it is not asked.
+    """
     found = written.to_pyarrow_dataset(filesystem=arrow_files(folder))
     if not isinstance(folder, StoreUrl):
         return found
     assert isinstance(found, ds.FileSystemDataset)
     added = pa.table(written.get_add_actions())
     sizes = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
+    wanted = list(found.get_fragments(filter=where))
+    here, copied = copied_files(folder, {fragment.path: sizes[fragment.path] for fragment in wanted})
     fragments = [
         found.format.make_fragment(
-            f.path, found.filesystem, f.partition_expression, file_size=sizes.get(f.path)
+            f.path,
+            here if f.path in copied else found.filesystem,
+            f.partition_expression,
+            file_size=sizes[f.path],
         )
-        for f in found.get_fragments()
+        for f in wanted
     ]
     return ds.FileSystemDataset(fragments, found.schema, found.format, found.filesystem)
 
@@ -254,6 +278,6 @@ def unneeded_files(lake: Location, table: Table, hours: int) -> list[Location]:
     """The data files that no version of the last hours needs, and that are older than that."""
     if not exists(lake, table):
         return []
-    with read_table(lake, table) as held:
-        found = held.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+    held = delta_table(lake, table)
+    found = held.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     return [table_folder(lake, table) / name for name in found]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -50,10 +49,9 @@ class StoredTable:
         self._held = held
         self._schema = pa.schema(held.schema().to_arrow())
 
-    @cached_property
-    def rows(self) -> ds.Dataset:
-        """The table's rows, to be read piece by piece."""
-        return dataset(self._folder, self._held)
+    def rows(self, where: ds.Expression | None = None) -> ds.Dataset:
+        """The table's rows, to be read piece by piece; those that do not meet `where` may be left out."""
+        return dataset(self._folder, self._held, where)
 
     def fitted(self, rows: pa.Table | Collection[Row]) -> pa.Table:
         """Rows with the columns that the table has on disk: it may lack those of a newer version."""
@@ -80,7 +78,7 @@ class StoredTable:
         files_by_path = {file.path: file for file in self._files()}
         removed: list[StoredFile] = []
         rest: list[ds.Fragment] = []
-        for fragment in self.rows.get_fragments(filter=where):
+        for fragment in self.rows(where).get_fragments(filter=where):
             meeting = fragment.scanner(schema=self._schema, filter=where, columns=[]).count_rows()
             if meeting:
                 removed.append(files_by_path[fragment.path])
@@ -95,7 +93,7 @@ class StoredTable:
     def joined(self) -> FileChange | None:
         """Join files smaller than TARGET_BYTES, the oldest first. None if there are less than two."""
         small = [file for file in self._files() if file.size_bytes < TARGET_BYTES]
-        fragments = {fragment.path: fragment for fragment in self.rows.get_fragments()}
+        fragments = {fragment.path: fragment for fragment in self.rows().get_fragments()}
         added: list[Row] = []
         removed: list[StoredFile] = []
         for some in _bins(small):

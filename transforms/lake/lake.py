@@ -23,7 +23,7 @@ from transforms.lake.arrow_rows import Row, arrow_schema, from_arrow, to_rows
 from transforms.lake.commits import TableWriter
 from transforms.lake.storage import check_lake
 from transforms.lake.storage.location import Location
-from transforms.lake.storage.table_folders import read_table, spark_location, table_folder
+from transforms.lake.storage.table_folders import count_written, read_table, spark_location, table_folder
 from transforms.lake.table_files import FILES, writing
 from transforms.lake.tables import Table
 
@@ -89,7 +89,7 @@ class Lake:
 
         None are written where the load has been committed before.
         """
-        return [] if self.writer.is_loaded(table, load_id) else to_rows(files)
+        return [] if self.writer.is_loaded(table, load_id) else self._counted(table, files)
 
     def append_files(self, table: Table, written: Sequence[Row], load_id: str) -> int:
         """Append files that tasks have written, once: a load that is repeated after a kill is dropped.
@@ -132,7 +132,13 @@ class Lake:
         """Let tasks write rows to files (rows of table_files.FILES), which no commit has yet."""
         self.create(table)
         write = writing(iter, self.folder(table), arrow_schema(table.schema), {})
-        return to_rows(rows.select(table.names).mapInArrow(write, from_arrow_schema(FILES)))
+        return self._counted(table, rows.select(table.names).mapInArrow(write, from_arrow_schema(FILES)))
+
+    def _counted(self, table: Table, files: DataFrame) -> list[Row]:
+        """Let tasks write files, whose requests are counted."""
+        written = to_rows(files)
+        count_written(self.folder(table), (file["size_bytes"] for file in written))
+        return written
 
 
 def stored_schema(lake: Location, table: Table) -> StructType:

@@ -9,7 +9,7 @@ from transforms.lake.schema import outdated_tables
 from transforms.lake.storage.listing import LakeListing, lake_listing
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.memo import Answer, Memo, read_memo, write_memo
-from transforms.lake.storage.table_folders import note_tables
+from transforms.lake.storage.table_folders import as_listed
 from transforms.lake.table_damage import damaged_tables
 from transforms.lake.tables import Table
 
@@ -42,9 +42,9 @@ class SeenLake:
 def seen_lake(lake: Location, memo: Memo | None = None) -> SeenLake:
     """Look at a lake. memo: if it is known. Raises OSError."""
     listed = lake_listing(lake)
-    note_tables(listed)
     held = read_memo(lake) if memo is None else memo
-    return SeenLake(listed, held, damaged_tables(lake, False, listed, held.unknown(listed)))
+    with as_listed(listed):
+        return SeenLake(listed, held, damaged_tables(lake, False, listed, held.unknown(listed)))
 
 
 def unseen(lake: Location) -> SeenLake:
@@ -64,8 +64,9 @@ def note(
     where the lake changes meanwhile. Raises NoLakeError and OSError.
     """
     now = seen_lake(before.lake, before.memo)
-    if now.damage or now.outdated():
-        return
-    found = answer(now)
+    with as_listed(now.listed):
+        if now.damage or now.outdated():
+            return
+        found = answer(now)
     if lake_listing(before.lake).files == now.listed.files:
         write_memo(before.lake, now.memo.extended(now.listed, question, found, lease))

@@ -61,6 +61,11 @@ SAID = (
         ExitCode.ENVIRONMENT,
         "no credentials",
     ),
+    (
+        "Kernel error -> Operation not supported\n an error occurred while loading credentials",
+        ExitCode.ENVIRONMENT,
+        "no credentials",
+    ),
     ("403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code>", ExitCode.ENVIRONMENT, "refuses the key"),
     (
         "400 Bad Request: <Code>AuthorizationHeaderMalformed</Code>",

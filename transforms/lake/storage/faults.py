@@ -38,7 +38,7 @@ _FAULTS = (
     ),
     (
         r"latest/api/token|latest/meta-data|169\.254\.|NoAuthWithAWSException|No valid credentials"
-        r"|Unable to load credentials|WebIdentity",
+        r"|[Ll]oad(ing)? credentials|IMDS|WebIdentity",
         "no credentials for LAKE: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role gives "
         "them",
         Remedy.ENVIRONMENT,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Literal
 
 from transforms.lake.storage.location import StoreUrl
 
@@ -23,11 +25,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object below a place: its key there, its bytes, and the tag of its content."""
+    """An object below a place: its key there, its bytes, the tag of its content; seconds since 1970."""
 
     name: str
     size_bytes: int
     tag: str
+    written_at: float
+
+
+Request = Literal["LIST", "GET", "PUT", "DELETE"]
+# Objects that one request lists or deletes at most; bytes of one part of a large file that Arrow writes.
+PAGE, PART_BYTES = 1000, 10 * 1024 * 1024
+_requests: Counter[Request] = Counter()
+_counting = Lock()
+
+
+def count_requests(kind: Request, count: int = 1) -> None:
+    """Add requests that this process makes, by any library."""
+    with _counting:
+        _requests[kind] += count
+
+
+def count_written(size_bytes: int) -> None:
+    """Add the requests by which Arrow writes a file: one, or those of an upload in parts."""
+    count_requests("PUT", 1 if size_bytes < PART_BYTES else 2 + -(-size_bytes // PART_BYTES))
+
+
+def requests() -> dict[str, int]:
+    """The requests of this process so far; each once, also where a library repeats it."""
+    with _counting:
+        return {**_requests}
 
 
 def endpoint() -> str | None:
@@ -90,6 +117,7 @@ def put_new(place: StoreUrl, content: bytes) -> str | None:
     import obstore
     from obstore.exceptions import AlreadyExistsError
 
+    count_requests("PUT")
     with _as_os_errors():
         try:
             made = obstore.put(_store(place.bucket), place.key, content, mode="create")
@@ -102,6 +130,7 @@ def put(place: StoreUrl, content: bytes) -> None:
     """Make an object, or replace it. Raises OSError."""
     import obstore
 
+    count_requests("PUT")
     with _as_os_errors():
         obstore.put(_store(place.bucket), place.key, content)
 
@@ -110,6 +139,7 @@ def content(place: StoreUrl) -> bytes:
     """What an object holds. Raises OSError; FileNotFoundError where there is none."""
     import obstore
 
+    count_requests("GET")
     with _as_os_errors():
         try:
             return bytes(obstore.get(_store(place.bucket), place.key).bytes())
@@ -119,21 +149,32 @@ def content(place: StoreUrl) -> bytes:
             raise
 
 
-def below(place: StoreUrl) -> Iterator[StoredObject]:
-    """All objects whose keys begin with that of a place and a slash, by key. Raises OSError."""
+def below(place: StoreUrl, after: str | None = None) -> Iterator[StoredObject]:
+    """All objects whose keys begin with that of a place and a slash, by key. Raises OSError.
+
+    after: only those whose name below the place follows it.
+    """
     import obstore
 
+    folder = place.key + "/"
+    offset = None if after is None else folder + after
     with _as_os_errors():
-        for some in obstore.list(_store(place.bucket), place.key + "/"):
+        count_requests("LIST")
+        for page, some in enumerate(
+            obstore.list(_store(place.bucket), folder, offset=offset, chunk_size=PAGE)
+        ):
+            if page:
+                count_requests("LIST")
             for found in some:
-                name = found["path"].removeprefix(place.key + "/")
-                yield StoredObject(name, found["size"], found["e_tag"] or "")
+                name, written_at = found["path"].removeprefix(folder), found["last_modified"].timestamp()
+                yield StoredObject(name, found["size"], found["e_tag"] or "", written_at)
 
 
 def names_in(place: StoreUrl) -> list[str]:
     """What a place holds, of objects below it the first part of their keys. Raises OSError."""
     import obstore
 
+    count_requests("LIST")
     with _as_os_errors():
         found = obstore.list_with_delimiter(_store(place.bucket), place.key + "/")
     paths = [*found["common_prefixes"], *(held["path"] for held in found["objects"])]
@@ -145,13 +186,22 @@ def written_at(place: StoreUrl) -> float:
     """When an object was written, in seconds since 1970. Raises OSError."""
     import obstore
 
+    count_requests("GET")
     with _as_os_errors():
         return obstore.head(_store(place.bucket), place.key)["last_modified"].timestamp()
 
 
 def delete(place: StoreUrl) -> None:
     """Remove an object, which another may have removed meanwhile. Raises OSError."""
+    delete_all([place])
+
+
+def delete_all(places: Sequence[StoreUrl]) -> None:
+    """Remove objects of a bucket, which others may have removed meanwhile. Raises OSError."""
     import obstore
 
-    with _as_os_errors(), suppress(FileNotFoundError):
-        obstore.delete(_store(place.bucket), place.key)
+    for first in range(0, len(places), PAGE):
+        some = places[first : first + PAGE]
+        count_requests("DELETE")
+        with _as_os_errors(), suppress(FileNotFoundError):
+            obstore.delete(_store(some[0].bucket), [place.key for place in some])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from threading import Lock
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from threading import Lock, RLock
 from typing import Any
 
 import pyarrow as pa
@@ -15,22 +15,25 @@ from deltalake import DeltaTable
 
 from transforms.lake.storage import files, objects
 from transforms.lake.storage.files import FoundFile
-from transforms.lake.storage.listing import LOG, LakeListing, commit_name, is_commit
+from transforms.lake.storage.listing import LOG, FolderListing, LakeListing, commit_name, lake_listing
 from transforms.lake.storage.location import Location, StoreUrl
-from transforms.lake.tables import Table
+from transforms.lake.storage.table_copies import TableCopy, is_in_task, put_once
+from transforms.lake.tables import TABLES, Table
 
-# How many commits, at most, come after the last checkpoint of a table in a store.
-CHECKPOINT_EVERY = 10
-# Of stores: the tables that this process has found, those that it reads, and who reads them now.
+# Of stores: the tables that this process has found, its copies of them, those that it has written, and who
+# reads them now.
 _found: set[Location] = set()
-_opened: dict[StoreUrl, DeltaTable] = {}
-_locks: dict[StoreUrl, Lock] = {}
+_copies: dict[StoreUrl, TableCopy] = {}
+_written: set[StoreUrl] = set()
+_locks: dict[StoreUrl, RLock] = {}
 _opening = Lock()
-# Those of which the handle is the newest version while this process alone writes their lake.
+# Those of which the copy is the newest version: while this process alone writes a lake, or as it is listed.
 _newest: set[StoreUrl] = set()
 _missing: set[Location] = set()
 _alone: set[Location] = set()
 _shared: set[str] = set()
+# What a listing shows of tables whose copies have not been brought up to it.
+_listed: dict[StoreUrl, FolderListing] = {}
 
 
 def table_folder(lake: Location, table: Table) -> Location:
@@ -60,14 +63,6 @@ def note_table(folder: Location) -> None:
         _found.add(folder)
 
 
-def note_tables(listed: LakeListing) -> None:
-    """What need not be asked for again: the tables that a listing of a store shows."""
-    if isinstance(listed.lake, StoreUrl):
-        _found.update(
-            listed.lake / name.partition("/")[0] for name in listed.files if is_commit(name.partition("/")[2])
-        )
-
-
 def delta_table(lake: Location, table: Table, version: int | None = None) -> DeltaTable:
     """A version of a table that exists, the newest by default. Raises DeltaError and OSError."""
     folder = table_folder(lake, table)
@@ -78,60 +73,130 @@ def delta_table(lake: Location, table: Table, version: int | None = None) -> Del
 def read_table(lake: Location, table: Table) -> Iterator[DeltaTable]:
     """The newest version of a table that exists, to be read within the block, or to make one commit from.
 
-    Opening one in a store takes two requests for each commit since the last checkpoint, and a dozen for that:
-    a process opens it once, and then asks for newer commits only. A thread at a time: nothing moves the
-    version within the block. Raises DeltaError and OSError.
+    Of a table in a store a process fetches the log once, and then asks for newer commits only. A thread at a
+    time: nothing moves the version within the block. Raises DeltaError and OSError.
     """
     folder = table_folder(lake, table)
-    if not isinstance(folder, StoreUrl):
+    if not isinstance(folder, StoreUrl) or is_in_task():
         yield delta_table(lake, table)
         return
+    with _lock(folder):
+        copy = _copy(folder)
+        if folder not in _newest:
+            listed = _listed.pop(folder, None)
+            if listed is None:
+                copy.look()
+            else:
+                copy.bring_up({name: listed.files[f"{LOG}/{name}"] for name in listed.log})
+            if listed is not None or (lake in _alone and table.name not in _shared):
+                _newest.add(folder)
+        yield copy.table
+
+
+def _lock(folder: StoreUrl) -> RLock:
     with _opening:
-        lock = _locks.setdefault(folder, Lock())
-    with lock:
-        held = _opened.get(folder)
-        if held is None:
-            held = _opened[folder] = delta_table(lake, table)
-        elif folder not in _newest:
-            held.update_incremental()
-        if lake in _alone and table.name not in _shared:
-            _newest.add(folder)
-        yield held
+        return _locks.setdefault(folder, RLock())
+
+
+def _copy(folder: StoreUrl) -> TableCopy:
+    """The copy of a table, for who holds its lock."""
+    if folder not in _copies:
+        _copies[folder] = TableCopy(folder)
+    return _copies[folder]
+
+
+@contextmanager
+def as_listed(listed: LakeListing) -> Iterator[None]:
+    """Within the block, the tables of a store are read as a listing shows them.
+
+    Who commits to one sees its newest version if another commit came in between.
+    """
+    _note(listed)
+    try:
+        yield
+    finally:
+        _forget()
+
+
+@contextmanager
+def listed_once(lake: Location) -> Iterator[None]:
+    """as_listed by a listing that is made now, where the lake is in a store."""
+    with as_listed(lake_listing(lake)) if isinstance(lake, StoreUrl) else nullcontext():
+        yield
 
 
 @contextmanager
 def written_alone(lake: Location, *shared: Table) -> Iterator[None]:
     """Within the block, no other process commits to a lake, which is fenced, but to the shared tables.
 
-    In a store, newer commits are then looked for after one's own only. Should another run take the lake over,
+    In a store, newer commits are then looked for once, by a listing. Should another run take the lake over,
     it first commits to every table: a commit from what was the newest version then fails.
     """
-    _newest.clear()
+    _forget()
+    if isinstance(lake, StoreUrl):
+        _note(lake_listing(lake), [table for table in TABLES if table not in shared])
     _shared.update(table.name for table in shared)
     _alone.add(lake)
     try:
         yield
     finally:
         _alone.discard(lake)
-        _newest.clear()
-        _missing.clear()
+        _forget()
 
 
-def expect_commit(folder: Location) -> None:
-    """A commit to a table is tried: what is the newest version then has to be asked for."""
-    if isinstance(folder, StoreUrl):
+def _note(listed: LakeListing, tables: Sequence[Table] = TABLES) -> None:
+    for table in tables if isinstance(listed.lake, StoreUrl) else ():
+        folder, of_table = listed.lake / table.name, listed.of(table)
+        assert isinstance(folder, StoreUrl)
+        if of_table is not None and of_table.versions:
+            _found.add(folder)
+            _newest.discard(folder)
+            _listed[folder] = of_table
+        elif folder not in _found:
+            _missing.add(folder)
+
+
+def _forget() -> None:
+    for known in (_newest, _missing, _listed):
+        known.clear()
+
+
+@contextmanager
+def committed(folder: Location) -> Iterator[str]:
+    """The next version of a table, which delta-rs makes within the block in the folder that this yields.
+
+    In a store it is there after the block. Raises CommitFailedError where another commit has that version,
+    and OSError, also where none was made.
+    """
+    if not isinstance(folder, StoreUrl):
+        yield str(folder)
+        return
+    with _lock(folder):
+        copy, is_newest = _copy(folder), folder in _newest or folder in _missing
         _newest.discard(folder)
+        _listed.pop(folder, None)
         _missing.discard(folder)
+        copy.must_be_whole()
+        try:
+            yield str(copy.place)
+            copy.publish()
+        except BaseException:
+            copy.forget_unpublished()
+            raise
+        _written.add(folder)
+        if is_newest:
+            _newest.add(folder)
+
+
+def may_have_grown(lake: Location, table: Table) -> bool:
+    """Whether this process may have added files to a table; of one in a store it knows."""
+    folder = table_folder(lake, table)
+    return not isinstance(folder, StoreUrl) or folder in _written
 
 
 def delta_options(folder: Location) -> dict[str, str] | None:
     """What delta-rs needs to know of the store in which a folder is."""
     return objects.delta_options() if isinstance(folder, StoreUrl) else None
-
-
-def table_properties(folder: Location) -> dict[str, str | None]:
-    """Properties of a new table: in a store, each commit since a checkpoint costs two requests to open it."""
-    return {"delta.checkpointInterval": str(CHECKPOINT_EVERY)} if isinstance(folder, StoreUrl) else {}
 
 
 def arrow_files(folder: Location) -> fs.FileSystem:
@@ -150,21 +215,39 @@ def spark_location(folder: Location) -> str:
     return f"s3a://{folder.bucket}/{folder.key}" if isinstance(folder, StoreUrl) else str(folder)
 
 
+def copied_files(folder: Location, sizes: Mapping[str, int]) -> tuple[fs.FileSystem, Collection[str]]:
+    """Of data files with these sizes in bytes, those that are on this machine now, and how to read them."""
+    if not isinstance(folder, StoreUrl) or is_in_task():
+        return arrow_files(folder), ()
+    with _lock(folder):
+        copy = _copy(folder)
+    return fs.SubTreeFileSystem(str(copy.place), fs.LocalFileSystem()), copy.fetch(sizes)
+
+
 def put_commit(folder: Location, version: int, actions: Iterable[Mapping[str, Any]]) -> FoundFile | None:
     """Make a version of a table by its actions. None if another commit has it. Raises OSError."""
     place = folder / LOG / commit_name(version)
     content = "".join(f"{json.dumps(action)}\n" for action in actions)
+    if isinstance(place, StoreUrl):
+        return put_once(place, content.encode())
     made = files.create(place, content)
-    # Where an answer is lost, the store is asked again, and then finds what it has just made.
+    # A file server may have lost its answer, and then finds what it has just made.
     if made is None and files.is_file(place) and files.text_of(place) == content:
         return FoundFile(len(content.encode()), "")
     return made
+
+
+def count_written(folder: Location, sizes: Iterable[int]) -> None:
+    """Count requests for data files with these sizes in bytes, which Spark's tasks have written."""
+    for size_bytes in sizes if isinstance(folder, StoreUrl) else ():
+        objects.count_written(size_bytes)
 
 
 class DataFile:
     """A new data file in a table's folder, to be written by row groups. Raises OSError."""
 
     def __init__(self, folder: Location, name: str, schema: pa.Schema, compression: str) -> None:
+        self._is_stored = isinstance(folder, StoreUrl)
         self._sink = arrow_files(folder).open_output_stream(name)
         self._writer = pq.ParquetWriter(self._sink, schema, compression=compression, store_schema=False)
 
@@ -176,6 +259,8 @@ class DataFile:
         self._writer.close()
         size_bytes = self._sink.tell()
         self._sink.close()
+        if self._is_stored:
+            objects.count_written(size_bytes)
         return size_bytes
 
 
