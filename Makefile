@@ -7,22 +7,28 @@ BIN := $(VENV)/bin
 LAKE ?= .lake
 PAGE ?= quorum.html
 CAPTURES := tests/golden/dynamic-membership tests/golden/uncommitted-truncation
+RUN := --captures $(CAPTURES) --lake $(LAKE) --report $(PAGE)
 
 .PHONY: setup
 setup: $(VENV)/.ready
 
-# Versions come from constraints.txt. Here, once: the jars that Spark lacks are fetched beside the installation, and
-# Spark's classes archived by a session beside which the kernel is compiled.
-$(VENV)/.ready: pyproject.toml constraints.txt spark-defaults.conf
+# Versions come from constraints.txt. While the rest is fetched and installed (PySpark is built from source), the
+# kernel is compiled and the jars that Spark lacks are fetched beside the installation.
+$(VENV)/.installed: pyproject.toml constraints.txt spark-defaults.conf
 	@test -n "$(PYTHON)" || { echo "make: needs one of $(PYTHONS); install one, or name it with PYTHON=..." >&2; exit 1; }
 	@command -v "$(PYTHON)" >/dev/null || { echo "make: $(PYTHON) not found; PYTHON= must name one of $(PYTHONS)" >&2; exit 1; }
 	@version=$$($(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); test "$${version:-0}" -ge 17 || \
 	  { echo "make: needs Java 17 or later for Spark, found $${version:-none}; install it, or set JAVA_HOME" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m jobs.runtime.jars 2>/dev/null & $(BIN)/python tools/install.py Kraftlake -e . && { wait $$! || :; }
+	@$(BIN)/python tools/install.py "what the kernel needs" google-crc32c numba numpy pyarrow
+	@$(BIN)/python -m jobs.runtime.jars 2>/dev/null & $(BIN)/python -m kraft_core.columnar 2>/dev/null & \
+	  $(BIN)/python tools/install.py Kraftlake -e . && { wait || :; }
 	@$(BIN)/python -m jobs.runtime.jars
+	@touch $@
+
+# Spark's classes are archived by a session: of its own, or of the first run.
+$(VENV)/.ready: $(VENV)/.installed
 	@$(BIN)/python -m jobs.archive_classes
-	@$(BIN)/python -m kraft_core.columnar
 	@touch $@
 
 # What tests and linters need, on top.
@@ -35,8 +41,9 @@ $(VENV)/.lint: $(VENV)/.ready
 	@touch $@
 
 .PHONY: run test test-long lint docs clean
-run: setup
-	@$(BIN)/kraftlake run --captures $(CAPTURES) --lake $(LAKE) --report $(PAGE)
+run: $(VENV)/.installed
+	@if test $(VENV)/.ready -nt $(VENV)/.installed; then $(BIN)/kraftlake run $(RUN); \
+	  else $(BIN)/python -m jobs.archive_classes $(RUN); code=$$?; touch $(VENV)/.ready; exit $$code; fi
 
 # In random order; pytest prints the seed: repeat with PYTEST_FLAGS=--randomly-seed=N.
 PYTEST_FLAGS ?=

@@ -1,18 +1,22 @@
-"""python -m jobs.training FILE SCRATCH: a session that does what sessions do, whose JVM archives its classes.
+"""python -m jobs.training FILE SCRATCH [RUN'S WORDS]: a session whose JVM archives its classes when it ends.
 
-Part of jobs.runtime.class_archive.
+It does what sessions do: run, then sql. Part of jobs.runtime.class_archive.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from jobs.cli import main as kraftlake
+from jobs.runtime.output import warn_line
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_control_value, write_metadata_value
 from kraft_core.format.log_dirs import LOG_DIR_NAME
@@ -32,20 +36,35 @@ EXPLAIN SELECT * FROM epochs;
 """
 
 
-def main(archive: Path, scratch: Path) -> int:
-    """Load a capture, ask, and let the JVM end, which writes the archive. Returns an exit code."""
+def main(archive: Path, scratch: Path, words: Sequence[str]) -> int:
+    """Run, ask, and let the JVM end, which writes the archive. Returns the run's exit code.
+
+    words: of a `run` that somebody waits for, with its --lake; empty: a capture made here is loaded.
+    """
     options = _options(archive)
     settings = scratch / "kraftlake.toml"
     settings.write_text(f'[spark]\n"spark.driver.extraJavaOptions" = {json.dumps(options)}\n')
-    questions = scratch / "questions.sql"
-    questions.write_text(_QUESTIONS)
-    common = ("--config", str(settings), "--lake", str(scratch / "lake"))
-    _write_capture(scratch / "node-1", 1)
-    _open_and_compile(options)
-    code = kraftlake(["run", "--captures", str(scratch / "node-1"), *common])
-    code = code or kraftlake(["sql", "--file", str(questions), *common])
+    config = ("--config", str(settings))
+    if words:
+        code = kraftlake(["run", *words, *config])
+        warn_line("archiving Spark's classes for faster starts, once: half a minute")
+        lake = words[words.index("--lake") + 1]
+    else:
+        lake = str(scratch / "lake")
+        _write_capture(scratch / "node-1", 1)
+        _open_and_compile(options)
+        code = kraftlake(["run", "--captures", str(scratch / "node-1"), "--lake", lake, *config])
+    _ask(lake, scratch, config)
     _end_jvm()
     return code
+
+
+def _ask(lake: str, scratch: Path, config: Sequence[str]) -> None:
+    """Questions of every kind, whose answers nobody reads."""
+    questions = scratch / "questions.sql"
+    questions.write_text(_QUESTIONS)
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        kraftlake(["sql", "--file", str(questions), "--lake", lake, *config])
 
 
 def _options(archive: Path) -> str:
@@ -100,4 +119,4 @@ def _end_jvm() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:3])))
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]))

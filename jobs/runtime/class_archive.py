@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -98,13 +98,28 @@ def _note(archive: Path) -> Path:
 
 def make(archive: Path) -> None:
     """Make it by a session that does what sessions do. Raises Failure, of which a note is kept."""
-    note = _note(archive)
+    _make(archive, (), subprocess.PIPE)
+
+
+def run_and_make(archive: Path, words: Sequence[str]) -> int:
+    """Let the session of a `run` make it when the run has ended.
+
+    words: the run's, --lake among them and no --config. Returns the run's exit code. Raises Failure, as
+    `make`: whether the run was done is then not known.
+    """
+    return _make(archive, words, None)
+
+
+def _make(archive: Path, words: Sequence[str], output: int | None) -> int:
+    """output: where the training's own goes, as of Popen. Returns the training's exit code."""
+    note, code = _note(archive), 0
+    why: str | None
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
         note.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".making-") as scratch:
             made = Path(scratch) / archive.name
-            why = _train(made, Path(scratch))
+            code, why = _train(made, Path(scratch), words, output)
             if why is None:
                 made.replace(archive)
                 _remove_old(archive.parent)
@@ -114,6 +129,7 @@ def make(archive: Path) -> None:
         with suppress(OSError):
             note.write_text(why)
         raise Failure(f"no archive of Spark's classes: {why}", ExitCode.ENVIRONMENT)
+    return code
 
 
 def _remove_old(place: Path) -> None:
@@ -123,25 +139,25 @@ def _remove_old(place: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def _train(made: Path, scratch: Path) -> str | None:
-    """Let a session of its own make the file. Returns why it did not."""
+def _train(made: Path, scratch: Path, words: Sequence[str], output: int | None) -> tuple[int, str | None]:
+    """Let a session of its own make the file. Returns its exit code, and why it made none."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", TRAINING, made, scratch],
+            [sys.executable, "-m", TRAINING, made, scratch, *words],
             env=_without(os.environ, "KRAFTLAKE_CONFIG"),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdout=output,
+            stderr=output and subprocess.STDOUT,
             text=True,
-            timeout=_TRAINING_SECONDS,
+            timeout=None if words else _TRAINING_SECONDS,  # a run takes as long as it takes
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"not done in {_TRAINING_SECONDS} s"
+        return 1, f"not done in {_TRAINING_SECONDS} s"
     if made.is_file():
-        return None
-    said = done.stdout.strip().splitlines() or ["no archive was written"]
-    return said[-1]
+        return done.returncode, None
+    said = (done.stdout or "").strip().splitlines() or ["no archive was written"]
+    return done.returncode, said[-1]
 
 
 def _without(environ: Mapping[str, str], name: str) -> dict[str, str]:
