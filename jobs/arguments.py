@@ -172,7 +172,7 @@ def positive_hours(text: str) -> float:
     """A number of hours above 0."""
     hours = float(text)
     if not 0 < hours < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of hours above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours above 0")
     return hours
 
 

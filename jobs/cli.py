@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs.runtime import settings
 from jobs.runtime.command_parser import CommandParser, ShowVersion
@@ -18,7 +18,9 @@ from jobs.runtime.interrupt import interrupt_once
 from jobs.runtime.outcome import MEANINGS, ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
 from jobs.runtime.progress import Progress
-from transforms.lake.storage.location import Location
+
+if TYPE_CHECKING:  # dump has no lake, and should not import its libraries
+    from transforms.lake.storage.location import Location
 
 JVM_HAS_ENDED = (
     "Spark's JVM has ended: it was killed, or ran out of memory (spark.driver.memory); "

@@ -73,7 +73,7 @@ def _found(given: Iterable[str]) -> Iterator[str | RefusedPath]:
             for item in find_log_files(Path(path)):
                 yield item if isinstance(item, RefusedPath) else str(item)
         elif Path(path).suffix in _OTHER_SUFFIXES:
-            raise Failure(f"{path} is no log: dump reads .log and .checkpoint files, not Kafka's indexes")
+            raise Failure(f"{path} is not a log: dump reads .log and .checkpoint files, not Kafka's indexes")
         else:
             yield re.sub("/+", "/", path)
 

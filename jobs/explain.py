@@ -53,14 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _offset(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is no offset: the log begins at 0")
+        raise argparse.ArgumentTypeError(f"{text} is not an offset: the log begins at 0")
     return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     if args.without and not args.recovery:
-        raise Failure("--without N answers a question of --recovery")
+        raise Failure("--without N is an option of --recovery")
     must_be_lake(args.lake)
     cluster = one_cluster(args.lake, args.cluster)
     return _explain_recovery(args, cluster) if args.recovery else _explain_offset(args, cluster)
@@ -132,7 +132,7 @@ def _without(lake: Location, cluster: str, row: Row, gone: list[int]) -> Row:
     for node in gone:
         if node not in ids:
             raise Failure(
-                f"node {node} is no voter of {cluster} and was not captured: --without takes one of "
+                f"node {node} is not a voter of {cluster} and was not captured: --without takes one of "
                 f"{', '.join(map(str, sorted(ids)))}"
             )
     findings = [finding_of(row) for row in rows_with(lake, FINDINGS, cluster_id=[cluster])]

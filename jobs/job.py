@@ -176,7 +176,7 @@ class Job:
                 self._end_derivation()
             self.record.failed |= {c: f"could not be derived: {reason}" for c, reason in failed.items()}
             for cluster in sorted(before - failed.keys()):
-                self.progress.say(f"cluster {cluster}: derived, which an earlier run could not")
+                self.progress.say(f"cluster {cluster}: derived; an earlier run could not derive it")
 
     def underived(self, clusters: Collection[str]) -> set[str]:
         """Those whose derived rows are lost, or could not be derived the last time; and half_done()."""

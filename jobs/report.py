@@ -47,7 +47,7 @@ def page_file(text: str) -> Path:
         raise argparse.ArgumentTypeError(f"{text} is a folder: give the name of a file in it")
     there = next(folder for folder in file.absolute().parents if folder.exists())
     if not there.is_dir():
-        raise argparse.ArgumentTypeError(f"{there} is no folder")
+        raise argparse.ArgumentTypeError(f"{there} is not a folder")
     return file
 
 

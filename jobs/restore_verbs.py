@@ -80,7 +80,7 @@ def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restorat
         content = json.loads(path.read_text())
         inputs = inputs_of(content)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Failure(f"{path} is no plan of kraftlake restore: {error}") from None
+        raise Failure(f"{path} is not a plan of kraftlake restore: {error}") from None
     made = planned_restoration(inputs, captured(inputs, args))
     if json.loads(json.dumps(as_plan(inputs, made))) != content:
         raise Failure(f"the captures no longer lead to {path}: plan again", ExitCode.FOUND)

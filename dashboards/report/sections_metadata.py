@@ -71,7 +71,7 @@ def admin_events(view: View) -> Markup | None:
     ]
     columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource"), Col("Change", long=True),
                Col("Status")]  # fmt: skip
-    more = "The newest. At or before: only a snapshot shows it, which ends there."
+    more = "The newest ones. “At or before”: only a snapshot that ends there shows the operation."
     ids: list[str | None] = []
     for event in events:
         row_id = f"{view.anchor}-event-{event['offset']}"

@@ -125,9 +125,8 @@ def _leaderless_total(row: Row) -> str:
     if not row["not_covered"]:
         return span_words(row["leaderless_ms"])
     others = count(row["not_covered"], "election")
-    return (
-        f"{'' if row['leaderless_ms'] is None else duration(row['leaderless_ms']) + ' and '}? before {others}"
-    )
+    known = "" if row["leaderless_ms"] is None else f"{duration(row['leaderless_ms'])}, and "
+    return f"{known}not known before {others}"
 
 
 def _epoch_leader(row: Row) -> list[Markup | str | None]:

@@ -111,7 +111,7 @@ def _elections(view: View) -> Iterator[StoryEvent]:
         words: Words = ["At ", Instant(epoch["elected_at"]), f" node {epoch['leader_id']} became leader of "]
         words += [f"epoch {number(epoch['leader_epoch'])}{_granted(epoch)}."]
         if epoch["leader_epoch"] in unlawful:
-            words += [" No majority of the voters elected it."]
+            words += [" No majority of the voters in force elected it."]
         words += _gap_before(epoch)
         start = epoch["start_offset"]
         offset = -1 if start is None else start
@@ -238,6 +238,8 @@ def _continues(first: StoryEvent, event: StoryEvent) -> bool:
 def _with(first: StoryEvent, event: StoryEvent) -> StoryEvent:
     done = (*first.done, event.done[0])
     words: Words = ["From ", Instant(first.at), " to ", Instant(event.at)]
+    if first.at // 1000 == event.at // 1000:
+        words = _when(event.at, is_exact=True)
     words += [f" broker {first.broker} {', then '.join(done)}."]
     return replace(first, words=words, done=done)
 

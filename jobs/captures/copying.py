@@ -68,7 +68,7 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         if meta is None or meta.cluster_id is None or meta.node_id is None:
             raise CopyError(f"its meta.properties has {missing_ids(directory)}")
         if not is_folder_name(meta.cluster_id):
-            raise CopyError(f"no folder can be called as its cluster id: {meta.cluster_id[:80]!r}")
+            raise CopyError(f"no folder can be named after its cluster id: {meta.cluster_id[:80]!r}")
         if directory.unreadable:
             lost = directory.unreadable[0]
             raise CopyError(f"{lost.file}: {lost.reason}; run it as the user that Kafka runs as")
@@ -96,7 +96,7 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
             reason = str(error)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-    raise CopyError(f"it changed under each of {TRIES} tries, the last time: {reason}")
+    raise CopyError(f"it changed during each of {TRIES} tries, the last time: {reason}")
 
 
 def is_folder_name(name: str) -> bool:
@@ -108,7 +108,7 @@ def one_directory(source: Path) -> ControllerDir:
     """The controller directory as it is now. Raises CopyError where it has gone."""
     found = find_controller_dirs([source]).directories
     if not found:
-        raise CopyError("there is no metadata log any more")
+        raise CopyError("the metadata log is gone")
     return found[0]
 
 

@@ -113,7 +113,7 @@ def described(name: str, text: str, cluster_id: str) -> DescribeFile:
     if not observations:
         raise ValueError(f"{name}: no quorum in it")
     if not all(map(is_possible, observations)):
-        raise ValueError(f"{name}: a number is beyond what Kafka has")
+        raise ValueError(f"{name}: a number is out of Kafka's range")
     observation_id = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
     return DescribeFile(cluster_id, observation_id, tuple(observations))
 

@@ -196,7 +196,7 @@ def _moved_ranges(held: Iterable[Row], targets: Targets) -> Iterator[Row]:
             run["end_offset"],
         )
         for row in held
-        for run in row["runs"]
+        for run in row["epoch_ranges"]
     )
     last: Row | None = None
     for old_id, new_id, epoch, first, end in every:

@@ -95,7 +95,7 @@ def _read_segments(lake: Location, planned: ds.Expression) -> dict[tuple[str, in
     """
     if not exists(lake, SEGMENTS):
         return {}
-    is_whole = (ds.field("bytes_read") == ds.field("size_bytes")) & ds.field("runs").is_valid()
+    is_whole = (ds.field("bytes_read") == ds.field("size_bytes")) & ds.field("epoch_ranges").is_valid()
     is_current = ds.field("parser_version") == PARSER_VERSION
     columns = ["capture_id", "base_offset", "size_bytes", "bytes_read"]
     rows = arrow_with(lake, SEGMENTS, columns, where=planned & (is_whole | is_current)).to_pylist()

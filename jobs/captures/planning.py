@@ -30,7 +30,7 @@ from transforms.ingest.captured_files import CaptureCopy
 
 # A directory that something writes to is identified anew, at most so often; then it is left for the next run.
 TRIES = 3
-GOES_ON_CHANGING = f"changed under each of {TRIES} tries to read it; left for the next run"
+GOES_ON_CHANGING = f"changed during each of {TRIES} tries to read it; left for the next run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def plan(
     """
     for path in selection.paths:
         if not path.exists():
-            raise Failure(f"{path} does not exist: name a folder in which controller directories lie")
+            raise Failure(f"{path} does not exist: name a folder that contains controller directories")
     found = find_controller_dirs(selection.paths, selection.unreadable)
     left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in (*found.refused, *found.without_log))]
     with ThreadPoolExecutor(8) as threads:

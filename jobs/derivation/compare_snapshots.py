@@ -46,7 +46,7 @@ HELD = (
     "log_end_offset",
     "quorum_state",
     "leader_epoch_checkpoint",
-    "runs",
+    "epoch_ranges",
     "snapshots",
     "damage",
 )

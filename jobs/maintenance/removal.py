@@ -125,7 +125,7 @@ def remove_expired(lake: Lake, clusters: list[str]) -> None:
 def held_runs(captures: DataFrame) -> DataFrame:
     """The epoch ranges that replicas held in the captures."""
     replica = ("cluster_id", "node_id", "directory_id")
-    runs = captures.select(*replica, F.explode("runs").alias("run"))
+    runs = captures.select(*replica, F.explode("epoch_ranges").alias("run"))
     return runs.select(
         *(F.col(c).alias(f"run_{c}") for c in replica),
         F.col("run.leader_epoch").alias("run_epoch"),

@@ -26,7 +26,7 @@ READ: dict[Table, tuple[str, ...]] = {
         "log_end_offset",
         "last_leader_epoch",
         "quorum_state",
-        "runs",
+        "epoch_ranges",
     ),
     VOTER_SETS: (
         "offset",
@@ -120,10 +120,10 @@ def lag_records(row: Row, longest: Row) -> int:
 
 def lag_ms(row: Row, longest: Row) -> float:
     """Lag in ms by append times (leader's clock), up to the replica's own capture; 0 with the whole log."""
-    if not lag_records(row, longest) or not row["runs"] or not longest["runs"]:
+    if not lag_records(row, longest) or not row["epoch_ranges"] or not longest["epoch_ranges"]:
         return 0
-    until = min(longest["runs"][-1]["last_appended_at"], row["captured_at"])
-    return max(0.0, (until - row["runs"][-1]["last_appended_at"]).total_seconds() * 1000)
+    until = min(longest["epoch_ranges"][-1]["last_appended_at"], row["captured_at"])
+    return max(0.0, (until - row["epoch_ranges"][-1]["last_appended_at"]).total_seconds() * 1000)
 
 
 def _state(cluster: ClusterRows, row: Row) -> str:

@@ -137,9 +137,11 @@ def _judged(error: BaseException, where: str) -> Failure | None:
     if known is _DENIED or _DENIED.search(text):
         return Failure(f"permission denied for {where}: run as the user that owns it", ExitCode.ENVIRONMENT)
     if isinstance(error, MemoryError):
-        return Failure("out of memory: give it more, then run the same command again", ExitCode.TRY_AGAIN)
+        return Failure(
+            "out of memory: give it more memory, then run the same command again", ExitCode.TRY_AGAIN
+        )
     if _NO_JVM.search(text):
-        return Failure("Java ended before Spark could start: its lines above say why", ExitCode.ENVIRONMENT)
+        return Failure("Java ended before Spark could start: its output above says why", ExitCode.ENVIRONMENT)
     if isinstance(error, ConnectionError | TimeoutError) or _STORAGE.search(text):
         said = one_line(error)[:200]
         return Failure(f"storage did not answer: {said}: run the same command again", ExitCode.TRY_AGAIN)

@@ -51,7 +51,7 @@ def _java(environ: Mapping[str, str]) -> Path:
     if home:
         java = Path(home) / "bin" / "java"
         if not os.access(java, os.X_OK):
-            raise _wrong(f"JAVA_HOME is {home}, where there is no bin/java")
+            raise _wrong(f"JAVA_HOME is {home}, which has no bin/java")
         return java
     found = shutil.which("java", path=environ.get("PATH"))
     if found is None:

@@ -27,7 +27,7 @@ def add_limit(parser: argparse.ArgumentParser, what: str, most: int) -> None:
 
 def _limit(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is no number of lines: give 0 for all")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of lines: give 0 for all")
     return int(text)
 
 

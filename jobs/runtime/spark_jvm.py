@@ -171,7 +171,7 @@ class StartingJvm:
         while not self._told.is_file():
             if self._process.poll() is not None:
                 raise Failure(
-                    "Java ended before Spark could start: its lines above say why", ExitCode.ENVIRONMENT
+                    "Java ended before Spark could start: its output above says why", ExitCode.ENVIRONMENT
                 )
             time.sleep(_POLL_SECONDS)
         told = self._told.read_bytes()

@@ -70,7 +70,7 @@ class LogEnds:
             for nth in (bisect_left(ends.moments, as_of),)
             for capture in ends.captures[nth : nth + 1]
         }
-        return f"{int(end)} (by {', '.join(sorted(sources))})"
+        return f"at {int(end)} (by {', '.join(sorted(sources))})"
 
     def _end(self, voter: Voter, as_of: int) -> float:
         """The lowest log end from a moment on; of an id without directory id, all its directories count."""

@@ -26,7 +26,7 @@ ADVICE = {
         "Part of a copy cannot be read. Answers that need those bytes are undecided.", _AGAIN
     ),
     "batches_follow_each_other": Advice(
-        "The copied log skips or repeats offsets, so it is no log that a controller could have written.",
+        "The copied log skips or repeats offsets, so no controller can have written it.",
         _AGAIN,
     ),
     "one_leader_an_epoch": Advice(
@@ -145,8 +145,8 @@ ADVICE = {
         f"{_CAPTURE_ALL}. Compare the voter sets in section Voters and leaders with the one that elected it.",
     ),
     "leader_outside_voters_is_not_counted": Advice(
-        "A leader that is no voter counted itself for the majority: records that it called committed may be "
-        "lost.",
+        "A leader that is not a voter counted itself for the majority: records that it called committed may "
+        "be lost.",
         f"Let a voter lead before you rely on those records, and {_REPORT}.",
     ),
     "stored_stays": Advice(

@@ -162,7 +162,7 @@ def read_capture_json(text: str) -> int:
     except (ValueError, OverflowError):
         raise InvalidSideFileError(f"captured_at {captured_at!r} is not an ISO 8601 time") from None
     if not _FIRST_MS <= ms < _END_MS:
-        raise InvalidSideFileError(f"captured_at {captured_at!r} is no time at which KRaft was run")
+        raise InvalidSideFileError(f"captured_at {captured_at!r} is not a time at which KRaft existed")
     return ms
 
 

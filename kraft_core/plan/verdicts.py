@@ -136,7 +136,7 @@ def _ruled_out(quorum: CapturedQuorum, action: Action) -> Verdict | None:
         return Verdict("unsafe", reason)
     refusal = None
     if isinstance(action, Replace) and quorum.voters is not None and quorum.voter_of(action.node_id) is None:
-        reason = f"{action.node_id} is no voter of {quorum.voters.words}, so it cannot be replaced"
+        reason = f"{action.node_id} is not a voter of {quorum.voters.words}, so it cannot be replaced"
         refusal = Verdict("refused", reason, ErrorCode.VOTER_NOT_FOUND)
     if isinstance(action, UpgradeKRaftVersion):
         text = unsupported(quorum, action.level)
@@ -283,7 +283,7 @@ def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tupl
     leads = bool(lasting) and here[0].leader.key != lasting[0].leader.key
     names = ", ".join(str(node_id) for node_id in part.lost)
     strangers = [str(node_id) for node_id in part.lost if node_id not in here[0].leader.voters.ids]
-    note = f"{', '.join(strangers)} {'is no voter' if len(strangers) == 1 else 'are no voters'}; "
+    note = f"{', '.join(strangers)} {'is not a voter' if len(strangers) == 1 else 'are not voters'}; "
     differing = _without_latest_set(here[0], part.lost)
     if all(alive) and differing:
         reason = f"without {names} an election is not certain: {differing}"

@@ -212,7 +212,7 @@ def granting_voters_are_a_majority(
     """Rule 25, reported as a part of rule 23: who granted the vote and is no voter does not count."""
     granting = {voter.id for voter in change.granting_voters} & set(voters.ids)
     if len(granting) < voters.majority:
-        detail = f"was granted by {sorted(granting)} of {list(voters.ids)}, which is no majority"
+        detail = f"was granted by {sorted(granting)} of {list(voters.ids)}, which is not a majority"
         yield Violation(23, offset, leader_epoch, detail)
 
 

@@ -82,7 +82,7 @@ def test_an_unlawful_election_and_open_errors() -> None:
     told = sentences(
         {"epochs": [epoch(4, 2, at(20))], "findings": [broken, finding("warning", "open", "no")]}
     )
-    assert without_times(told[0]).endswith("No majority of the voters elected it.") == bool(
+    assert without_times(told[0]).endswith("No majority of the voters in force elected it.") == bool(
         few({"findings": [broken]})["unlawful_epochs"]
     )
     assert without_times(told[1]) == "A capture of T shows: elected unlawfully"
@@ -121,12 +121,15 @@ def test_what_one_broker_did_successively_is_one_sentence() -> None:
         broker_event("unregister broker", "12", 64),
         broker_event("fence broker", "11", 70),
         broker_event("unfence broker", "11", 100_000),
+        broker_event("controlled shutdown", "12", 100_004.1),
+        broker_event("fence broker", "12", 100_004.2),
     ]
     assert sentences({}, events) == [
         "From 09:01:00 to 09:01:04 broker 12 began a controlled shutdown, then was fenced, "
         "then was unregistered.",
         "At 09:01:10 broker 11 was fenced.",
         "At 12:46:40 broker 11 was unfenced.",
+        "At 12:46:44 broker 12 began a controlled shutdown, then was fenced.",
     ]
 
 

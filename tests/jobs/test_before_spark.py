@@ -77,10 +77,10 @@ def test_a_dry_run_refuses_what_a_run_refuses(
     (tmp / "shown.toml").write_text('shown_configs = ["my.plugin.interval.ms"]')
     (tmp / "file").write_text("")
     for code, says, words in (
-        (2, "is not empty and is no lake", ("--lake", tmp / "papers")),
+        (2, "is not empty and is not a lake", ("--lake", tmp / "papers")),
         (2, "was made with shown_configs", ("--lake", lake, "--config", tmp / "shown.toml")),
         (2, "--database x needs a --catalog", ("--lake", lake, "--database", "x")),
-        (2, "is not empty and is no lake", ("--lake", tmp / "file")),
+        (2, "is not empty and is not a lake", ("--lake", tmp / "file")),
     ):
         run, dry = refused(capsys, "--captures", mini, *words)
         assert run == dry

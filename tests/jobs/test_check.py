@@ -149,7 +149,7 @@ def test_a_table_without_its_delta_log_is_not_an_empty_one(
 def test_what_is_no_folder_is_not_an_empty_table(lake: Path) -> None:
     shutil.rmtree(lake / "runs")
     (lake / "runs").symlink_to("runs")
-    assert [loss.lost for loss in losses(lake)] == ["runs is no folder"]
+    assert [loss.lost for loss in losses(lake)] == ["runs is not a folder"]
 
 
 @pytest.mark.parametrize("table", ["records", "voter_sets"])

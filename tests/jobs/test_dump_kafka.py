@@ -108,7 +108,7 @@ def test_a_file_of_no_known_suffix_is_ignored_as_by_kafka(capfdbinary, tmp_path)
 def test_kafkas_indexes_are_refused(capfdbinary):
     code, out, err = dump(capfdbinary, "--format", "kafka", LOGS / "00000000000000000697.snapshot")
     assert (code, out) == (2, "")
-    assert err.endswith("is no log: dump reads .log and .checkpoint files, not Kafka's indexes\n")
+    assert err.endswith("is not a log: dump reads .log and .checkpoint files, not Kafka's indexes\n")
 
 
 def test_a_folder_is_all_that_it_contains(capfdbinary):

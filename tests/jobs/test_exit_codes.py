@@ -106,7 +106,7 @@ def test_an_old_java_is_named(tmp_path, release, says, found):
 def test_no_java_and_a_wrong_java_home(tmp_path):
     with pytest.raises(Failure, match=r"^there is no Java: Spark needs Java 17 or later"):
         java_of({"PATH": str(tmp_path)})
-    with pytest.raises(Failure, match=rf"^JAVA_HOME is {tmp_path}, where there is no bin/java: "):
+    with pytest.raises(Failure, match=rf"^JAVA_HOME is {tmp_path}, which has no bin/java: "):
         java_of({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
 
 
@@ -129,7 +129,7 @@ def test_every_job_says_so_before_spark_starts(tmp_path, verb):
     assert report.get("exit_code") == (None if verb[0] == "sql" else 78)
     said = [line for line in done.stderr.splitlines() if line.startswith("kraftlake")]
     assert said == [
-        f"kraftlake {verb[0]}: JAVA_HOME is /nowhere, where there is no bin/java: Spark needs Java 17 or "
+        f"kraftlake {verb[0]}: JAVA_HOME is /nowhere, which has no bin/java: Spark needs Java 17 or "
         "later; install one, and set JAVA_HOME to its folder"
     ]
     assert "Traceback" not in done.stderr
@@ -297,10 +297,10 @@ def test_a_file_that_may_not_grow(tmp_path):
     [
         (["run", "--captures", "EMPTY"], 3, "no controller directory"),
         (["ingest", "--captures", "NOWHERE"], 2, "does not exist"),
-        (["derive"], 2, "is no lake"),
-        (["validate"], 2, "is no lake"),
-        (["maintain"], 2, "is no lake"),
-        (["forget", "--cluster", "c"], 2, "is no lake"),
+        (["derive"], 2, "is not a lake"),
+        (["validate"], 2, "is not a lake"),
+        (["maintain"], 2, "is not a lake"),
+        (["forget", "--cluster", "c"], 2, "is not a lake"),
     ],
     ids=lambda words: words[0] if isinstance(words, list) else "",
 )

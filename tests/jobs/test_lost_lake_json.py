@@ -58,5 +58,5 @@ def test_it_is_written_as_it_was(lost: Path, capsys: pytest.CaptureFixture[str])
 def test_what_is_no_lake_is_not_made_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "letter.txt").write_text("not a lake")
     assert main(["check", "--restore", "--lake", str(tmp_path)]) == 2
-    assert "is no lake (no lake.json)" in capsys.readouterr().err
+    assert "is not a lake (no lake.json)" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]

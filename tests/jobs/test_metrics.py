@@ -228,7 +228,7 @@ def test_a_replica_that_stands_still_lags_by_the_leaders_clock() -> None:
         return {
             "log_end_offset": end,
             "captured_at": noon + timedelta(seconds=60),
-            "runs": [{"last_appended_at": appended_at}],
+            "epoch_ranges": [{"last_appended_at": appended_at}],
         }
 
     assert lag_ms(capture(90, 20), capture(100, 50)) == 30_000
@@ -246,4 +246,4 @@ def test_labels_are_escaped_and_every_metric_has_its_help() -> None:
 
 def test_no_lake_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", "--lake", str(tmp_path)]) == 2
-    assert "is no lake" in capsys.readouterr().err
+    assert "is not a lake" in capsys.readouterr().err

@@ -131,7 +131,7 @@ def test_a_lost_node_does_not_keep_up(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["plan", "lose", "3", *HEALTHY, "--now", SOON]) == 0
     assert "leader 3, log end 54, high watermark 54\n" in capsys.readouterr().out
     assert main(["plan", "replace", "999", *HEALTHY]) == 1
-    assert capsys.readouterr().out.startswith("REFUSED: 999 is no voter of {1,2,3}")
+    assert capsys.readouterr().out.startswith("REFUSED: 999 is not a voter of {1,2,3}")
 
 
 SIDE_FILES = ("quorum-state", "leader-epoch-checkpoint", "00000000000000000000.log")
@@ -261,7 +261,7 @@ def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     refused(3, "no controller directory", "remove", "3", "--captures", str(tmp_path))
     refused(2, "clusters: choose one with --cluster", "remove", "3", "--captures", str(golden))
     refused(2, "no cluster x", "remove", "3", "--captures", captures, "--cluster", "x")
-    refused(2, "is no lake", "remove", "3", "--lake", str(tmp_path))
+    refused(2, "is not a lake", "remove", "3", "--lake", str(tmp_path))
     refused(2, "remove takes one node", "remove", "--captures", captures)
     refused(2, "lose takes one node or more", "lose", "--captures", captures)
     refused(2, "upgrade-kraft-version takes no node", "upgrade-kraft-version", "1", "--captures", captures)

@@ -237,8 +237,8 @@ def test_the_verb_says_what_it_wrote(lake: Any, tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--lake", "{tmp}", "--out", "{tmp}/p.html"], "is no lake"),
-        (["--lake", "{lake}", "--out", "{lake}/lake.json/p.html"], "lake.json is no folder"),
+        (["--lake", "{tmp}", "--out", "{tmp}/p.html"], "is not a lake"),
+        (["--lake", "{lake}", "--out", "{lake}/lake.json/p.html"], "lake.json is not a folder"),
         (["--lake", "{lake}", "--out", "{tmp}"], "is a folder"),
         (["--lake", "{lake}", "--out", "{tmp}/p.html", "--cluster", "x"], "no capture of cluster x"),
         (["--lake", "{lake}", "--out", "{tmp}/p.html", "--now", "soon"], "is not a time such as"),

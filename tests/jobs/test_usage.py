@@ -52,7 +52,7 @@ def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
         (["clusters", "a", "--lake", "x"], "kraftlake clusters: too many arguments: a"),
         (
             ["explain", "--lake", "x", "--offset", "-5"],
-            "argument --offset: -5 is no offset: the log begins at 0",
+            "argument --offset: -5 is not an offset: the log begins at 0",
         ),
     ],
 )

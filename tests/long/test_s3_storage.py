@@ -38,13 +38,13 @@ NAMES = [{"cluster_id": f"id-{n}", "name": f"n{n}", "environment": None, "owner"
 
 @pytest.mark.usefixtures("s3")
 def test_tables_are_made_written_and_read() -> None:
-    with pytest.raises(NoLakeError, match="is no lake"):
+    with pytest.raises(NoLakeError, match="is not a lake"):
         check_lake(LAKE)
     prepare_lake(LAKE, {"a.config"})
     prepare_lake(LAKE, {"a.config"})
     with pytest.raises(NoLakeError, match="shown_configs"):
         prepare_lake(LAKE)
-    with pytest.raises(NoLakeError, match="is not empty and is no lake"):
+    with pytest.raises(NoLakeError, match="is not empty and is not a lake"):
         prepare_lake(StoreUrl("bucket", "a"))
     assert not exists(LAKE, CLUSTER_NAMES)
     writer = TableWriter(LAKE, 1)
@@ -269,7 +269,7 @@ def test_a_bucket_in_another_region(
 
 REFUSALS = (
     ("s3://no-such-bucket/lake", {}, 2, "there is no bucket no-such-bucket"),
-    ("s3://bucket/lake", {}, 2, "s3://bucket/lake is no lake"),
+    ("s3://bucket/lake", {}, 2, "s3://bucket/lake is not a lake"),
     ("s3://bucket/lake", {"AWS_SECRET_ACCESS_KEY": "wrong"}, 78, "refuses the key"),
     ("s3://bucket/lake", {"AWS_ACCESS_KEY_ID": "nobody"}, 78, "refuses the key"),
     ("s3://bucket/lake", {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, 78, "no credentials"),

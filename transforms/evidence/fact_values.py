@@ -72,7 +72,7 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
     state = row["quorum_state"] or {}
     epochs = row["leader_epoch_checkpoint"]
     voters = state.get("current_voters")
-    runs = tuple(run(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["runs"])
+    runs = tuple(run(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["epoch_ranges"])
     captured_at, source = known_ms(row["captured_at"]), row["captured_at_source"]
     captured_from, captured_until, time_source = copied_between(captured_at, source, runs, headers)
     return Capture(
@@ -103,7 +103,7 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
 
 def is_tail_damaged(row: Mapping[str, Any]) -> bool:
     """Whether bytes other than a torn tail follow the last readable batch."""
-    end = row["runs"][-1]["end_offset"] if row["runs"] else 0
+    end = row["epoch_ranges"][-1]["end_offset"] if row["epoch_ranges"] else 0
     return any(
         d["reason"] != "torn_tail" and d["lost_to_offset"] is None and (d["lost_from_offset"] or -1) >= end
         for d in row["damage"]

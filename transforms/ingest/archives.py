@@ -86,7 +86,7 @@ def unpack(archive: Path, folder: Path) -> list[tuple[str, str]]:
     except DAMAGED as error:
         raise ArchiveError(f"damaged, or no archive: {error}") from error
     except FileExistsError as error:
-        raise ArchiveError(f"holds two files of one name: {error.filename}") from error
+        raise ArchiveError(f"holds two files with the same name: {error.filename}") from error
     except OSError as error:
         raise ArchiveError(f"could not be unpacked: {error.strerror or error}") from error
     if is_empty:

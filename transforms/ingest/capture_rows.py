@@ -83,7 +83,7 @@ def _capture_row(
         "log_end_offset": end if readable else None,
         "last_leader_epoch": joined[-1].leader_epoch if joined and readable else None,
         **_side_file_columns(copy),
-        "runs": [_range_column(r) for r in joined],
+        "epoch_ranges": [_range_column(r) for r in joined],
         "snapshots": _snapshot_keys(checkpoints),
         "damage": sorted(damage, key=lambda d: (d["file"], d["position"])),
         "order_faults": list(islice(order_faults(start, ranges, damage), MOST_KEPT)),
@@ -177,7 +177,7 @@ def _side_file_columns(copy: CaptureCopy) -> Row:
 
 
 def _range_column(joined: FileEpochRange) -> Row:
-    """A range as captures.runs holds it."""
+    """A range as captures.epoch_ranges holds it."""
     row = {name: getattr(joined, name) for name in KEPT if name not in ("batches", "size_bytes")}
     return row | {"digest": f"{joined.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"}
 
@@ -211,7 +211,7 @@ def _kraft_version(row: Row, versions: Iterable[Row], checkpoints: Iterable[Row]
     held = [
         (v["offset"], v["kraft_version"])
         for v in versions
-        if _holds(row["runs"], v["offset"], v["leader_epoch"])
+        if _holds(row["epoch_ranges"], v["offset"], v["leader_epoch"])
     ]
     if held:
         return max(held)[1]
@@ -222,7 +222,7 @@ def _kraft_version(row: Row, versions: Iterable[Row], checkpoints: Iterable[Row]
     ]
     if recorded:
         return max(recorded)[1]
-    return 0 if row["log_start_offset"] == 0 and row["runs"] else None
+    return 0 if row["log_start_offset"] == 0 and row["epoch_ranges"] else None
 
 
 def _holds(runs: Iterable[Row], offset: int, leader_epoch: int) -> bool:
@@ -284,9 +284,9 @@ def captured_at_rank(source: Any, captured_at: Any) -> tuple[int, Any]:
 
 
 def _fullness(row: Row) -> tuple[Any, ...]:
-    held = sum(r["end_offset"] - r["first_offset"] for r in row["runs"])
+    held = sum(r["end_offset"] - r["first_offset"] for r in row["epoch_ranges"])
     lost = -len(row["damage"]), -len(row["file_faults"])
-    content = repr((row["runs"], row["damage"], row["file_faults"]))
+    content = repr((row["epoch_ranges"], row["damage"], row["file_faults"]))
     return held, row["log_readable"] is not False, *lost, content
 
 
@@ -300,7 +300,7 @@ def segment_rows(segments: SegmentRanges, damaged: set[tuple[int, str]]) -> list
         if segment.digests is None:
             continue
         read = sum(r.size_bytes for r in ranges)
-        # segments.runs is sorted by offset: a segment whose batches are out of order cannot be known by it.
+        # segments.epoch_ranges is sorted by offset: it does not show that a segment's batches are disordered.
         disordered = any(order_faults(segment.file.base_offset, ranges, ()))
         is_damaged = (segment.copy, segment.name) in damaged
         is_whole = read == segment.file.size_bytes and not is_damaged and not disordered
@@ -316,7 +316,9 @@ def segment_rows(segments: SegmentRanges, damaged: set[tuple[int, str]]) -> list
                 "bytes_read": read,
                 "head_digest": segment.digests.head_digest,
                 "tail_digest": segment.digests.tail_digest,
-                "runs": [{n: getattr(r, n) for n in KEPT} for r in join_ranges(ranges)] if is_whole else None,
+                "epoch_ranges": [{n: getattr(r, n) for n in KEPT} for r in join_ranges(ranges)]
+                if is_whole
+                else None,
                 "parser_version": PARSER_VERSION,
             }
         )

@@ -23,7 +23,7 @@ from transforms.lake.lives import cluster_ids_of, life_id
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOTS
 
-CAPTURED = ("cluster_id", "capture_id", "node_id", "directory_id", "runs", "snapshots", "life")
+CAPTURED = ("cluster_id", "capture_id", "node_id", "directory_id", "epoch_ranges", "snapshots", "life")
 SegmentRanges = Sequence[tuple[CapturedSegment, list[FileEpochRange]]]
 
 
@@ -214,7 +214,7 @@ def _held_capture(row: Row, complete: Set[LoggedCheckpoint]) -> LoggedCapture:
                 _ms(run["last_appended_at"]),
                 run["first_batch_crc"],
             )
-            for run in row["runs"]
+            for run in row["epoch_ranges"]
         ),
         checkpoints=frozenset(map(_checkpoint, row["snapshots"])) & complete,
         directory=_directory(row["node_id"], row["directory_id"]),

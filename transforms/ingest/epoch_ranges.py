@@ -22,9 +22,9 @@ from transforms.lake.arrow_rows import Row
 class FileEpochRange:
     """The part of an epoch range (kraft_core.evidence.facts.EpochRange) that lies in one file, or in several.
 
-    Fields as in segments.runs: `digest`, a signed 64-bit number, can be joined with those of other files.
-    first_batch_crc: None where an earlier version read it. first_batch, last_batch: hashes of its first and
-    last batch, kept in no table.
+    Fields as in segments.epoch_ranges: `digest`, a signed 64-bit number, can be joined with those of other
+    files. first_batch_crc: None where an earlier version read it. first_batch, last_batch: hashes of its
+    first and last batch, kept in no table.
     """
 
     leader_epoch: int

@@ -136,7 +136,7 @@ class Inputs:
                 packed.unlink()
                 return
             if found.type != fs.FileType.Directory:
-                raise InputError(f"{name} does not exist: name a folder in which controller directories lie")
+                raise InputError(f"{name} does not exist: name a folder that contains controller directories")
             listed = files.get_file_info(fs.FileSelector(base, recursive=True))
             self._mirror(files, base, [i for i in listed if i.type == fs.FileType.File], folder)
         except (OSError, pa.ArrowException) as error:

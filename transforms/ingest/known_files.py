@@ -136,7 +136,7 @@ def _longest_known(lake: Location, segments: Sequence[CapturedSegment]) -> dict[
         lake,
         SEGMENTS,
         ("capture_id", *REPLICA_SEGMENT, *SAME_SEGMENT),
-        where=(pc.field("parser_version") == PARSER_VERSION) & pc.field("runs").is_valid(),
+        where=(pc.field("parser_version") == PARSER_VERSION) & pc.field("epoch_ranges").is_valid(),
         cluster_id=chain.from_iterable(ids.values()),
     )
     stored = _under_kafka_ids(stored, ids)
@@ -201,10 +201,12 @@ def _agrees(segment: CapturedSegment, known: Row) -> bool:
 def _ranges_of(lake: Location, rows: list[Row]) -> dict[tuple[str, int], tuple[FileEpochRange, ...]]:
     """The ranges of known segments, by capture_id and base offset."""
     clusters, captures = ({row[name] for row in rows} for name in ("stored_cluster_id", "capture_id"))
-    columns = ("capture_id", "base_offset", "runs")
+    columns = ("capture_id", "base_offset", "epoch_ranges")
     held = rows_with(lake, SEGMENTS, columns, cluster_id=clusters, capture_id=captures) if rows else []
     return {
-        (row["capture_id"], row["base_offset"]): tuple(FileEpochRange(**held) for held in row["runs"] or [])
+        (row["capture_id"], row["base_offset"]): tuple(
+            FileEpochRange(**held) for held in row["epoch_ranges"] or []
+        )
         for row in held
     }
 

@@ -1,6 +1,6 @@
 """Where batches of a captured log are out of order in its files, from the ranges of the scan.
 
-captures.runs is sorted by offset, which hides batches that were swapped or repeated. OrderCheck of
+captures.epoch_ranges is sorted by offset, which hides batches that were swapped or repeated. OrderCheck of
 kraft_core.format.segment checks batch by batch, this range by range: a scan starts a new range wherever a
 batch does not continue the one before.
 """

@@ -98,14 +98,16 @@ def _holders(
     """
     first, end = lost["lost_from_offset"], lost["lost_to_offset"]
     if end is None:
-        following = (max(r["first_offset"], first) for r in capture["runs"] if r["end_offset"] > first)
+        following = (
+            max(r["first_offset"], first) for r in capture["epoch_ranges"] if r["end_offset"] > first
+        )
         end = min(following, default=None)
     is_open = end is None and lost["reason"] != "torn_tail"
     pieces = [
         (run["first_offset"], run["end_offset"], copy["capture_id"])
         for copy in copies
         if not (is_open and _is_older(copy, capture))
-        for run in copy["runs"]
+        for run in copy["epoch_ranges"]
         if copy is capture or _is_same_log(run, copy, capture, first, end)
     ]
     return _cover(first, first + 1 if end is None else end, pieces)
@@ -118,7 +120,9 @@ def _is_same_log(
 
     By log matching (KIP-595) logs with one epoch at one offset are the same below; epochs never fall.
     """
-    before = max((r["leader_epoch"] for r in capture["runs"] if r["first_offset"] < first), default=-1)
+    before = max(
+        (r["leader_epoch"] for r in capture["epoch_ranges"] if r["first_offset"] < first), default=-1
+    )
     after = None if end is None else _epoch_at(capture, end)
     if end is None or after is None:
         return run["leader_epoch"] >= before
@@ -127,7 +131,7 @@ def _is_same_log(
 
 def _epoch_at(capture: Mapping[str, Any], offset: int) -> int | None:
     """The epoch of a captured log at an offset, None where it has none."""
-    of = (r["leader_epoch"] for r in capture["runs"] if r["first_offset"] <= offset < r["end_offset"])
+    of = (r["leader_epoch"] for r in capture["epoch_ranges"] if r["first_offset"] <= offset < r["end_offset"])
     return next(of, None)
 
 
@@ -180,7 +184,9 @@ def _superseded_by(
     Of a segment, whose offsets nobody knows but the first, it must hold what is above that, too.
     """
     first = lost["lost_from_offset"]
-    pieces = [(r["first_offset"], r["end_offset"], c["capture_id"]) for c in copies for r in c["runs"]]
+    pieces = [
+        (r["first_offset"], r["end_offset"], c["capture_id"]) for c in copies for r in c["epoch_ranges"]
+    ]
     for other in copies:
         faulty = {fault["file"] for fault in other["file_faults"]}
         is_later = last_captured_at(other) >= capture["captured_at"] and other is not capture

@@ -43,7 +43,7 @@ def _damage(listed: LakeListing, table: Table, open_files: bool) -> Iterator[str
     try:
         stored = listed.of(table)
     except NotADirectoryError:
-        yield f"{folder.name} is no folder"
+        yield f"{folder.name} is not a folder"
         return
     if stored is None:
         return

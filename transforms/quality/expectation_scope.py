@@ -99,7 +99,7 @@ def _shown_since(captures: DataFrame, new: Column) -> DataFrame:
     Such a place is known although the batches from there on were lost.
     """
     log = ("cluster_id", "node_id", "directory_id", "leader_epoch")
-    runs = captures.select(*log[:3], new.alias("is_new"), F.explode("runs").alias("run"))
+    runs = captures.select(*log[:3], new.alias("is_new"), F.explode("epoch_ranges").alias("run"))
     shown = (
         runs.groupBy(*log[:3], "run.leader_epoch", "run.first_offset")
         .agg(

@@ -129,12 +129,12 @@ SAME_EPOCH = " AND ".join(f"r.{name} = t.{name}" for name in EPOCH_OF_REPLICA.sp
 # capture the fullest is kept, but of each segment the fullest copy.
 SHOWN_RANGES = joined_ranges("""
     SELECT cluster_id, node_id, directory_id, run.leader_epoch, run.first_offset, run.end_offset
-    FROM {captures} LATERAL VIEW EXPLODE(runs) e AS run
+    FROM {captures} LATERAL VIEW EXPLODE(epoch_ranges) e AS run
     UNION ALL
     SELECT s.cluster_id, s.node_id, s.directory_id, run.leader_epoch, run.first_offset, run.end_offset
     FROM {segments} s LEFT SEMI JOIN {captures} c
       ON c.cluster_id = s.cluster_id AND c.capture_id = s.capture_id
-    LATERAL VIEW EXPLODE(s.runs) e AS run""")
+    LATERAL VIEW EXPLODE(s.epoch_ranges) e AS run""")
 
 OF_CAPTURE = left_join(
     "captures",
@@ -159,15 +159,17 @@ CAPTURES = (
             "log_is_gapless",
             "Each epoch range of the log starts at the end of the previous one, or damage lies between",
             """NOT log_readable
-               OR NOT EXISTS(TRANSFORM(runs, (r, i) -> i > 0 AND r.first_offset <> GET(runs, i - 1).end_offset
-                 AND NOT EXISTS(damage, d -> d.lost_from_offset <= GET(runs, i - 1).end_offset
+               OR NOT EXISTS(TRANSFORM(epoch_ranges, (r, i) -> i > 0
+                 AND r.first_offset <> GET(epoch_ranges, i - 1).end_offset
+                 AND NOT EXISTS(damage, d -> d.lost_from_offset <= GET(epoch_ranges, i - 1).end_offset
                                          AND d.lost_to_offset >= r.first_offset)), gap -> gap)""",
         ),
         Expectation(
             "ends_match_the_log",
             "log_start_offset and log_end_offset are those of the first and the last epoch range",
-            "NOT log_readable OR SIZE(runs) = 0 OR (log_start_offset = GET(runs, 0).first_offset "
-            "AND log_end_offset = GET(runs, SIZE(runs) - 1).end_offset)",
+            "NOT log_readable OR SIZE(epoch_ranges) = 0 "
+            "OR (log_start_offset = GET(epoch_ranges, 0).first_offset "
+            "AND log_end_offset = GET(epoch_ranges, SIZE(epoch_ranges) - 1).end_offset)",
         ),
         Expectation(
             "captured_at_is_recorded",

@@ -38,7 +38,7 @@ class LostReads:
 
 def lost_reads(lake: Location, cluster: str) -> Iterator[LostReads]:
     """Compare the captures of a cluster with the tables of what was read from them."""
-    columns = ("capture_id", "node_id", "directory_id", "runs", "damage", "snapshots")
+    columns = ("capture_id", "node_id", "directory_id", "epoch_ranges", "damage", "snapshots")
     captures = rows_with(lake, CAPTURES, columns, cluster_id=[cluster])
     batch_columns = (
         "node_id",
@@ -70,7 +70,7 @@ def _compare_batches(cluster: str, captures: list[Row], batches: list[Row]) -> I
     shown: defaultdict[EpochOf, list[Range]] = defaultdict(list)
     held: defaultdict[EpochOf, list[Range]] = defaultdict(list)
     for capture in captures:
-        for run in capture["runs"] or ():
+        for run in capture["epoch_ranges"] or ():
             key = (capture["node_id"], capture["directory_id"], run["leader_epoch"])
             shown[key].append((run["first_offset"], run["end_offset"]))
     for batch in batches:

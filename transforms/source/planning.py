@@ -124,7 +124,7 @@ def is_packed(name: str) -> bool:
     if SCHEME.match(name):
         return is_archive(name)
     if not Path(name).exists():
-        raise SourceError(f"{name} does not exist: name a folder in which controller directories lie")
+        raise SourceError(f"{name} does not exist: name a folder that contains controller directories")
     return is_archive(name) and Path(name).is_file()
 
 

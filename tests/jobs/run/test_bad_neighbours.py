@@ -127,8 +127,8 @@ def test_a_sound_cluster_beside_others(
     (rest,) = rows_with(lake, QUARANTINE, cluster_id=["disordered"])
     assert (rest["reason"], rest["lost_to_offset"]) == (DISORDERED, None)
     # Each range but the first begins out of order.
-    (disordered,) = rows_with(lake, CAPTURES, ["runs"], cluster_id=["disordered"])
-    assert len(disordered["runs"]) == MOST_FAULTS + 1
+    (disordered,) = rows_with(lake, CAPTURES, ["epoch_ranges"], cluster_id=["disordered"])
+    assert len(disordered["epoch_ranges"]) == MOST_FAULTS + 1
 
 
 def records_by_cluster(lake: Path) -> Counter[str]:

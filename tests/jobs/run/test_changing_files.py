@@ -160,7 +160,7 @@ def test_a_capture_that_goes_on_changing_is_left(spark: Any, golden: Path, tmp_p
 
     with contextlib.redirect_stderr(Changing(lambda _: None)) as stream:
         assert run(tmp_path / "lake", tree, flags=("--fail-on", "never")) == ExitCode.FINE
-    assert f"left out: {node}: changed under each of 3 tries to read it; left for the next run" in (
+    assert f"left out: {node}: changed during each of 3 tries to read it; left for the next run" in (
         stream.getvalue()
     )
     known = {(r["cluster_id"], r["node_id"]) for r in rows_with(tmp_path / "lake", CAPTURES)}
@@ -225,7 +225,7 @@ def test_a_log_that_changes_all_the_time(golden: Path, tmp_path: Path) -> None:
         for row in rows_with(tmp_path / lake, CAPTURES, capture_id=[copy.capture_id])
     ]
     assert rows[0]["log_end_offset"] == rows[1]["log_end_offset"] == last.last_offset + 20_001
-    assert rows[0]["runs"] == rows[1]["runs"]
+    assert rows[0]["epoch_ranges"] == rows[1]["epoch_ranges"]
     held = [len(rows_with(tmp_path / lake, RECORDS, ["offset"])) for lake in ("lake", "at once")]
     assert held[0] == held[1]
 
@@ -245,7 +245,7 @@ def test_a_lake_that_knows_less_than_was_captured(spark: Any, golden: Path, tmp_
     )
     for row in segments:
         if row["node_id"] == 1 and row["base_offset"] == int(active(tree / "node-1").stem):
-            row |= {"size_bytes": size, "runs": None}
+            row |= {"size_bytes": size, "epoch_ranges": None}
     for table, rows in ((CAPTURES, captures), (SEGMENTS, segments)):
         DeltaTable(lake.path / table.name).delete()
         lake.put(table, rows, by="capture_id")

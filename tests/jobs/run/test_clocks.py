@@ -56,7 +56,7 @@ def test_mad_clocks_fail_no_load(golden: Path, tmp_path: Path) -> None:
     for cluster, held in (("past", FIRST), ("future", LAST)):
         assert times(BATCHES, cluster) == times(RECORDS, cluster) == {held}
         (capture,) = rows_with(lake, CAPTURES, cluster_id=[cluster])
-        assert {iso(stretch["last_appended_at"]) for stretch in capture["runs"]} == {held}
+        assert {iso(stretch["last_appended_at"]) for stretch in capture["epoch_ranges"]} == {held}
     assert times(SNAPSHOT_RECORDS, "future") == times(SNAPSHOTS, "future", "header_at") - {"None"} == {LAST}
     assert {time[:4] for time in times(BATCHES, "sound")} == {"2026"}
     rows = {c: rows_with(lake, RECORDS, ["offset", "type"], cluster_id=[c]) for c in ("past", "sound")}

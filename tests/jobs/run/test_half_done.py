@@ -71,7 +71,7 @@ def half_replaced(lake: Lake, record: RunRecord) -> None:
 def half_derived(lake: Lake, record: RunRecord) -> None:
     """A derivation with other captures, of which none was committed."""
     (some, *_) = rows_with(lake.path, CAPTURES, cluster_id=[CLUSTER])
-    other = some | {"capture_id": "never committed", "log_end_offset": 1, "runs": []}
+    other = some | {"capture_id": "never committed", "log_end_offset": 1, "epoch_ranges": []}
     derive(lake, [CLUSTER], PendingCommit({other["capture_id"]: other}), record)
 
 

@@ -96,11 +96,11 @@ def test_of_another_replica_nothing_is_known(lake: Any, copy: Path) -> None:
 def test_a_segment_that_lost_something_is_not_known(lake: Any, copy: Path) -> None:
     read = [(s, list(s.known.ranges)) for s in with_known(lake.path, segments(copy))]
     whole = segment_rows(read, damaged=set())
-    assert all(row["runs"] and row["bytes_read"] == row["size_bytes"] for row in whole)
+    assert all(row["epoch_ranges"] and row["bytes_read"] == row["size_bytes"] for row in whole)
     lost_value = segment_rows(read, damaged={(0, read[0][0].name)})
-    assert [row["runs"] for row in lost_value] == [None, *(row["runs"] for row in whole[1:])]
+    assert [row["epoch_ranges"] for row in lost_value] == [None, *(row["epoch_ranges"] for row in whole[1:])]
     lost_bytes = segment_rows([(s, ranges[:-1]) for s, ranges in read], damaged=set())
-    assert {row["runs"] for row in lost_bytes} == {None}
+    assert {row["epoch_ranges"] for row in lost_bytes} == {None}
 
 
 def test_known_checkpoints_are_not_opened(lake: Any, copy: Path) -> None:
@@ -127,7 +127,7 @@ def test_where_only_the_vote_is_new_no_file_is_opened(lake: Any, copy: Path) -> 
     assert (counts["files"], counts["bytes"]) == (0, 0)
     (row,) = captures
     of_log = (
-        "runs",
+        "epoch_ranges",
         "batches",
         "snapshots",
         "damage",

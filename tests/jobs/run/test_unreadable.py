@@ -79,7 +79,7 @@ def test_three_nights(spark: Any, golden: Path, tmp_path: Path, capsys: pytest.C
     assert sentence.endswith("(unreadable: No such file or directory): what it held is not known.")
     assert [r["file"] for r in rows_with(lake, QUARANTINE)] == [LOG_DIR_NAME]
     (lost,) = (r for r in rows_with(lake, CAPTURES) if r["log_readable"] is False)
-    assert (lost["log_end_offset"], lost["last_leader_epoch"], lost["runs"]) == (None, None, [])
+    assert (lost["log_end_offset"], lost["last_leader_epoch"], lost["epoch_ranges"]) == (None, None, [])
     assert captured(lake)[1, True] == captured(lake)[2, True] == ("22", "23")
     assert captured(lake)[3, True] == ("22", "22")
     after = content(opened(spark, lake), CLUSTER)
@@ -191,7 +191,7 @@ def test_an_object_that_cannot_be_fetched(
     ("content", "reason"),
     [
         ("{", "Expecting property name"),
-        ('{"captured_at": "1970-01-01T00:00:00Z"}', "is no time at which KRaft was run"),
+        ('{"captured_at": "1970-01-01T00:00:00Z"}', "is not a time at which KRaft existed"),
         ('{"captured_at": "2026-13-01T00:00:00Z"}', "is not an ISO 8601 time"),
     ],
 )

@@ -190,7 +190,7 @@ def test_recovery_without_nodes_that_are_gone(lake: Any, capsys: pytest.CaptureF
     assert main(["explain", "--lake", str(lake.path), *of]) == 2
     assert main(["explain", "--lake", str(lake.path), "--offset", "9", "--without", "3"]) == 2
     errors = capsys.readouterr().err
-    assert "--without N answers a question of --recovery" in errors
+    assert "--without N is an option of --recovery" in errors
 
 
 def test_wrong_usage(lake: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -199,4 +199,4 @@ def test_wrong_usage(lake: Any, capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert main(["explain", "--lake", str(lake.path), "--cluster", "none", "--recovery"]) == 2
     assert "has no capture of cluster none" in capsys.readouterr().err
     assert main(["validate", "--lake", str(tmp_path)]) == 2
-    assert "is no lake" in capsys.readouterr().err
+    assert "is not a lake" in capsys.readouterr().err

@@ -275,7 +275,7 @@ def test_a_file_time_bounds_nothing_but_by_the_newest_timestamp_inside(replica: 
         story.capture(name, 1000, log, 1, stated=name != replica)
     assert upper(story) == [(190, 20), (1000, 30)]
     row = min(rows(story, "log_ends"), key=lambda row: row.as_of)
-    assert f"{replica}@DDDDDDDDDDDDDDDDDDDDD{replica} 20 (by newest timestamp in the log)" in row.source
+    assert f"{replica}@DDDDDDDDDDDDDDDDDDDDD{replica} at 20 (by newest timestamp in the log)" in row.source
 
 
 def test_a_log_that_ends_below_its_checkpoint_bounds_nothing() -> None:

@@ -76,9 +76,9 @@ def test_a_lost_voter_does_not_keep_up() -> None:
 def test_what_is_no_voter_is_named() -> None:
     judged = judge(captured(HEALTHY), Replace(999))
     assert (judged.verdict.name, judged.verdict.error) == ("refused", ErrorCode.VOTER_NOT_FOUND)
-    assert judged.verdict.reason.startswith("999 is no voter of {1,2,3}")
-    assert judge(captured(FOLLOWED), Lose((4,))).verdict.reason.startswith("4 is no voter; ")
-    assert judge(captured(HEALTHY), Lose((1, 8, 9))).verdict.reason.startswith("8, 9 are no voters; ")
+    assert judged.verdict.reason.startswith("999 is not a voter of {1,2,3}")
+    assert judge(captured(FOLLOWED), Lose((4,))).verdict.reason.startswith("4 is not a voter; ")
+    assert judge(captured(HEALTHY), Lose((1, 8, 9))).verdict.reason.startswith("8, 9 are not voters; ")
 
 
 def test_nothing_is_changed_before_it_is_known_to_be_safe() -> None:

@@ -26,7 +26,9 @@ def capture(name: str, day: int, *runs: tuple[int, int, int], source: str = "fla
         "last_captured_at": at,
         "log_start_offset": 0,
         "log_readable": True,
-        "runs": [dict(zip(("leader_epoch", "first_offset", "end_offset"), run, strict=True)) for run in runs],
+        "epoch_ranges": [
+            dict(zip(("leader_epoch", "first_offset", "end_offset"), run, strict=True)) for run in runs
+        ],
         "snapshots": [],
         "damage": [],
         "file_faults": [],

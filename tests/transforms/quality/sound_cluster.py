@@ -37,7 +37,7 @@ def a_row(table: Table, **values: Any) -> Row:
 
 
 def epoch_range(leader_epoch: int, first_offset: int, end_offset: int) -> Row:
-    """A struct of captures.runs."""
+    """A struct of captures.epoch_ranges."""
     return {"leader_epoch": leader_epoch, "first_offset": first_offset, "end_offset": end_offset}
 
 
@@ -64,7 +64,7 @@ def sound_cluster(cluster_id: str) -> Rows:
                 "captured_at_source": "capture.json",
                 "log_start_offset": 0,
                 "log_end_offset": 4,
-                "runs": [epoch_range(1, 0, 2), epoch_range(2, 2, 4)],
+                "epoch_ranges": [epoch_range(1, 0, 2), epoch_range(2, 2, 4)],
                 "snapshots": [snapshot],
                 "damage": [],
                 "file_faults": [],

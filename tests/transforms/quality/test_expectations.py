@@ -250,7 +250,12 @@ def test_batches_that_only_new_captures_show_must_be_there(spark: Any) -> None:
         rows = sound_cluster(name)
         new = rows["captures"][0]
         new["run_id"] = "now"
-        old = {"runs": new["runs"][:1], "log_end_offset": 2, "capture_id": f"old {name}", "run_id": "before"}
+        old = {
+            "epoch_ranges": new["epoch_ranges"][:1],
+            "log_end_offset": 2,
+            "capture_id": f"old {name}",
+            "run_id": "before",
+        }
         rows["captures"].append(new | old)
         for row in rows["batches"]:
             row["run_id"] = "now" if row["leader_epoch"] == 2 else "before"

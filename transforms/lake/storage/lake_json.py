@@ -54,7 +54,7 @@ def check_lake(path: Location) -> None:
     marker = path / MARKER
     if not is_lake(path):
         raise _lost(path) or NoLakeError(
-            f"{path} is no lake (no lake.json): kraftlake run --captures ... --lake {path} makes one"
+            f"{path} is not a lake (no lake.json): kraftlake run --captures ... --lake {path} makes one"
         )
     try:
         content = json.loads(_text(path))
@@ -114,7 +114,7 @@ def check_preparable(path: Location, names: Set[str] = frozenset()) -> None:
     # Another run may make it at the same time: then the folder is full, and has a lake.json.
     elif not _is_free(path) and not is_lake(path):
         raise _lost(path) or NoLakeError(
-            f"{path} is not empty and is no lake: name another folder with --lake"
+            f"{path} is not empty and is not a lake: name another folder with --lake"
         )
 
 
@@ -155,7 +155,7 @@ def make_marker(path: Location, names: Set[str]) -> None:
 
 
 def _is_free(path: Location) -> bool:
-    """Whether a lake can be made there: there is no folder, or it is empty but for what others begin."""
+    """Whether a lake can be made there: there is not a folder, or it is empty but for what others begin."""
     if not files.exists(path):
         return True
     return files.is_folder(path) and all(fnmatchcase(name, BEGUN_MARKERS) for name in files.names_in(path))

@@ -62,7 +62,7 @@ RUN_STRUCT = (
     "first_data_end_offset: BIGINT, first_data_appended_at: TIMESTAMP, first_batch_crc: BIGINT>"
 )
 
-# As in captures.runs, except the digest: a number, so that digests of adjacent ranges can be XORed.
+# As in captures.epoch_ranges, except the digest: a number, so that digests of adjacent ranges can be XORed.
 PIECE_STRUCT = RUN_STRUCT.replace("digest: STRING", "digest: BIGINT").replace(
     ">", ", batches: BIGINT, size_bytes: BIGINT>"
 )
@@ -114,8 +114,8 @@ CAPTURES = Table(
             "ARRAY<STRUCT<leader_epoch: INT, start_offset: BIGINT>>",
             "The file leader-epoch-checkpoint; null if absent or unreadable",
         ),
-        Column(
-            "runs",
+        required(
+            "epoch_ranges",
             f"ARRAY<{RUN_STRUCT}>",
             "Epoch ranges of the captured log: maximal, without gaps",
         ),
@@ -199,7 +199,7 @@ SEGMENTS = Table(
         required("head_digest", "STRING", "SHA-256 of the first 64 KiB"),
         required("tail_digest", "STRING", "SHA-256 of the last 64 KiB"),
         Column(
-            "runs",
+            "epoch_ranges",
             f"ARRAY<{PIECE_STRUCT}>",
             "Its epoch ranges; null if it was damaged or out of order: when it grows it is read whole",
         ),
