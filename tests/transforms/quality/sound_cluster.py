@@ -20,8 +20,6 @@ EMPTY = {
     "BOOLEAN": False,
     "DOUBLE": 0.0,
     "TIMESTAMP": BEGAN,
-    "ARRAY<INT>": [],
-    "ARRAY<STRING>": [],
 }
 
 
@@ -29,9 +27,13 @@ def at(hours: float) -> datetime:
     return BEGAN + timedelta(hours=hours)
 
 
+def empty(column_type: str) -> Any:
+    return [] if column_type.startswith("ARRAY<") else EMPTY[column_type]
+
+
 def a_row(table: Table, **values: Any) -> Row:
     """A row with these values; other required columns have an empty value of their type, the rest null."""
-    required = {c.name: EMPTY[c.type.upper()] for c in table.columns if not c.nullable}
+    required = {c.name: empty(c.type.upper()) for c in table.columns if not c.nullable}
     assert set(values) <= set(table.names)
     return dict.fromkeys(table.names) | required | values
 
