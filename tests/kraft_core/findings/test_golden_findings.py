@@ -78,8 +78,8 @@ def test_the_findings_tell_the_whole_story_of_the_split() -> None:
     election = one("all of stale-split", 23)
     assert election.sentence == (
         "Leader 1 of epoch 4 was elected unlawfully: its LEADER_CHANGE at 5006 names the voters [1, 2, 3] "
-        "where the log has [1, 2, 3, 4, 5] and was granted by [1, 3] of [1, 2, 3, 4, 5], which is no "
-        "majority. It used {1,2,3} (VotersRecord 2/e1): it never applied the VotersRecords 148/e3, "
+        "where the log has [1, 2, 3, 4, 5] and was granted by [1, 3] of [1, 2, 3, 4, 5], which is not "
+        "a majority. It used {1,2,3} (VotersRecord 2/e1): it never applied the VotersRecords 148/e3, "
         "150/e3 after its log was truncated from 1741 to 129 by epoch 3."
     )
     stale = one("all of stale-split", 16)
