@@ -165,7 +165,7 @@ FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id, suite, expectation
       FROM expectation_results)
 LEFT JOIN (SELECT MAX_BY(run_id, loaded_at) AS newest_run_id
            FROM expectation_results WHERE suite = 'runs' AND expectation = 'key_is_unique') ON TRUE
-WHERE nth = 1 AND (NOT COALESCE(is_own, FALSE) OR run_id = newest_run_id)
+WHERE nth = 1 AND (NOT is_own OR run_id = newest_run_id)
 ORDER BY success, severity, cluster_id, suite, expectation;
 
 -- Which clusters does the lake hold, when were they captured last, and who leads? Where failure is not null, deriving
@@ -173,7 +173,7 @@ ORDER BY success, severity, cluster_id, suite, expectation;
 CREATE OR REPLACE VIEW clusters AS
 SELECT c.cluster_id, n.name, n.environment, n.owner, c.captures, c.last_captured_at,
        e.leader_epoch, e.leader_id, v.voter_ids, d.failure, e.leader_source
-FROM (SELECT cluster_id, COUNT(*) AS captures, MAX(COALESCE(last_captured_at, captured_at)) AS last_captured_at
+FROM (SELECT cluster_id, COUNT(*) AS captures, MAX(last_captured_at) AS last_captured_at
       FROM captures GROUP BY cluster_id) c
 LEFT JOIN cluster_names n ON n.cluster_id = c.cluster_id
 LEFT JOIN (SELECT cluster_id, MAX(leader_epoch) AS leader_epoch, MAX_BY(leader_id, leader_epoch) AS leader_id,

@@ -96,8 +96,7 @@ def _cluster_rows(lake: Location) -> list[Row]:
     from transforms.lake.lives import named_clusters
     from transforms.lake.tables import CAPTURES, DERIVATIONS, EPOCHS
 
-    # The last time is never before the first, and null in rows of earlier versions.
-    found = greatest(lake, CAPTURES, ["cluster_id"], ["captured_at", "last_captured_at"])
+    found = greatest(lake, CAPTURES, ["cluster_id"], "last_captured_at")
     captured = {cluster: numbers for (cluster,), numbers in found.items()}
     named = {row["cluster_id"]: row for row in named_clusters(lake)}
     epochs = rows_with(lake, EPOCHS, ("cluster_id", "leader_epoch", "leader_id", "leader_source"))

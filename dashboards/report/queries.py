@@ -88,23 +88,16 @@ def plain(value: Any) -> Any:
 
 
 def _fleet_captures(tables: LakeTables) -> Rows:
-    times = ("captured_at", "last_captured_at")
-    found = tables.columns(CAPTURES, "node_id", "directory_id", *times, "log_end_offset")
+    found = tables.columns(CAPTURES, "node_id", "directory_id", "last_captured_at", "log_end_offset")
     if found is None:
         return []
-    # Rows of earlier versions know the first copy only.
-    last = pc.coalesce(found["last_captured_at"].cast(found["captured_at"].type), found["captured_at"])
-    by_replica = (
-        found.drop_columns(list(times))
-        .append_column("captured_at", last)
-        .group_by(["cluster_id", "node_id", "directory_id"])
-        .aggregate([("captured_at", "count"), ("captured_at", "max"), ("log_end_offset", "max")])
-    )
+    newest = [("last_captured_at", "count"), ("last_captured_at", "max"), ("log_end_offset", "max")]
+    by_replica = found.group_by(["cluster_id", "node_id", "directory_id"]).aggregate(newest)
     return _grouped(
         by_replica,
-        captures=("captured_at_count", "sum"),
+        captures=("last_captured_at_count", "sum"),
         replicas=("node_id", "count"),
-        last_captured_at=("captured_at_max", "max"),
+        last_captured_at=("last_captured_at_max", "max"),
         log_end_offset=("log_end_offset_max", "max"),
     )
 

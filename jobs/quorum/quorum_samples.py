@@ -11,7 +11,6 @@ from jobs.quorum.sample import Sample
 from kraft_core.evidence.watermark_at import newest_watermark
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.standings import FETCH_TIMEOUT_MS
-from transforms.ingest.capture_rows import last_captured_at
 from transforms.lake.delta_rs import greatest, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES, EPOCHS, HIGH_WATERMARKS, LOG_RANGES, VOTER_SETS, Table
@@ -71,7 +70,7 @@ def cluster_samples(lake: Location) -> Iterator[Sample]:
     """The samples of every cluster."""
     rows: defaultdict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     # Of captures, whose number grows every night, those of the times of the newest ones.
-    newest = {time for _, time in greatest(lake, CAPTURES, REPLICA, ["captured_at"]).values()}
+    newest = {time for _, time in greatest(lake, CAPTURES, REPLICA, "captured_at").values()}
     for table, columns in READ.items():
         wanted = {"captured_at": newest} if table is CAPTURES else {}
         for row in rows_with(lake, table, ["cluster_id", *columns], **wanted):
@@ -88,7 +87,7 @@ def _of_replicas(cluster: ClusterRows) -> Iterator[Sample]:
     longest = max(newest, key=_log_order, default=None)
     for row in newest:
         labels = {**cluster.labels, "node_id": str(row["node_id"]), "directory_id": row["directory_id"]}
-        yield Sample("kraftlake_captured_timestamp_seconds", last_captured_at(row).timestamp(), labels)
+        yield Sample("kraftlake_captured_timestamp_seconds", row["last_captured_at"].timestamp(), labels)
         state = row["quorum_state"]
         if state is not None:
             yield Sample("kraftlake_current_epoch", state["leader_epoch"], labels)

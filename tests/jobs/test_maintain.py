@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,10 +13,9 @@ from jobs.maintenance.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_r
 from jobs.retention import expired
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
-from transforms.lake import storage
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import count_rows, rows_with, small_files, unneeded_files
-from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, RUNS
+from transforms.lake.tables import CAPTURES, RUNS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -69,18 +67,3 @@ def test_the_newest_capture_of_a_replica_stays(before_hours: int, gone: set[str]
     ]
     for rows in (held, held[::-1]):
         assert {c["capture_id"] for c in expired(rows, NOON + timedelta(hours=before_hours))} == gone
-
-
-def test_generations(tmp_path: Path) -> None:
-    """Of a lake from which earlier versions removed rows: its loads keep their names."""
-    lake = tmp_path / "lake"
-    storage.prepare_lake(lake)
-    assert storage.generation(lake) == 0
-    writer = TableWriter(lake, 1)
-    writer.append_once(CLUSTER_NAMES, [{"cluster_id": "c", "name": "n"}], "load")
-    assert writer.is_loaded(CLUSTER_NAMES, "load")
-    content = json.loads((lake / "lake.json").read_text())
-    (lake / "lake.json").write_text(json.dumps(content | {"generation": 2}))
-    assert storage.generation(lake) == 2
-    storage.check_lake(lake)
-    assert not writer.is_loaded(CLUSTER_NAMES, "load")

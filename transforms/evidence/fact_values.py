@@ -52,8 +52,8 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
 def first_and_last(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A row of captures at the time of its first copy and, where that is another one, of its last copy."""
     yield row
-    last = row.get("last_captured_at")
-    if last is not None and last > row["captured_at"] and row["captured_at_source"] in STATED_SOURCES:
+    last = row["last_captured_at"]
+    if last > row["captured_at"] and row["captured_at_source"] in STATED_SOURCES:
         yield {**row, "captured_at": last}
 
 

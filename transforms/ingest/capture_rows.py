@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -262,7 +261,7 @@ def _best_times(one: Row, other: Row, fuller: Row) -> Row:
     """The fuller of two rows with the times and superseded faults of both."""
     dated = min(one, other, key=lambda row: captured_at_rank(row["captured_at_source"], row["captured_at"]))
     recorded = [row for row in (one, other) if row["captured_at_source"] != "file_time"]
-    last = max(map(last_captured_at, recorded or (one, other)))
+    last = max(row["last_captured_at"] for row in recorded or (one, other))
     lists = (row[name] for row in (one, other) for name in ("file_faults", "superseded_faults"))
     superseded = [fault for fault in _sorted_faults(*lists) if fault not in fuller["file_faults"]]
     return fuller | {
@@ -271,11 +270,6 @@ def _best_times(one: Row, other: Row, fuller: Row) -> Row:
         "last_captured_at": last,
         "superseded_faults": superseded or None,
     }
-
-
-def last_captured_at(row: Mapping[str, Any]) -> datetime:
-    """When the last copy of a row of captures was made; rows of earlier versions know the first only."""
-    return row["last_captured_at"] or row["captured_at"]
 
 
 def captured_at_rank(source: Any, captured_at: Any) -> tuple[int, Any]:

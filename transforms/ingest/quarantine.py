@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kraft_core.format.snapshot import parse_name
-from transforms.ingest.capture_rows import is_unreadable, last_captured_at
+from transforms.ingest.capture_rows import is_unreadable
 from transforms.ingest.scanning import DISORDERED
 from transforms.lake.arrow_rows import Row
 
@@ -138,7 +138,7 @@ def _epoch_at(capture: Mapping[str, Any], offset: int) -> int | None:
 def _is_older(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether one capture was made before another one, by stated times."""
     stated = all(capture["captured_at_source"] != "file_time" for capture in (one, other))
-    return stated and last_captured_at(one) < other["captured_at"]
+    return stated and one["last_captured_at"] < other["captured_at"]
 
 
 def _cover(first: int, end: int, pieces: list[tuple[int, int, str]]) -> list[str]:
@@ -189,7 +189,7 @@ def _superseded_by(
     ]
     for other in copies:
         faulty = {fault["file"] for fault in other["file_faults"]}
-        is_later = last_captured_at(other) >= capture["captured_at"] and other is not capture
+        is_later = other["last_captured_at"] >= capture["captured_at"] and other is not capture
         if not is_later or lost["file"] in faulty or other["log_readable"] is False:
             continue
         end = None if first is None else max(first, other["log_start_offset"] or 0)

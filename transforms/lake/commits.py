@@ -25,7 +25,6 @@ from transforms.lake.arrow_rows import Row, arrow_schema
 from transforms.lake.commit_actions import actions_of, appending
 from transforms.lake.delta_rs import among, dataset, holding
 from transforms.lake.file_changes import FileChange, StoredTable
-from transforms.lake.storage import generation
 from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.listing import LOG, LakeListing, commit_name, with_files
@@ -247,7 +246,7 @@ class TableWriter:
 
     def _load_name(self, table: Table, held: DeltaTable, load_id: str) -> str:
         """The id of a load in the table's log, until rows are removed."""
-        removals = generation(self.lake) + (held.transaction_version(REMOVALS) or 0)
+        removals = held.transaction_version(REMOVALS) or 0
         return hashlib.sha256(f"{table.name}:{load_id}:{removals}".encode()).hexdigest()
 
     def _change(self, table: Table, change: Callable[[DeltaTable], FileChange | None]) -> None:

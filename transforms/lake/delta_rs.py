@@ -146,20 +146,18 @@ def distinct_rows(
 
 
 def greatest(
-    lake: Location, table: Table, keys: Sequence[str], columns: Sequence[str]
+    lake: Location, table: Table, keys: Sequence[str], column: str
 ) -> dict[tuple[Any, ...], tuple[int, Any]]:
-    """By key the number of rows and the greatest value in any of the columns, read piece by piece."""
+    """By key the number of rows and the greatest value of a column, read piece by piece."""
     found: dict[tuple[Any, ...], tuple[int, Any]] = {}
     if not exists(lake, table):
         return found
-    stored = opened(lake, table)
-    held = [name for name in columns if name in stored.schema.names]
-    for batch in stored.to_batches(columns=[*keys, *held], batch_readahead=2):
+    for batch in opened(lake, table).to_batches(columns=[*keys, column], batch_readahead=2):
         rows = pa.Table.from_batches([batch]).group_by(list(keys))
-        for row in rows.aggregate([([], "count_all"), *((name, "max") for name in held)]).to_pylist():
+        for row in rows.aggregate([([], "count_all"), (column, "max")]).to_pylist():
             key = tuple(row[name] for name in keys)
             number, most = found.get(key, (0, None))
-            values = [v for v in (most, *(row[f"{name}_max"] for name in held)) if v is not None]
+            values = [v for v in (most, row[f"{column}_max"]) if v is not None]
             found[key] = number + row["count_all"], max(values, default=None)
     return found
 

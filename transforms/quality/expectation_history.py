@@ -106,7 +106,7 @@ def newest_results(lake: Location, columns: Sequence[str], **wanted: Iterable[st
         return None
     read = dict.fromkeys((*RESULT_KEY, *columns, "is_own", "run_id", "loaded_at"))
     found = arrow_with(lake, EXPECTATION_RESULTS, list(read), **wanted)
-    of_others = pc.fill_null(pc.invert(found["is_own"].cast(pa.bool_())), True)
+    of_others = pc.invert(found["is_own"])
     of_newest = pc.equal(found["run_id"], pa.scalar(_newest_validation(lake), pa.string()))
     found = found.filter(pc.or_kleene(of_others, of_newest)).sort_by(_by("loaded_at", "run_id"))
     last = (

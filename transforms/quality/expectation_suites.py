@@ -180,7 +180,7 @@ CAPTURES = (
         Expectation(
             "captured_at_not_in_future",
             "The capture time is not in the future",
-            "captured_at <= asked_at AND (last_captured_at IS NULL OR last_captured_at <= asked_at)",
+            "last_captured_at <= asked_at",
             severity=WARNING,
         ),
         Expectation(
@@ -193,7 +193,7 @@ CAPTURES = (
         columns=("{now} AS asked_at",),
     ),
     Check(
-        "SELECT cluster_id, TIMESTAMPDIFF(SECOND, MAX(COALESCE(last_captured_at, captured_at)), {now}) "
+        "SELECT cluster_id, TIMESTAMPDIFF(SECOND, MAX(last_captured_at), {now}) "
         "/ 3600D AS age_hours FROM {captures} WHERE COALESCE(log_readable, TRUE) GROUP BY cluster_id",
         (
             Expectation(

@@ -161,6 +161,6 @@ def test_of_a_large_table_few_row_groups_are_decoded(nights: Path, monkeypatch: 
 
 
 def test_the_greatest_values_are_those_of_all_rows(nights: Path) -> None:
-    found = greatest(nights, EXPIRED_CAPTURES, ["cluster_id", "node_id"], ["captured_at"])
+    found = greatest(nights, EXPIRED_CAPTURES, ["cluster_id", "node_id"], "captured_at")
     assert found == {(f"c{c:02}", c % 3): (10, NOON + timedelta(days=9)) for c in range(20)}
-    assert greatest(nights / "nowhere", EXPIRED_CAPTURES, ["cluster_id"], ["captured_at"]) == {}
+    assert greatest(nights / "nowhere", EXPIRED_CAPTURES, ["cluster_id"], "captured_at") == {}

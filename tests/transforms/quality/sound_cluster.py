@@ -63,6 +63,7 @@ def sound_cluster(cluster_id: str) -> Rows:
                 **held,
                 **replica,
                 "captured_at": at(2),
+                "last_captured_at": at(2),
                 "captured_at_source": "capture.json",
                 "log_start_offset": 0,
                 "log_end_offset": 4,

@@ -38,11 +38,11 @@ BROKEN: dict[str, Callable[[Rows], None]] = {
     ),
     "captures.ends_match_the_log": changed("captures", log_end_offset=5),
     "captures.captured_at_is_recorded": changed("captures", captured_at_source="file_time"),
-    "captures.captured_at_not_in_future": changed("captures", captured_at=at(25)),
+    "captures.captured_at_not_in_future": changed("captures", last_captured_at=at(25)),
     "captures.side_files_are_readable": changed(
         "captures", file_faults=[{"file": "quorum-state", "reason": "x"}]
     ),
-    "captures.newest_capture_is_fresh": changed("captures", captured_at=at(-3)),
+    "captures.newest_capture_is_fresh": changed("captures", last_captured_at=at(-3)),
     "segments.capture_is_known": changed("segments", capture_id="other"),
     "segments.bytes_read_within_size": changed("segments", bytes_read=161),
     "batches.capture_is_known": changed("captures", runs=[epoch_range(1, 0, 2)], log_end_offset=2),

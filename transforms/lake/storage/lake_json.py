@@ -1,4 +1,4 @@
-"""lake.json: a lake's format version, its generation, and the configs that it shows."""
+"""lake.json: a lake's format version and the configs that it shows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from transforms.lake.storage.files import MARKER
 from transforms.lake.storage.location import Location, StoreUrl
 
 FORMAT_VERSION = 1
-# What killed writers leave in the lake's folder: lake.json before it has its name, and folders of tables, as
-# earlier versions made them.
-BEGUN_MARKERS, BEGUN_TABLES = files.begun_name(MARKER), ".*-*/"
-# And memos and commits before they have theirs.
+# What killed writers leave in the lake's folder: lake.json, memos and commits before they have their names.
+BEGUN_MARKERS = files.begun_name(MARKER)
 BEGUN_OTHERS = (files.begun_name("memo.json"), f"*/_delta_log/{files.begun_name('*.json')}")
 # Of stores, where lake.json is made once: what this process has read.
 _known: dict[Location, str] = {}
@@ -74,16 +72,9 @@ def check_lake(path: Location) -> None:
 
 def _check_content(content: dict[str, Any]) -> None:
     """Raises ValueError where a value is not what the functions below expect."""
-    generation, shown = content.get("generation", 0), content.get("shown_configs", [])
-    if type(generation) is not int:
-        raise ValueError(f"generation is {generation!r}")
+    shown = content.get("shown_configs", [])
     if not isinstance(shown, list) or not all(isinstance(name, str) for name in cast("list[Any]", shown)):
         raise ValueError(f"shown_configs is {shown!r}")
-
-
-def generation(path: Location) -> int:
-    """How often earlier versions removed rows from the lake; now the logs of the tables count it."""
-    return json.loads(_text(path)).get("generation", 0) if is_lake(path) else 0
 
 
 def shown_configs(path: Location) -> frozenset[str]:
@@ -163,7 +154,7 @@ def _is_free(path: Location) -> bool:
 
 def remove_begun(path: Location, hours: int) -> None:
     """Remove what killed writers left in the lake's folder more than so many hours ago."""
-    patterns = (BEGUN_MARKERS, BEGUN_TABLES, *BEGUN_OTHERS)
+    patterns = (BEGUN_MARKERS, *BEGUN_OTHERS)
     for begun in (found for pattern in patterns for found in files.found(path, pattern)):
         if files.modified_at(begun) < time.time() - hours * 3600:
             files.remove_any(begun)

@@ -77,7 +77,7 @@ CAPTURES = Table(
         DIRECTORY_ID,
         required("captured_at", "TIMESTAMP", "When the directory was copied"),
         required("captured_at_source", "STRING", "flag, capture.json or file_time"),
-        Column(
+        required(
             "last_captured_at",
             "TIMESTAMP",
             "When the last copy with the same bytes was made, by a flag or capture.json if any copy has one",

@@ -134,7 +134,7 @@ EXPECTATION_RESULTS = Table(
         ),
         required("allowed", "DOUBLE", "Largest allowed value"),
         Column("failing_rows", "ARRAY<STRING>", "Some of the failing rows, as JSON"),
-        Column("is_own", "BOOLEAN", "Whether it is declared in kraftlake.toml; null of earlier versions"),
+        required("is_own", "BOOLEAN", "Whether it is declared in kraftlake.toml"),
         required("run_id", "STRING", "Run that evaluated it"),
         required("loaded_at", "TIMESTAMP", "When that run began"),
     ),
