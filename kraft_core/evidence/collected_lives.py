@@ -28,10 +28,7 @@ def collected_lives(
     logged = [
         LoggedCapture(
             capture.capture_id,
-            tuple(_ranges(capture)),
-            batches=frozenset(
-                (run.leader_epoch, run.bases[0], run.contents[0] >> 31) for run in runs[capture.capture_id]
-            ),
+            tuple(_ranges(capture, runs[capture.capture_id])),
             checkpoints=frozenset(checkpoints[capture.capture_id]),
             directory=None if capture.directory_id == ZERO_UUID else (capture.node_id, capture.directory_id),
         )
@@ -41,10 +38,15 @@ def collected_lives(
     return lives_of(logged, found)
 
 
-def _ranges(capture: Capture) -> Iterator[LoggedRange]:
-    for run in capture.runs:
+def _ranges(capture: Capture, batches: Iterable[RunBatches]) -> Iterator[LoggedRange]:
+    for run, held in zip(capture.runs, batches, strict=False):
         yield LoggedRange(
-            run.leader_epoch, run.first_offset, run.end_offset, run.first_appended_at, run.last_appended_at
+            run.leader_epoch,
+            run.first_offset,
+            run.end_offset,
+            run.first_appended_at,
+            run.last_appended_at,
+            held.contents[0] >> 31,
         )
 
 

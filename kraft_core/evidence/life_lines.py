@@ -25,7 +25,7 @@ FoundBatches = Mapping[BatchPlace, frozenset[int]]
 class LoggedRange:
     """An epoch range of a captured log (kraft_core.evidence.facts.EpochRange).
 
-    first_batch_crc: CRC-32C of its first batch; None where it was not kept.
+    first_batch_crc: CRC-32C of its first batch.
     """
 
     leader_epoch: int
@@ -33,7 +33,7 @@ class LoggedRange:
     end_offset: int
     first_appended_at: int
     last_appended_at: int
-    first_batch_crc: int | None = None
+    first_batch_crc: int
 
 
 class LoggedCheckpoint(NamedTuple):
@@ -133,8 +133,7 @@ def known_batches(
     """(epoch, base offset, CRC) of the capture's batches, as far as they are known."""
     yield from capture.batches
     for held in capture.ranges:
-        if held.first_batch_crc is not None:
-            yield held.leader_epoch, held.first_offset, held.first_batch_crc
+        yield held.leader_epoch, held.first_offset, held.first_batch_crc
         for epoch, offset, crcs in found:
             if epoch == held.leader_epoch and held.first_offset <= offset < held.end_offset:
                 yield from ((epoch, offset, crc) for crc in crcs)
@@ -146,7 +145,7 @@ def _overlapping(captures: Sequence[LoggedCapture]) -> Iterator[tuple[int, int]]
     Where two ranges begin at one offset with different batches, they are of a life that was known before
     lives were told apart: they connect nothing.
     """
-    by_epoch: defaultdict[tuple[str, int], list[tuple[int, int, int, int | None]]] = defaultdict(list)
+    by_epoch: defaultdict[tuple[str, int], list[tuple[int, int, int, int]]] = defaultdict(list)
     for number, capture in enumerate(captures):
         if capture.known_life is not None:
             for held in capture.ranges:
@@ -162,12 +161,11 @@ def _overlapping(captures: Sequence[LoggedCapture]) -> Iterator[tuple[int, int]]
                     end, last = range_end, number
 
 
-def _begin_otherwise(places: Iterable[tuple[int, int, int, int | None]]) -> bool:
+def _begin_otherwise(places: Iterable[tuple[int, int, int, int]]) -> bool:
     """Whether two of the ranges (first, end offset, capture, CRC) begin at one offset with other batches."""
     crcs: defaultdict[int, set[int]] = defaultdict(set)
     for first, _, _, crc in places:
-        if crc is not None:
-            crcs[first].add(crc)
+        crcs[first].add(crc)
     return any(len(each) > 1 for each in crcs.values())
 
 

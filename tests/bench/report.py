@@ -89,6 +89,7 @@ def captures(cluster: str) -> Rows:
             "node_id": node,
             "directory_id": DIRECTORIES[node],
             "captured_at": night(n),
+            "last_captured_at": night(n),
             "log_start_offset": 0,
             "log_end_offset": (n + 1) * 170_000 + node,
             "last_leader_epoch": n,

@@ -22,7 +22,8 @@ AT = datetime(2026, 11, 21, tzinfo=UTC)
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     """Captures of two lives of one id, and of a cluster of another."""
-    facts = {"node_id": 1, "directory_id": "d", "captured_at": AT, "captured_at_source": "flag"}
+    times = {"captured_at": AT, "captured_at_source": "flag", "last_captured_at": AT}
+    facts = {"node_id": 1, "directory_id": "d", **times}
     lives = ((NEWEST, "bbbbbbbb"), (OLDER, "aaaaaaaa"), (LONE, None))
     captures = [facts | {"cluster_id": id_, "capture_id": id_, "life": life} for id_, life in lives]
     write(tmp_path, CAPTURES, captures)

@@ -240,8 +240,7 @@ def _range_of(held: FileEpochRange) -> LoggedRange:
 def _first_batches(ranges: Iterable[FileEpochRange]) -> Iterator[tuple[int, int, int]]:
     """(epoch, base offset, CRC) of the first batch of each range."""
     for held in ranges:
-        if held.first_batch_crc is not None:
-            yield held.leader_epoch, held.first_offset, held.first_batch_crc
+        yield held.leader_epoch, held.first_offset, held.first_batch_crc
 
 
 def _directory(node_id: int, directory_id: str) -> tuple[int, str] | None:

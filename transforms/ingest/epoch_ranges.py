@@ -23,8 +23,8 @@ class FileEpochRange:
     """The part of an epoch range (kraft_core.evidence.facts.EpochRange) that lies in one file, or in several.
 
     Fields as in segments.epoch_ranges: `digest`, a signed 64-bit number, can be joined with those of other
-    files. first_batch_crc: None where an earlier version read it. first_batch, last_batch: hashes of its
-    first and last batch, kept in no table.
+    files. first_batch_crc: CRC-32C of its first batch. first_batch, last_batch: hashes of its first and last
+    batch, kept in no table.
     """
 
     leader_epoch: int
@@ -38,9 +38,9 @@ class FileEpochRange:
     first_data_appended_at: datetime | None
     batches: int
     size_bytes: int
+    first_batch_crc: int = field(compare=False)
     first_batch: int | None = field(default=None, compare=False)
     last_batch: int | None = field(default=None, compare=False)
-    first_batch_crc: int | None = field(default=None, compare=False)
 
 
 # Ranges that are equal in these hold the same batches.

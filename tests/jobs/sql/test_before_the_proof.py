@@ -90,7 +90,10 @@ EPOCHS = [
     ),
     leader_epoch(6, 30, 40),
 ]  # fmt: skip
-CAPTURES = [{"cluster_id": cluster, "captured_at": time_at(40)} for cluster in ("a", "b", "c")]
+CAPTURES = [
+    {"cluster_id": cluster, "captured_at": time_at(40), "last_captured_at": time_at(40)}
+    for cluster in ("a", "b", "c")
+]
 
 
 @pytest.fixture(scope="module")

@@ -64,6 +64,8 @@ def capture(cluster: str) -> dict[str, Any]:
         "directory_id": "one",
         "captured_at": SEEN,
         "captured_at_source": "flag",
+        "last_captured_at": SEEN,
+        "epoch_ranges": [],
         "consistent": True,
     }
 

@@ -220,20 +220,6 @@ def test_a_life_keeps_its_name_when_it_grows() -> None:
     assert len(set(names.values())) == 2
 
 
-def test_of_captures_of_earlier_versions_the_first_batches_are_read() -> None:
-    def forgotten(capture: LoggedCapture) -> LoggedCapture:
-        ranges = tuple(replace(held, first_batch_crc=None) for held in capture.ranges)
-        return replace(capture, ranges=ranges, known_life="X")
-
-    logs = {"a": TUTORIAL, "a2": of(TUTORIAL, end=90), "b": STRANGER, "c": of(TUTORIAL, end=110)}
-    known = [forgotten(captured(name, logs[name])) for name in ("a", "a2")]
-    new = [captured(name, logs[name]) for name in ("b", "c")]
-    found = judged([*known, *new], logs)
-    assert [life.capture_ids for life in found] == [("a", "a2", "c"), ("b",)]
-    fresh = judged([captured(name, held) for name, held in logs.items()], logs)
-    assert found == fresh
-
-
 # --- any captures of any histories ---
 
 

@@ -73,6 +73,7 @@ def ranges(path: Path) -> list[FileEpochRange]:
                 None,
                 1,
                 1,
+                first["crc"],
                 *hashes,
             )
         )
@@ -91,7 +92,7 @@ def test_ranges_show_the_faults_that_batches_show(
 
 def test_a_gap_behind_damage_is_none() -> None:
     def stretch(first: int, end: int) -> FileEpochRange:
-        return FileEpochRange(1, first, end, 0, AT, AT, first + 1, None, None, 1, 1)
+        return FileEpochRange(1, first, end, 0, AT, AT, first + 1, None, None, 1, 1, 6)
 
     def kinds(*lost: tuple[int, int | None]) -> list[str]:
         damage = [{"lost_from_offset": first, "lost_to_offset": end} for first, end in lost]
@@ -104,8 +105,8 @@ def test_a_gap_behind_damage_is_none() -> None:
 
 
 def test_a_batch_that_an_earlier_run_read_is_known_by_its_end() -> None:
-    known = FileEpochRange(1, 0, 5, 0, AT, AT, 1, None, None, 5, 5)
-    again = FileEpochRange(1, 4, 9, 0, AT, AT, 5, None, None, 5, 5, 7, 8)
-    other = FileEpochRange(1, 3, 9, 0, AT, AT, 4, None, None, 5, 5, 7, 8)
+    known = FileEpochRange(1, 0, 5, 0, AT, AT, 1, None, None, 5, 5, 6)
+    again = FileEpochRange(1, 4, 9, 0, AT, AT, 5, None, None, 5, 5, 6, 7, 8)
+    other = FileEpochRange(1, 3, 9, 0, AT, AT, 4, None, None, 5, 5, 6, 7, 8)
     assert [fault["kind"] for fault in order_faults(0, [known, again], ())] == ["duplicate"]
     assert [fault["kind"] for fault in order_faults(0, [known, other], ())] == ["overlap"]

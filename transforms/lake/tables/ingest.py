@@ -56,14 +56,14 @@ def record_columns(*without: str) -> tuple[Column, ...]:
     )
 
 
-RUN_STRUCT = (
+RANGE_STRUCT = (
     "STRUCT<leader_epoch: INT, first_offset: BIGINT, end_offset: BIGINT, digest: STRING, "
     "first_appended_at: TIMESTAMP, last_appended_at: TIMESTAMP, first_batch_end_offset: BIGINT, "
     "first_data_end_offset: BIGINT, first_data_appended_at: TIMESTAMP, first_batch_crc: BIGINT>"
 )
 
 # As in captures.epoch_ranges, except the digest: a number, so that digests of adjacent ranges can be XORed.
-PIECE_STRUCT = RUN_STRUCT.replace("digest: STRING", "digest: BIGINT").replace(
+PIECE_STRUCT = RANGE_STRUCT.replace("digest: STRING", "digest: BIGINT").replace(
     ">", ", batches: BIGINT, size_bytes: BIGINT>"
 )
 
@@ -116,7 +116,7 @@ CAPTURES = Table(
         ),
         required(
             "epoch_ranges",
-            f"ARRAY<{RUN_STRUCT}>",
+            f"ARRAY<{RANGE_STRUCT}>",
             "Epoch ranges of the captured log: maximal, without gaps",
         ),
         Column(
