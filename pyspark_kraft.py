@@ -1,5 +1,5 @@
 """Registers format("kraft"): Spark imports the modules on its path that are named pyspark_*."""
 
-from transforms.source.kraft import KraftDataSource as DefaultSource
+from transforms.live.kraft import KraftSource as DefaultSource
 
 __all__ = ["DefaultSource"]

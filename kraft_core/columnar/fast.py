@@ -67,6 +67,11 @@ def decode(
         yield from _Decoder(window, redact, allowed).batches(ranges)
 
 
+def decode_bytes(content: bytes, redact: bool = True, allowed: Set[str] = NONE_ALLOWED) -> Iterator[Any]:
+    """The rows of the batches that these bytes hold."""
+    yield from _Decoder(Window(content), redact, allowed).batches(WHOLE_FILE)
+
+
 @cache
 def _compiled(redact: bool) -> tuple[Layout, Program]:
     layout = build_layout(message_columns(), redact)

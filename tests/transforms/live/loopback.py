@@ -1,0 +1,168 @@
+"""A simulated quorum on loopback: every node listens, and answers by the engine in Kafka's frames."""
+
+from __future__ import annotations
+
+import socketserver
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from kraft_core.format.codec import read_message, write_message
+from kraft_core.raft.epochs import EpochEnd
+from kraft_core.raft.voters import Endpoint
+from kraft_core.simulation.quorum import SimulatedQuorum
+from kraft_core.wire.apis import (
+    API_VERSIONS,
+    APIS,
+    DESCRIBE_CLUSTER,
+    FETCH,
+    FETCH_SNAPSHOT,
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+)
+from kraft_core.wire.observing import FetchAsk, SnapshotAsk
+from tests.kraft_core.wire.simulated import fetch_answer, snapshot_answer
+
+_BY_KEY = {api.key: api for api in APIS}
+
+
+class LoopbackQuorum:
+    """A quorum whose nodes' endpoints are ports of this machine. Hold `lock` to act on it.
+
+    asked: what came, as (API name, version). without: keys of APIs that the nodes do not serve.
+    """
+
+    def __init__(self, quorum: SimulatedQuorum) -> None:
+        self.quorum = quorum
+        self.lock = threading.Lock()
+        self.asked: list[tuple[str, int]] = []
+        self.without: set[int] = set()
+        self.fetch_versions = (0, 18)
+
+    def answer(self, node: int, key: int, body: dict[str, Any]) -> dict[str, Any]:
+        if key == API_VERSIONS.key:
+            served = [key for key in _BY_KEY if key not in self.without]
+            limits = {FETCH.key: self.fetch_versions}
+            return {
+                "apiKeys": [
+                    {
+                        "apiKey": key,
+                        "minVersion": limits.get(key, (0, 4))[0],
+                        "maxVersion": limits.get(key, (0, 4))[1],
+                    }
+                    for key in served
+                ]
+            }
+        if key == DESCRIBE_CLUSTER.key:
+            return {"clusterId": self.quorum.setup.cluster_id}
+        replica = self.quorum.replicas[node]
+        partition = body["topics"][0]["partitions"][0]
+        if key == FETCH.key:
+            return self._fetched(replica, partition)
+        assert key == FETCH_SNAPSHOT.key
+        snapshot_id = EpochEnd(partition["snapshotId"]["endOffset"], partition["snapshotId"]["epoch"])
+        found = snapshot_answer(
+            replica, SnapshotAsk(partition["currentLeaderEpoch"], snapshot_id, partition["position"])
+        )
+        if found.error:
+            return {"errorCode": found.error}
+        one = {
+            "snapshotId": partition["snapshotId"],
+            "size": found.size_bytes,
+            "position": found.position,
+            "unalignedRecords": found.piece,
+        }
+        return {"topics": [{"name": METADATA_TOPIC, "partitions": [one]}]}
+
+    def _fetched(self, replica: Any, partition: dict[str, Any]) -> dict[str, Any]:
+        ask = FetchAsk(
+            partition["currentLeaderEpoch"], partition["fetchOffset"], partition["lastFetchedEpoch"]
+        )
+        found = fetch_answer(self.quorum, replica, ask)
+        leader = found.leader
+        one: dict[str, Any] = {
+            "errorCode": int(found.error),
+            "highWatermark": found.high_watermark,
+            "logStartOffset": found.log_start_offset,
+            "currentLeader": {
+                "leaderId": -1 if leader.leader_id is None else leader.leader_id,
+                "leaderEpoch": leader.leader_epoch,
+            },
+            "records": found.records,
+            "abortedTransactions": None,
+        }
+        for name, end in (("divergingEpoch", found.diverging), ("snapshotId", found.snapshot_id)):
+            if end is not None:
+                one[name] = {"endOffset": end.end_offset, "epoch": end.leader_epoch}
+        nodes = []
+        if leader.address is not None and leader.leader_id is not None:
+            nodes = [{"nodeId": leader.leader_id, "host": leader.address.host, "port": leader.address.port}]
+        topic = {"topicId": METADATA_TOPIC_ID, "partitions": [one]}
+        return {"responses": [topic], "nodeEndpoints": nodes}
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        served: Any = self.server
+        held: LoopbackQuorum = served.held
+        while prefix := self._bytes(4):
+            frame = self._bytes(*struct.unpack(">i", prefix))
+            key, version, correlation_id, size = struct.unpack_from(">hhih", frame)
+            api = _BY_KEY[key]
+            start = 10 + size + (1 if api.request.flexible else 0)
+            body, end = read_message(api.request, version, frame, start)
+            assert end == len(frame)
+            with held.lock:
+                held.asked.append((api.name, version))
+                # A node that is down has closed its connections.
+                if served.node in held.quorum.down or key in held.without:
+                    return
+                answer = held.answer(served.node, key, body)
+            header = struct.pack(">i", correlation_id)
+            header += b"\0" if api.response.flexible and not api.bare_header else b""
+            content = header + write_message(api.response, version, answer)
+            self.request.sendall(struct.pack(">i", len(content)) + content)
+
+    def _bytes(self, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            more = self.request.recv(size - len(found))
+            if not more:
+                return b""
+            found += more
+        return found
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False
+    held: LoopbackQuorum
+    node: int
+
+
+@contextmanager
+def loopback(quorum: SimulatedQuorum) -> Iterator[LoopbackQuorum]:
+    """The quorum's nodes listen until the end."""
+    held = LoopbackQuorum(quorum)
+    servers = []
+    for node in list(quorum.replicas):
+        server = _Server(("127.0.0.1", 0), _Handler)
+        server.held, server.node = held, node
+        endpoint = Endpoint("CONTROLLER", "127.0.0.1", server.server_address[1])
+        quorum.replicas[node] = replace(quorum.replicas[node], endpoints=(endpoint,))
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        servers.append(server)
+    try:
+        yield held
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+
+def controllers(held: LoopbackQuorum) -> str:
+    endpoints = [replica.endpoints[0] for replica in held.quorum.replicas.values()]
+    return ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints)

@@ -1,0 +1,153 @@
+"""The options of format("kraft") and format("kraft_quorum") on living quorums."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_core.messages.schema import Message
+from kraft_core.wire.observing import NodeAddress
+from kraft_core.wording import did_you_mean
+from transforms.live.security import ListenerSecurity, read_properties
+from transforms.source.columns import message_of
+from transforms.source.errors import SourceError
+
+CONTROLLERS, SERVERS, CLUSTERS = "bootstrap.controllers", "bootstrap.servers", "clusters"
+KAFKA = "kafka."
+# The name of the only cluster, where none is named.
+ONLY = "cluster"
+EARLIEST, LATEST = "earliest", "latest"
+OF_CLUSTER = (CONTROLLERS, SERVERS, "clusterId", "command.config", "startingOffsets")
+OF_STREAM = (*OF_CLUSTER, CLUSTERS, "maxOffsetsPerTrigger", "failOnDataLoss", "types")
+# Bounds the memory of the driver.
+MAX_OFFSETS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """A quorum to follow. name: in offsets. start: earliest, latest or an offset. servers: of brokers."""
+
+    name: str
+    addresses: tuple[NodeAddress, ...]
+    security: ListenerSecurity
+    cluster_id: str | None
+    start: str
+    servers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """max_offsets: of all clusters, a trigger."""
+
+    clusters: tuple[LiveCluster, ...]
+    max_offsets: int = MAX_OFFSETS
+    fail_on_data_loss: bool = True
+    types: tuple[Message, ...] = ()
+
+
+def is_live(given: Iterable[str]) -> bool:
+    """Whether options ask for a living quorum."""
+    return not {name.lower() for name in given}.isdisjoint((CONTROLLERS, SERVERS, CLUSTERS))
+
+
+def live_options(given: Mapping[str, str]) -> LiveOptions:
+    """The options from their texts, whose names are in any case. Raises SourceError."""
+    options = {name.lower(): text for name, text in given.items()}
+    _must_be_known(given, OF_STREAM)
+    shared = {name: text for name, text in options.items() if name.startswith(KAFKA)}
+    shared |= {name.lower(): options[name.lower()] for name in OF_CLUSTER if name.lower() in options}
+    types = [word.strip() for word in options.get("types", "").split(",") if word.strip()]
+    return LiveOptions(
+        tuple(_cluster(name, shared | own) for name, own in _clusters(options).items()),
+        _positive(options, "maxOffsetsPerTrigger", MAX_OFFSETS),
+        _flag(options, "failOnDataLoss"),
+        tuple(dict.fromkeys(map(message_of, types))),
+    )
+
+
+def _clusters(options: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Of each cluster its own options, by its name."""
+    if CLUSTERS not in options:
+        return {ONLY: {}}
+    example = '{"prod": {"bootstrap.controllers": "h1:9093,h2:9093"}}'
+    try:
+        found = json.loads(options[CLUSTERS])
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not found or not all(isinstance(own, dict) for own in found.values()):
+        raise SourceError(
+            f"option clusters is a JSON object of a cluster's options by its name, as in {example}"
+        )
+    clusters: dict[str, dict[str, str]] = {}
+    for name, own in found.items():
+        _must_be_known(own, OF_CLUSTER)
+        clusters[name] = {key.lower(): str(text) for key, text in own.items()}
+    return clusters
+
+
+def _cluster(name: str, options: Mapping[str, str]) -> LiveCluster:
+    properties = read_properties(options["command.config"]) if "command.config" in options else {}
+    properties |= {key.removeprefix(KAFKA): text for key, text in options.items() if key.startswith(KAFKA)}
+    start = options.get("startingoffsets", EARLIEST).lower()
+    if start.startswith("{"):
+        start = _start_of(name, start)
+    if start not in (EARLIEST, LATEST) and not (start.isascii() and start.isdecimal()):
+        raise SourceError(
+            f"option startingOffsets is {EARLIEST}, {LATEST}, an offset, or JSON of these by cluster"
+        )
+    given = options.get(CONTROLLERS) or options.get(SERVERS)
+    if not given:
+        raise SourceError(f"cluster {name} has no {CONTROLLERS}: name its controllers, as in h1:9093,h2:9093")
+    return LiveCluster(
+        name,
+        addresses(given),
+        ListenerSecurity.of(properties),
+        options.get("clusterid"),
+        start,
+        CONTROLLERS not in options,
+    )
+
+
+def _start_of(name: str, text: str) -> str:
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        raise SourceError("option startingOffsets is no valid JSON") from None
+    return str(found.get(name.lower(), EARLIEST))
+
+
+def addresses(text: str) -> tuple[NodeAddress, ...]:
+    """Of HOST:PORT,HOST:PORT. Raises SourceError."""
+    found: list[NodeAddress] = []
+    for word in filter(None, (word.strip() for word in text.split(","))):
+        host, colon, port = word.rpartition(":")
+        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise SourceError(f"{word!r} is no HOST:PORT")
+        found.append(NodeAddress(host.strip("[]"), int(port)))
+    if not found:
+        raise SourceError("no address is given: name controllers, as in h1:9093,h2:9093")
+    return tuple(found)
+
+
+def _must_be_known(given: Iterable[str], known: Iterable[str]) -> None:
+    names = {name.lower(): name for name in known}
+    for name in given:
+        if name.lower() not in names and not name.lower().startswith(KAFKA):
+            near = did_you_mean(name, names.values()) or f"; known are {', '.join(names.values())}, kafka.*"
+            raise SourceError(f"there is no option {name}{near}")
+
+
+def _positive(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name.lower(), str(default))
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise SourceError(f"option {name}: {text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def _flag(options: Mapping[str, str], name: str) -> bool:
+    text = options.get(name.lower(), "true").lower()
+    if text not in ("true", "false"):
+        raise SourceError(f"option {name} is true or false")
+    return text == "true"
