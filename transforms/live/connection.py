@@ -23,6 +23,7 @@ from kraft_core.wire.observing import (
     fetch_answer,
     snapshot_answer,
 )
+from kraft_core.wire.quorum import DescribedQuorum, described_quorum
 from transforms.live.security import ListenerSecurity
 
 CLIENT_ID = "kraftlake"
@@ -32,7 +33,8 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 15.0
 # Of a session's lifetime: Kafka's clients log in again between 85 and 95 percent.
 _RENEWED_AFTER = 0.85
-_CONTROLLERS = 2
+# DescribeCluster's endpointType.
+_BROKERS, _CONTROLLERS = 1, 2
 
 
 class NodeConnection:
@@ -72,15 +74,20 @@ class NodeConnection:
         version = self._version(FETCH_SNAPSHOT)
         return self._read(snapshot_answer, self._send(Request(FETCH_SNAPSHOT, version, ask.body(cluster_id))))
 
-    def describe_quorum(self) -> dict[str, Any]:
-        """The body of a DescribeQuorum response, whatever its errors."""
-        return self._send(Request(DESCRIBE_QUORUM, self._newest(DESCRIBE_QUORUM), QUORUM_BODY))
+    def describe_quorum(self) -> DescribedQuorum:
+        """The quorum as its leader knows it; a broker asks the leader."""
+        body = self._send(Request(DESCRIBE_QUORUM, self._newest(DESCRIBE_QUORUM), QUORUM_BODY))
+        return self._read(described_quorum, body)
+
+    def must_be_controller(self) -> None:
+        """Raises RefusedError for a broker."""
+        if not self._is_controller:
+            raise RefusedError(f"{self.address}: {A_BROKER}")
 
     def cluster_id(self) -> str:
-        """The cluster's id, which only DescribeCluster tells, to who may Alter the cluster."""
-        body = self._send(
-            Request(DESCRIBE_CLUSTER, self._newest(DESCRIBE_CLUSTER), {"endpointType": _CONTROLLERS})
-        )
+        """The cluster's id, which only DescribeCluster tells: a controller, to who may Alter the cluster."""
+        kind = _CONTROLLERS if self._is_controller else _BROKERS
+        body = self._send(Request(DESCRIBE_CLUSTER, self._newest(DESCRIBE_CLUSTER), {"endpointType": kind}))
         if body["errorCode"]:
             raise RefusedError(
                 f"{self.address}: the node does not tell its cluster's id ({error_name(body['errorCode'])}): "
@@ -97,9 +104,12 @@ class NodeConnection:
 
     def _version(self, api: Api) -> int:
         """The version of a request that controllers alone serve."""
-        if FETCH_SNAPSHOT.key not in self._session.versions:
-            raise RefusedError(f"{self.address}: {A_BROKER}")
+        self.must_be_controller()
         return self._newest(api)
+
+    @property
+    def _is_controller(self) -> bool:
+        return FETCH_SNAPSHOT.key in self._session.versions
 
     def _newest(self, api: Api) -> int:
         version = self._session.newest(api)

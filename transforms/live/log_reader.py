@@ -105,6 +105,7 @@ class LogReader:
         if held is None:
             held = self._connections[address] = NodeConnection(address, self.cluster.security)
             if self.cluster_id is None:
+                held.must_be_controller()
                 self.cluster_id = held.cluster_id()
         return held
 

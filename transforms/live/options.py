@@ -19,22 +19,24 @@ KAFKA = "kafka."
 # The name of the only cluster, where none is named.
 ONLY = "cluster"
 EARLIEST, LATEST = "earliest", "latest"
-OF_CLUSTER = (CONTROLLERS, SERVERS, "clusterId", "command.config", "startingOffsets")
-OF_STREAM = (*OF_CLUSTER, CLUSTERS, "maxOffsetsPerTrigger", "failOnDataLoss", "types")
+_OF_QUORUM = (CONTROLLERS, SERVERS, "clusterId", "command.config")
+_OF_LOG = (CONTROLLERS, "clusterId", "command.config", "startingOffsets")
+# Of format("kraft_quorum") and of format("kraft"), beside kafka.*.
+OF_QUORUM_STREAM = (*_OF_QUORUM, CLUSTERS)
+OF_STREAM = (*_OF_LOG, CLUSTERS, "maxOffsetsPerTrigger", "failOnDataLoss", "types")
 # Bounds the memory of the driver.
 MAX_OFFSETS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    """A quorum to follow. name: in offsets. start: earliest, latest or an offset. servers: of brokers."""
+    """A quorum to follow. name: in offsets. start: earliest, latest or an offset."""
 
     name: str
     addresses: tuple[NodeAddress, ...]
     security: ListenerSecurity
     cluster_id: str | None
     start: str
-    servers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +57,34 @@ def is_live(given: Iterable[str]) -> bool:
 def live_options(given: Mapping[str, str]) -> LiveOptions:
     """The options from their texts, whose names are in any case. Raises SourceError."""
     options = {name.lower(): text for name, text in given.items()}
-    _must_be_known(given, OF_STREAM)
-    shared = {name: text for name, text in options.items() if name.startswith(KAFKA)}
-    shared |= {name.lower(): options[name.lower()] for name in OF_CLUSTER if name.lower() in options}
+    if SERVERS in options:
+        raise SourceError(f"brokers do not serve the metadata log: name controllers in option {CONTROLLERS}")
     types = [word.strip() for word in options.get("types", "").split(",") if word.strip()]
     return LiveOptions(
-        tuple(_cluster(name, shared | own) for name, own in _clusters(options).items()),
+        _all_clusters(given, OF_STREAM, _OF_LOG),
         _positive(options, "maxOffsetsPerTrigger", MAX_OFFSETS),
         _flag(options, "failOnDataLoss"),
         tuple(dict.fromkeys(map(message_of, types))),
     )
 
 
-def _clusters(options: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def quorum_options(given: Mapping[str, str]) -> tuple[LiveCluster, ...]:
+    """The quorums that format("kraft_quorum") asks. Raises SourceError."""
+    return _all_clusters(given, OF_QUORUM_STREAM, _OF_QUORUM)
+
+
+def _all_clusters(
+    given: Mapping[str, str], known: Iterable[str], of_cluster: tuple[str, ...]
+) -> tuple[LiveCluster, ...]:
+    """Each with its own options, and those that are given for all."""
+    _must_be_known(given, known)
+    options = {name.lower(): text for name, text in given.items()}
+    shared = {name: text for name, text in options.items() if name.startswith(KAFKA)}
+    shared |= {name.lower(): options[name.lower()] for name in of_cluster if name.lower() in options}
+    return tuple(_cluster(name, shared | own) for name, own in _clusters(options, of_cluster).items())
+
+
+def _clusters(options: Mapping[str, str], known: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """Of each cluster its own options, by its name."""
     if CLUSTERS not in options:
         return {ONLY: {}}
@@ -82,7 +99,7 @@ def _clusters(options: Mapping[str, str]) -> dict[str, dict[str, str]]:
         )
     clusters: dict[str, dict[str, str]] = {}
     for name, own in found.items():
-        _must_be_known(own, OF_CLUSTER)
+        _must_be_known(own, known)
         clusters[name] = {key.lower(): str(text) for key, text in own.items()}
     return clusters
 
@@ -106,7 +123,6 @@ def _cluster(name: str, options: Mapping[str, str]) -> LiveCluster:
         ListenerSecurity.of(properties),
         options.get("clusterid"),
         start,
-        CONTROLLERS not in options,
     )
 
 

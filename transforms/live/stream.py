@@ -19,10 +19,10 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError
-from kraft_core.wire.follower import Part
+from kraft_core.wire.follower import Part, Position, SnapshotPart
 from transforms.live.log_reader import LogReader
 from transforms.live.offsets import Offset, offset_of, start_of
-from transforms.live.options import LiveCluster, live_options
+from transforms.live.options import LATEST, LiveCluster, live_options
 from transforms.live.parts import LivePartition, end_within, packed, pieces
 from transforms.live.rows import piece_rows
 from transforms.source.columns import checked
@@ -208,16 +208,21 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _end(self, name: str, reader: LogReader, start: Offset, share: int) -> tuple[Offset, int]:
         """Where a cluster's next batch ends, and how many records it has."""
         target = None if self._targets is None else self._targets[name]
+        if start.get("at") == LATEST:
+            # Where that is differs if it is asked again: the first batch is empty, and settles it.
+            return (start if reader.position is None else _offset(reader.position, reader)), 0
         first = start.get("offset", 0)
         end = end_within(reader.parts, first, share, target)
         if end is None and "offset" not in start:
             end = reader.position if reader.position and not reader.held else None
-        if end is None or reader.cluster_id is None:
+        if end is None:
             return start, 0
-        return offset_of(end, reader.cluster_id), max(0, end.offset - first)
+        return _offset(end, reader), max(0, end.offset - first)
 
     def _parts(self, cluster: LiveCluster, start: Offset, end: Offset) -> list[Part]:
         """What was read between two offsets; it is read again if this process did not. Raises SourceError."""
+        if start.get("at") == LATEST:
+            return []
         planned = self._planned.get(cluster.name)
         if planned is not None and planned[:2] == (start, end):
             return planned[2]
@@ -230,6 +235,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except RefusedError as error:
             raise SourceError(_with_advice(cluster.name, error)) from None
         parts = reader.cut_to(end["offset"])
+        self._must_be_whole(reader, start)
         epoch = parts[-1].end.leader_epoch if parts and parts[-1].end.offset == end["offset"] else None
         if None not in (epoch, end.get("epoch")) and epoch != end["epoch"]:
             raise SourceError(
@@ -240,6 +246,13 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned[cluster.name] = (start, end, parts)
         return parts
 
+    def _must_be_whole(self, reader: LogReader, start: Offset) -> None:
+        """Raises SourceError where a snapshot has replaced records of a batch that is read again."""
+        beyond = reader.parts[0] if reader.parts else None
+        if self._options.fail_on_data_loss and isinstance(beyond, SnapshotPart):
+            gone = RecordsGoneError(max(start.get("offset", 0), beyond.wanted), beyond.end.offset)
+            raise SourceError(_with_advice(reader.cluster.name, gone))
+
     def _read_to(self, reader: LogReader, end: Offset) -> None:
         give_up = time.monotonic() + LONG_PATIENCE
         while reader.position is None or reader.position.offset < end["offset"]:
@@ -249,6 +262,11 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"{LONG_PATIENCE:.0f} s: {reader.follower.why}"
                 )
             reader.poll(reader.held + 1, 1.0)
+
+
+def _offset(position: Position, reader: LogReader) -> Offset:
+    assert reader.cluster_id is not None  # each connection learns it
+    return offset_of(position, reader.cluster_id)
 
 
 def _with_advice(name: str, error: Exception) -> str:

@@ -56,6 +56,20 @@ def quorum_schema() -> StructType:
     return StructType([StructField(name, parse_type(type_)) for name, (type_, _) in QUORUM.items()])
 
 
+def checked_against(schema: StructType, declared: StructType) -> pa.Schema:
+    """A user's schema as Arrow's. Raises SourceError for a column or a type that is not declared."""
+    for field in schema.fields:
+        if field.name not in declared.names:
+            near = did_you_mean(field.name, declared.names)
+            raise SourceError(f"schema: there is no column {field.name}{near}")
+        if field.dataType != declared[field.name].dataType:
+            raise SourceError(
+                f"schema: {field.name} is {declared[field.name].dataType.simpleString()}, "
+                f"not {field.dataType.simpleString()}"
+            )
+    return arrow_schema(schema)
+
+
 class KraftQuorumDataSource(DataSource):
     """Options: path, clusterId, nodeId. Raises SourceError."""
 
@@ -76,18 +90,7 @@ class KraftQuorumReader(DataSourceReader):
 
     def __init__(self, options: Any, schema: StructType) -> None:
         self._options = file_options(options, OF_QUORUM)
-        declared = quorum_schema()
-        for field in schema.fields:
-            if field.name not in declared.names:
-                raise SourceError(
-                    f"schema: there is no column {field.name}{did_you_mean(field.name, declared.names)}"
-                )
-            if field.dataType != declared[field.name].dataType:
-                raise SourceError(
-                    f"schema: {field.name} is {declared[field.name].dataType.simpleString()}, "
-                    f"not {field.dataType.simpleString()}"
-                )
-        self._schema = arrow_schema(schema)
+        self._schema = checked_against(schema, quorum_schema())
 
     def partitions(self) -> list[InputPartition]:
         names = self._options.paths

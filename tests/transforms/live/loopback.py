@@ -11,13 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from kraft_core.format.codec import read_message, write_message
+from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.replica import Leader
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.voters import Endpoint
+from kraft_core.simulation.directories import START_TIME
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.wire.apis import (
     API_VERSIONS,
     APIS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
     FETCH,
     FETCH_SNAPSHOT,
     METADATA_TOPIC,
@@ -45,7 +50,7 @@ class LoopbackQuorum:
     def answer(self, node: int, key: int, body: dict[str, Any]) -> dict[str, Any]:
         if key == API_VERSIONS.key:
             served = [key for key in _BY_KEY if key not in self.without]
-            limits = {FETCH.key: self.fetch_versions}
+            limits = {FETCH.key: self.fetch_versions, DESCRIBE_QUORUM.key: (0, 2)}
             return {
                 "apiKeys": [
                     {
@@ -57,8 +62,12 @@ class LoopbackQuorum:
                 ]
             }
         if key == DESCRIBE_CLUSTER.key:
+            if FETCH_SNAPSHOT.key in self.without:  # a broker, asked as if it were a controller
+                return {"errorCode": ErrorCode.MISMATCHED_ENDPOINT_TYPE, "clusterId": ""}
             return {"clusterId": self.quorum.setup.cluster_id}
         replica = self.quorum.replicas[node]
+        if key == DESCRIBE_QUORUM.key:
+            return self._described(replica)
         partition = body["topics"][0]["partitions"][0]
         if key == FETCH.key:
             return self._fetched(replica, partition)
@@ -102,6 +111,41 @@ class LoopbackQuorum:
             nodes = [{"nodeId": leader.leader_id, "host": leader.address.host, "port": leader.address.port}]
         topic = {"topicId": METADATA_TOPIC_ID, "partitions": [one]}
         return {"responses": [topic], "nodeEndpoints": nodes}
+
+    def _described(self, replica: Any) -> dict[str, Any]:
+        """As Kafka's LeaderState: the leader itself has no progress but its log."""
+        if not isinstance(replica.state, Leader):
+            one: dict[str, Any] = {"errorCode": ErrorCode.NOT_LEADER_OR_FOLLOWER, "currentVoters": []}
+            return {"topics": [{"topicName": METADATA_TOPIC, "partitions": [one]}], "nodes": []}
+        progress = replica.state.progress
+        one = {
+            "leaderId": replica.key.id,
+            "leaderEpoch": replica.epoch,
+            "highWatermark": -1 if progress.high_watermark is None else progress.high_watermark,
+            "currentVoters": [self._state(replica, each) for each in progress.voters],
+            "observers": [self._state(replica, each) for each in progress.observers],
+        }
+        nodes = [
+            {
+                "nodeId": node,
+                "listeners": [{"name": each.name, "host": each.host, "port": each.port}],
+            }
+            for node, voter in self.quorum.replicas.items()
+            for each in voter.endpoints
+        ]
+        return {"topics": [{"topicName": METADATA_TOPIC, "partitions": [one]}], "nodes": nodes}
+
+    @staticmethod
+    def _state(leader: Any, progress: Any) -> dict[str, Any]:
+        is_leader = progress.key.id == leader.key.id
+        end = leader.log.end_offset if is_leader else progress.end_offset
+        return {
+            "replicaId": progress.key.id,
+            "replicaDirectoryId": progress.key.directory_id or ZERO_UUID,
+            "logEndOffset": -1 if end is None else end,
+            "lastFetchTimestamp": START_TIME if end is not None else -1,
+            "lastCaughtUpTimestamp": START_TIME if end == leader.log.end_offset else -1,
+        }
 
 
 class _Handler(socketserver.BaseRequestHandler):

@@ -33,10 +33,10 @@ def rows(reader: KraftStreamReader, start: Any, end: Any) -> list[dict[str, Any]
     return [row for part in parts for batch in task.read(part) for row in batch.to_pylist()]
 
 
-def advanced(reader: KraftStreamReader, at: Any) -> Any:
+def advanced(reader: KraftStreamReader, at: Any, limit: int = 5000) -> Any:
     """The end of the next trigger that has something; on a busy machine a trigger may have nothing."""
     for _ in range(30):
-        end = checkpointed(reader.latestOffset(at, ReadMaxRows(5000)))
+        end = checkpointed(reader.latestOffset(at, ReadMaxRows(limit)))
         if end != at:
             return end
     raise AssertionError(f"nothing after {at}")
@@ -136,7 +136,7 @@ def test_records_that_went_end_the_query_unless_loss_is_allowed() -> None:
     quorum = started()
     with loopback(quorum) as held:
         reader = opened(held)
-        at = checkpointed(reader.latestOffset(reader.initialOffset(), ReadMaxRows(5)))
+        at = advanced(reader, reader.initialOffset(), 5)
         reader.stop()
         with held.lock:
             for node in range(3):
@@ -148,6 +148,55 @@ def test_records_that_went_end_the_query_unless_loss_is_allowed() -> None:
         reader = opened(held, failOnDataLoss="false")
         end = advanced(reader, at)
         found = rows(reader, at, end)
+        assert {row["source"] for row in found} == {"snapshot", "log"}
+        assert offsets(found) == expected(quorum)
+        reader.stop()
+
+
+def test_latest_begins_at_one_place_however_often_it_is_asked() -> None:
+    """A first batch that is run again, by a process that finds a later latest, loses nothing after it."""
+    quorum = started()
+    with loopback(quorum) as held:
+        reader = opened(held, startingOffsets="latest")
+        start = checkpointed(reader.initialOffset())
+        end = advanced(reader, start)
+        begun = len(expected(quorum))
+        assert end["cluster"]["offset"] == begun
+        assert rows(reader, start, end) == []
+        reader.stop()
+        with held.lock:
+            quorum.act(Write(3))
+            quorum.act(Elapse(300))
+        reader = opened(held, startingOffsets="latest")
+        assert checkpointed(reader.initialOffset()) == start
+        assert rows(reader, start, end) == []
+        after = advanced(reader, end)
+        assert offsets(rows(reader, end, after)) == expected(quorum)[begun:]
+        reader.stop()
+
+
+@pytest.mark.parametrize("start", [{"cluster": {"at": "earliest"}}, None])
+def test_a_batch_whose_records_went_before_it_was_read_again(start: Any) -> None:
+    quorum = started()
+    with loopback(quorum) as held:
+        reader = opened(held)
+        if start is None:
+            start = advanced(reader, reader.initialOffset(), 5)
+        end = advanced(reader, start, 5)
+        assert rows(reader, start, end)
+        reader.stop()
+        with held.lock:
+            quorum.act(Write(5))
+            quorum.act(Elapse(300))
+            for node in range(3):
+                quorum.act(SnapshotLog(node, delete_older=True))
+            quorum.act(Write(1))
+            quorum.act(Elapse(300))
+        with pytest.raises(SourceError, match=r"replaced by a snapshot .* failOnDataLoss"):
+            rows(opened(held), start, end)
+        reader = opened(held, failOnDataLoss="false")
+        assert rows(reader, start, end) == []
+        found = rows(reader, end, advanced(reader, end))
         assert {row["source"] for row in found} == {"snapshot", "log"}
         assert offsets(found) == expected(quorum)
         reader.stop()

@@ -1,0 +1,80 @@
+"""One living quorum's state, asked of whoever answers for its leader."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from kraft_core.wire.errors import RefusedError, WireError
+from kraft_core.wire.observing import NodeAddress
+from kraft_core.wire.quorum import DescribedQuorum
+from transforms.live.connection import NodeConnection
+from transforms.live.options import LiveCluster
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumSample:
+    """What the leader answered. asked_at, answered_at: ms since the epoch, by this machine's clock.
+
+    cluster_id: None if it was not given and the node does not tell it.
+    """
+
+    cluster_id: str | None
+    answered_by: NodeAddress
+    asked_at: int
+    answered_at: int
+    quorum: DescribedQuorum
+
+
+class QuorumAsker:
+    """Asks one address after another, first the one that answered last; its connection stays open."""
+
+    def __init__(self, cluster: LiveCluster) -> None:
+        self.cluster = cluster
+        self.cluster_id = cluster.cluster_id
+        self._addresses = list(cluster.addresses)
+        self._connection: NodeConnection | None = None
+        self._may_ask_id = True
+
+    def sample(self) -> QuorumSample:
+        """The quorum now. Raises RefusedError; WireError where no address has an answer of a leader."""
+        why: list[str] = []
+        for address in list(self._addresses):
+            try:
+                found = self._sample(address)
+            except RefusedError:
+                self.close()
+                raise
+            except WireError as error:
+                self.close()
+                why.append(str(error))
+            else:
+                self._addresses.remove(address)
+                self._addresses.insert(0, address)
+                return found
+        raise WireError("no leader answers: " + "; ".join(why))
+
+    def _sample(self, address: NodeAddress) -> QuorumSample:
+        if self._connection is None or self._connection.address != address:
+            self.close()
+            self._connection = NodeConnection(address, self.cluster.security)
+        self._learn_id(self._connection)
+        asked_at = _now_ms()
+        quorum = self._connection.describe_quorum()
+        return QuorumSample(self.cluster_id, address, asked_at, _now_ms(), quorum)
+
+    def _learn_id(self, connection: NodeConnection) -> None:
+        if self.cluster_id is None and self._may_ask_id:
+            try:
+                self.cluster_id = connection.cluster_id()
+            except RefusedError:
+                self._may_ask_id = False
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

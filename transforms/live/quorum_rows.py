@@ -1,0 +1,89 @@
+"""Rows of format("kraft_quorum") as a stream: a replica each, as the leader knows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.types import StructField, StructType
+
+from kraft_core.wire.quorum import DescribedReplica
+from transforms.lake.arrow_rows import Row, moment
+from transforms.lake.tables.declaration import parse_type
+from transforms.live.quorum_asker import QuorumSample
+
+# Column: its type, its meaning.
+SAMPLES: dict[str, tuple[str, str]] = {
+    "cluster_id": (
+        "STRING",
+        "Option clusterId, or what the node told; null where it does not tell",
+    ),
+    "sampled_at": ("TIMESTAMP", "When the answer came, by the clock of Spark's driver"),
+    "answered_by": ("STRING", "The address that answered; null if none did"),
+    "leader_id": ("INT", "The leader, which every value comes from"),
+    "leader_epoch": ("INT", "Its epoch"),
+    "high_watermark": ("BIGINT", "Its high watermark; null while it knows none"),
+    "node_id": ("INT", "Node id of the replica"),
+    "directory_id": ("STRING", "Its directory id; the zero uuid where the leader knows none"),
+    "is_voter": ("BOOLEAN", "Voter, or observer"),
+    "log_end_offset": ("BIGINT", "Its log end; null if it has not fetched from this leader"),
+    "lag_records": ("BIGINT", "What it lacks of the leader's log"),
+    "last_fetch_at": ("TIMESTAMP", "When it fetched last, by the leader's clock"),
+    "last_caught_up_at": ("TIMESTAMP", "When it last had the leader's whole log, by the leader's clock"),
+    "listeners": ("ARRAY<STRUCT<name: STRING, host: STRING, port: INT>>", "A voter's listeners"),
+    "error": ("STRING", "Why the quorum did not answer; all about it is null then"),
+}
+
+
+def samples_schema() -> StructType:
+    return StructType([StructField(name, parse_type(type_)) for name, (type_, _) in SAMPLES.items()])
+
+
+def sample_rows(sample: QuorumSample) -> list[dict[str, Any]]:
+    """The rows of an answer as JSON values: times in ms since the epoch."""
+    quorum = sample.quorum
+    shared = {
+        "cluster_id": sample.cluster_id,
+        "sampled_at": sample.answered_at,
+        "answered_by": str(sample.answered_by),
+        "leader_id": quorum.leader_id,
+        "leader_epoch": quorum.leader_epoch,
+        "high_watermark": quorum.high_watermark,
+    }
+    leader = quorum.leader
+    end = None if leader is None else leader.log_end_offset
+    rows: list[dict[str, Any]] = []
+    for replica in quorum.replicas:
+        listeners = quorum.endpoints.get(replica.node_id) if replica.is_voter else None
+        rows.append(
+            shared
+            | {
+                "node_id": replica.node_id,
+                "directory_id": replica.directory_id,
+                "is_voter": replica.is_voter,
+                "log_end_offset": replica.log_end_offset,
+                "lag_records": _lag(replica, end),
+                "last_fetch_at": replica.last_fetch_at,
+                "last_caught_up_at": replica.last_caught_up_at,
+                "listeners": None
+                if listeners is None
+                else [{"name": each.name, "host": each.host, "port": each.port} for each in listeners],
+            }
+        )
+    return rows
+
+
+def error_rows(cluster_id: str | None, at_ms: int, why: str) -> list[dict[str, Any]]:
+    """The row of a quorum that did not answer."""
+    return [{"cluster_id": cluster_id, "sampled_at": at_ms, "error": why}]
+
+
+def spark_row(row: dict[str, Any]) -> Row:
+    """A row of sample_rows or error_rows with its times as Spark has them."""
+    times = {name: moment(row.get(name)) for name, (type_, _) in SAMPLES.items() if type_ == "TIMESTAMP"}
+    return row | times
+
+
+def _lag(replica: DescribedReplica, leader_end: int | None) -> int | None:
+    if replica.log_end_offset is None or leader_end is None:
+        return None
+    return max(0, leader_end - replica.log_end_offset)
