@@ -1,4 +1,4 @@
-"""format("kraft") and format("kraft_quorum") as streams in a real session, of simulated quorums on loopback."""
+"""format("kraft") and format("kraft_quorum") as streams in a real session, of simulated quorums."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,13 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from deltalake import DeltaTable
 
-from tests.long.live_quorum import LiveQuorum
+from kraft_core.messages.uuid_text import uuid_text
+from kraft_core.wire.errors import WireError
+from kraft_core.wire.quorum import DescribedQuorum
+from tests.long.live_cluster import LiveCluster
+from tests.long.live_quorum import LiveQuorum, kafka_tools
 from tests.long.processes import CHECKOUT
+from transforms.live.connection import NodeConnection
 from transforms.live.kraft import KraftSource
-from transforms.live.options import LiveCluster, live_options
+from transforms.live.options import live_options
 from transforms.source.columns import PLAIN
 
 # What captures and a stream know of a record alike.
@@ -141,13 +148,73 @@ def alike(rows: list[Row]) -> list[Row]:
     return [{name: row[name] for name in ALIKE} for row in ordered]
 
 
+@dataclass(slots=True)
+class ObservedCluster(LiveCluster):
+    """Asked by this process: a tool of Kafka's needs a JVM for every question."""
+
+    def random_uuid(self) -> str:
+        # A leading dash would be taken for a flag.
+        return "A" + uuid_text(uuid4().bytes)[1:]
+
+    def described(self, node: int) -> DescribedQuorum | None:
+        """The quorum by a node; None where it does not lead."""
+        (cluster,) = live_options({"bootstrap.controllers": self.address(node)}).clusters
+        try:
+            connection = NodeConnection(cluster.addresses[0], cluster.security)
+            try:
+                return connection.describe_quorum()
+            finally:
+                connection.close()
+        except WireError:
+            return None
+
+    def leader(self, *asked: int, but: int | None = None) -> int:
+        for _ in range(1200):
+            for node in asked:
+                found = None if node == but else self.described(node)
+                if found is not None and found.high_watermark is not None:
+                    return node
+            time.sleep(0.2)
+        raise AssertionError(f"no leader by {asked}")
+
+    def watermark(self, by: int) -> int:
+        found = self.described(by)
+        return -1 if found is None or found.high_watermark is None else found.high_watermark
+
+    def observers(self, by: int) -> set[int]:
+        found = self.described(by)
+        assert found is not None
+        return {replica.node_id for replica in found.replicas if not replica.is_voter}
+
+
+@contextmanager
+def observed_cluster(path: Path, port: int, broker: int) -> Iterator[ObservedCluster]:
+    """Voters 1, 2 and 3 and a broker, all of them running, by one directory that is formatted."""
+    live = ObservedCluster(kafka_tools(), path, port, brokers={broker})
+    directories = {node: live.random_uuid() for node in (1, 2, 3)}
+    voters = ",".join(f"{node}@{live.address(node)}:{id_}" for node, id_ in directories.items())
+    live.address(broker)
+    live.format(1, "--initial-controllers", voters)
+    for node in (2, 3, broker):
+        shutil.copytree(live.folder(1), live.folder(node))
+        facts = live.folder(node) / "meta.properties"
+        known = facts.read_text().replace("node.id=1", f"node.id={node}")
+        own = directories.get(node) or live.random_uuid()
+        facts.write_text(known.replace(directories[1], own))
+    for checkpoint in live.folder(broker).glob("__cluster_metadata-0"):
+        shutil.rmtree(checkpoint)
+    try:
+        for node in (*directories, broker):
+            live.configure(node)
+            live.start(node)
+        live.leader(*directories)
+        yield live
+    finally:
+        live.close()
+
+
 def controllers(live: LiveQuorum, *nodes: int) -> str:
     return ",".join(map(live.address, nodes))
-
-
-def one_cluster(options: Mapping[str, str]) -> LiveCluster:
-    (cluster,) = live_options(options).clusters
-    return cluster
 
 
 class Operator:

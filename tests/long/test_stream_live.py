@@ -5,60 +5,40 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.long.live_cluster import LiveCluster
 from tests.long.live_stream import (
     Driver,
+    ObservedCluster,
     Operator,
     alike,
     captured_rows,
     controllers,
     driving,
     file_rows,
-    one_cluster,
+    observed_cluster,
 )
-from tests.long.restoring import three_controllers
-from transforms.live.connection import NodeConnection
 
 VOTERS = (1, 2, 3)
 EVERY_SECOND = {"processingTime": "1 second"}
 
 
-def observers(live: LiveCluster, asked: int) -> set[int]:
-    """The observers that the leader lists."""
-    connection = NodeConnection(*_address(live, asked))
-    try:
-        body = connection.describe_quorum()
-    finally:
-        connection.close()
-    (partition,) = body["topics"][0]["partitions"]
-    assert partition["errorCode"] == 0
-    return {replica["replicaId"] for replica in partition["observers"]}
-
-
-def _address(live: LiveCluster, node: int) -> Any:
-    cluster = one_cluster({"bootstrap.controllers": live.address(node)})
-    return cluster.addresses[0], cluster.security
-
-
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObservedCluster]:
     """Voters 1, 2 and 3, and broker 11: each test leaves them running."""
-    with three_controllers(tmp_path_factory.mktemp("stream") / "live", 29400, 11) as live:
+    with observed_cluster(tmp_path_factory.mktemp("stream") / "live", 29400, 11) as live:
         yield live
 
 
 @pytest.fixture(scope="module")
-def ops(live: LiveCluster) -> Iterator[Operator]:
+def ops(live: ObservedCluster) -> Iterator[Operator]:
     operator = Operator(live, live.address(11))
     yield operator
     operator.close()
 
 
-def equal_captures(driver: Driver, live: LiveCluster, label: str) -> int:
+def equal_captures(driver: Driver, live: ObservedCluster, label: str) -> int:
     """Capture what the stream has read. Returns up to which offset the rows were compared."""
     rows = alike(driver.rows())
     held = captured_rows(live.capture(label, *VOTERS), live.cluster_id, len(rows))
@@ -67,13 +47,13 @@ def equal_captures(driver: Driver, live: LiveCluster, label: str) -> int:
     return len(rows)
 
 
-def options(live: LiveCluster) -> dict[str, str]:
+def options(live: ObservedCluster) -> dict[str, str]:
     return {"bootstrap.controllers": controllers(live, *VOTERS)}
 
 
 @pytest.mark.long
-def test_a_leader_and_drivers_are_killed(live: LiveCluster, ops: Operator, tmp_path: Path) -> None:
-    before = observers(live, live.leader(*VOTERS))
+def test_a_leader_and_drivers_are_killed(live: ObservedCluster, ops: Operator, tmp_path: Path) -> None:
+    before = live.observers(live.leader(*VOTERS))
     driver = Driver(tmp_path / "on", options(live), EVERY_SECOND)
     with driving(driver):
         for number in range(5):
@@ -90,13 +70,13 @@ def test_a_leader_and_drivers_are_killed(live: LiveCluster, ops: Operator, tmp_p
         driver.start()
         end = live.watermark(second)
         driver.until(end)
-        assert observers(live, second) <= before | set(VOTERS)
+        assert live.observers(second) <= before | set(VOTERS)
         driver.kill()
     assert equal_captures(driver, live, "killed") > end
 
 
 @pytest.mark.long
-def test_an_uncommitted_tail_is_no_row(live: LiveCluster, ops: Operator, tmp_path: Path) -> None:
+def test_an_uncommitted_tail_is_no_row(live: ObservedCluster, ops: Operator, tmp_path: Path) -> None:
     """The leader alone appends what is truncated later; meanwhile the stream asks it."""
     driver = Driver(tmp_path / "on", options(live), EVERY_SECOND)
     with driving(driver):
@@ -126,7 +106,7 @@ def test_an_uncommitted_tail_is_no_row(live: LiveCluster, ops: Operator, tmp_pat
 
 
 @pytest.mark.long
-def test_available_now_reads_what_is_committed(live: LiveCluster, tmp_path: Path) -> None:
+def test_available_now_reads_what_is_committed(live: ObservedCluster, tmp_path: Path) -> None:
     committed = live.watermark(live.leader(*VOTERS))
     driver = Driver(tmp_path / "now", options(live) | {"maxOffsetsPerTrigger": "200"}, {"availableNow": True})
     with driving(driver):
@@ -135,7 +115,7 @@ def test_available_now_reads_what_is_committed(live: LiveCluster, tmp_path: Path
 
 
 @pytest.mark.long
-def test_a_broker_does_not_serve_the_log(live: LiveCluster, tmp_path: Path) -> None:
+def test_a_broker_does_not_serve_the_log(live: ObservedCluster, tmp_path: Path) -> None:
     driver = Driver(tmp_path / "broker", {"bootstrap.controllers": live.address(11)}, {"availableNow": True})
     with driving(driver):
         assert driver.ended() != 0

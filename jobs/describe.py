@@ -1,0 +1,96 @@
+"""kraftlake describe: a living quorum as its leader knows it, without a lake and without Spark."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobs.arguments import add_format
+from jobs.quorum.asked import add_command_config, asking, living_cluster
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import json_line, print_lines
+from jobs.time_travel.moment import iso
+
+if TYPE_CHECKING:
+    from kraft_core.wire.quorum import DescribedReplica
+    from transforms.live.quorum_asker import QuorumSample
+
+EXAMPLES = """examples:
+  kraftlake describe --bootstrap-controllers h1:9093,h2:9093,h3:9093
+  kraftlake describe --bootstrap-servers broker-1:9092 --command-config client.properties
+  kraftlake describe --bootstrap-controllers h1:9093,h2:9093,h3:9093 --format json
+
+Only the leader answers: name all controllers, or a broker, which asks it. The user needs Describe on
+resource Cluster.
+exit codes: 0 success, 2 wrong usage, 75 no leader answers, 78 the user, its permission or a certificate is
+refused"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--bootstrap-controllers", metavar="HOST:PORT,...", help="addresses of controllers")
+    where.add_argument("--bootstrap-servers", metavar="HOST:PORT,...", help="addresses of brokers")
+    add_command_config(parser)
+    add_format(parser, "text", "json")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the quorum. Raises Failure."""
+    given = {
+        "bootstrap.controllers": args.bootstrap_controllers,
+        "bootstrap.servers": args.bootstrap_servers,
+    }
+    named = [(option, where) for option, where in given.items() if where]
+    if not named:
+        raise Failure("give --bootstrap-controllers or --bootstrap-servers; see the examples of --help")
+    cluster = living_cluster(*named[0], args)
+    from transforms.live.quorum_asker import QuorumAsker
+    from transforms.live.quorum_rows import sample_rows
+
+    asker = QuorumAsker(cluster)
+    try:
+        with asking():
+            sample = asker.sample()
+    finally:
+        asker.close()
+    if args.format == "json":
+        print_lines(json_line(row) for row in sample_rows(sample))
+    else:
+        print_lines(_lines(sample))
+    return ExitCode.FINE
+
+
+def _lines(sample: QuorumSample) -> Iterator[str]:
+    quorum = sample.quorum
+    watermark = "not known yet" if quorum.high_watermark is None else quorum.high_watermark
+    cluster = sample.cluster_id or "(the node does not tell its id)"
+    yield f"cluster {cluster} at {iso(sample.answered_at)}, asked {sample.answered_by}"
+    yield f"epoch {quorum.leader_epoch}, leader {quorum.leader_id}, high watermark {watermark}"
+    for replica in quorum.replicas:
+        yield f"  {_words(replica, sample)}"
+
+
+def _words(replica: DescribedReplica, sample: QuorumSample) -> str:
+    quorum = sample.quorum
+    role = "voter" if replica.is_voter else "observer"
+    name = f"{replica.node_id} ({replica.directory_id}) {role}"
+    listeners = quorum.endpoints.get(replica.node_id, ()) if replica.is_voter else ()
+    where = "".join(f", {end.name}://{end.host}:{end.port}" for end in listeners)
+    if replica == quorum.leader:
+        return f"{name}, leads: log end {replica.log_end_offset}{where}"
+    if replica.log_end_offset is None:
+        return f"{name}: has not fetched from this leader{where}"
+    leader = quorum.leader
+    lag = "" if leader is None else f", lacks {max(0, (leader.log_end_offset or 0) - replica.log_end_offset)}"
+    return f"{name}: log end {replica.log_end_offset}{lag}, {_caught_up(replica, leader)}{where}"
+
+
+def _caught_up(replica: DescribedReplica, leader: DescribedReplica | None) -> str:
+    """When it had the whole log, by the leader's clock alone."""
+    if replica.last_caught_up_at is None:
+        return "never caught up" if replica.last_fetch_at is not None else "when it caught up is not told"
+    if leader is None or leader.last_fetch_at is None:
+        return f"caught up at {iso(replica.last_caught_up_at)}"
+    age = max(0, leader.last_fetch_at - replica.last_caught_up_at)
+    return f"caught up {age / 1000:.1f} s ago"
