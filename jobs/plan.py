@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.arguments import EPOCH, AddPaths, add_cluster_id, add_evidence_age, add_format, moment_ms, now_of
 from jobs.captures.given_clusters import given_clusters
+from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder, must_be_lake
 from jobs.runtime.lives import named_lives
@@ -40,6 +41,7 @@ EXAMPLES = """examples:
   kraftlake plan update 2 --endpoint CONTROLLER://host-7:9093 --lake /data/lake
   kraftlake plan upgrade-kraft-version --captures /backup/controllers
   kraftlake plan lose 1 2 --captures /backup/controllers
+  kraftlake plan --live h1:9093,h2:9093,h3:9093 remove 3
 
 The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
 time. Spark is not started.
@@ -72,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lake", type=lake_folder, metavar="PATH", help="folder of a lake, instead of --captures"
     )
+    add_live(parser)
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
     add_cluster_id(parser)
     parser.add_argument("--node-id", type=int, metavar="N", help="node id of --captures that contain none")
@@ -133,12 +136,15 @@ def action_of(args: argparse.Namespace) -> Action:
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
     action = action_of(args)
-    if not args.captures and args.lake is None:
-        raise Failure("give --captures PATH... or --lake PATH")
+    if not args.live and not args.captures and args.lake is None:
+        raise Failure("give --captures PATH..., --lake PATH or --live HOST:PORT")
     # What concludes and plans is imported late: help, and what is wrong with a command, comes first.
     from kraft_core.plan.plan import plan
 
-    quorum, unread = from_captures(args) if args.captures else from_lake(args)
+    if args.live:
+        quorum, unread = from_living(args), []
+    else:
+        quorum, unread = from_captures(args) if args.captures else from_lake(args)
     made = plan(quorum, action)
     age = _evidence_age(quorum, args)
     if args.format == "json":

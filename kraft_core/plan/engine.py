@@ -117,9 +117,7 @@ def _fetched_end(quorum: CapturedQuorum, member: Member, fetching: frozenset[Rep
         return quorum.log_end if member.key in fetching else None
     if member.standing is Standing.DIVERGED or member.end_offset is None:
         return None
-    captures = quorum.known.holdings.captures.get(member.key, ())
-    in_epoch = captures[-1].in_epoch if captures else None
-    return min(member.end_offset, quorum.log_end) if in_epoch == quorum.epoch else None
+    return min(member.end_offset, quorum.log_end) if member.in_epoch == quorum.epoch else None
 
 
 def proven_watermark(quorum: CapturedQuorum) -> int | None:

@@ -40,7 +40,7 @@ class Member:
     time_source: what captured_at is by, None if it was not captured; a file time only lists captures.
     gap: what its capture lacks to count for a verdict, None if it lacks nothing; log_gap: the same, of its
     log alone. A follower with a gap is NOT_KNOWN, unless what it holds shows that it is behind.
-    LOST: the action takes it for gone.
+    LOST: the action takes it for gone. in_epoch: the epoch that it was in, None if unknown.
     """
 
     key: ReplicaKey
@@ -54,6 +54,7 @@ class Member:
     gap: str | None = None
     log_gap: str | None = None
     time_source: TimeSource | None = None
+    in_epoch: int | None = None
 
     @property
     def stated_at(self) -> int | None:
@@ -116,7 +117,7 @@ def _member(log: LeaderLog, key: ReplicaKey, is_voter: bool, capture: Capture | 
     gap = log_gap or _epoch_gap(log, capture) or log.errors.get(capture.capture_id)
     standing, words = _standing(log, capture, lag, lag_ms, gap)
     at, by = capture.captured_at, capture.time_source
-    return Member(key, is_voter, standing, end, lag, lag_ms, at, words, gap, log_gap, by)
+    return Member(key, is_voter, standing, end, lag, lag_ms, at, words, gap, log_gap, by, capture.in_epoch)
 
 
 def _lag_ms(capture: Capture, end: int, source: Capture) -> int:

@@ -8,7 +8,7 @@ from collections import deque
 
 from kraft_core.wire.errors import RefusedError, WireError
 from kraft_core.wire.follower import LogFollower, LogPart, Part, Position
-from kraft_core.wire.observing import MAX_FETCH_BYTES, NodeAddress
+from kraft_core.wire.observing import MAX_FETCH_BYTES, FetchAnswer, FetchAsk, NodeAddress
 from transforms.live.connection import NodeConnection
 from transforms.live.options import EARLIEST, LATEST, LiveCluster
 from transforms.live.parts import cut, records_in
@@ -137,6 +137,21 @@ class LogReader:
                 self.parts[0] = above
             break
         return taken
+
+    def uncommitted(self, offset: int, leader_epoch: int) -> bytes:
+        """The leader's batches from an offset on, committed or not, whole but for the last.
+
+        leader_epoch: of the record below the offset. Raises WireError where it leads no more.
+        """
+        leader = self.follower.leader
+        if leader is None or leader.address is None:
+            raise WireError(f"no leader answers: {self.follower.why}")
+        ask = FetchAsk(leader.leader_epoch, offset, leader_epoch, max_bytes=self._max_bytes)
+        answer = self._connection(leader.address).ask(ask, self.cluster_id)
+        assert isinstance(answer, FetchAnswer)
+        if answer.error or answer.diverging is not None or answer.snapshot_id is not None:
+            raise WireError(f"{leader.address}: node {leader.leader_id} leads no more: ask again")
+        return answer.records
 
     def close(self) -> None:
         for address in list(self._connections):

@@ -9,6 +9,7 @@ from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import FetchRequest, FetchResponse, RaftMessage
 from kraft_core.protocol.replica import Leader, Replica
 from kraft_core.protocol.step import Received, step
+from kraft_core.raft.batches import Batch
 from kraft_core.raft.voters import ReplicaKey
 from kraft_core.simulation.directories import START_TIME, batch_bytes, snapshot_bytes
 from kraft_core.simulation.network import ADMIN
@@ -73,10 +74,14 @@ def fetch_answer(quorum: SimulatedQuorum, replica: Replica, ask: FetchAsk) -> Fe
         known_leader(quorum, body),
         body.high_watermark,
         body.log_start_offset,
-        b"".join(batch_bytes(batch, START_TIME) for batch in body.batches),
+        b"".join(batch_bytes(batch, START_TIME + _tick(quorum, batch)) for batch in body.batches),
         body.diverging_epoch,
         body.snapshot_id,
     )
+
+
+def _tick(quorum: SimulatedQuorum, batch: Batch) -> int:
+    return quorum.appended_at.get((batch.base_offset, batch.leader_epoch), 0)
 
 
 def known_leader(quorum: SimulatedQuorum, body: FetchResponse) -> KnownLeader:

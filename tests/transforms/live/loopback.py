@@ -13,7 +13,7 @@ from typing import Any
 from kraft_core.format.codec import read_message, write_message
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.replica import Leader
+from kraft_core.protocol.replica import FetchTimes, Leader
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.voters import Endpoint
 from kraft_core.simulation.directories import START_TIME
@@ -122,8 +122,8 @@ class LoopbackQuorum:
             "leaderId": replica.key.id,
             "leaderEpoch": replica.epoch,
             "highWatermark": -1 if progress.high_watermark is None else progress.high_watermark,
-            "currentVoters": [self._state(replica, each) for each in progress.voters],
-            "observers": [self._state(replica, each) for each in progress.observers],
+            "currentVoters": [self._described_as(replica, each) for each in progress.voters],
+            "observers": [self._described_as(replica, each) for each in progress.observers],
         }
         nodes = [
             {
@@ -135,17 +135,24 @@ class LoopbackQuorum:
         ]
         return {"topics": [{"topicName": METADATA_TOPIC, "partitions": [one]}], "nodes": nodes}
 
-    @staticmethod
-    def _state(leader: Any, progress: Any) -> dict[str, Any]:
-        is_leader = progress.key.id == leader.key.id
-        end = leader.log.end_offset if is_leader else progress.end_offset
+    def _described_as(self, leader: Any, progress: Any) -> dict[str, Any]:
+        """Of the leader itself both times are now."""
+        key, now = progress.key, self.quorum.now
+        times = dict(leader.state.fetch_times).get(key, FetchTimes())
+        end = progress.end_offset
+        if key.id == leader.key.id:
+            times, end = FetchTimes(now, now), leader.log.end_offset
         return {
-            "replicaId": progress.key.id,
-            "replicaDirectoryId": progress.key.directory_id or ZERO_UUID,
+            "replicaId": key.id,
+            "replicaDirectoryId": key.directory_id or ZERO_UUID,
             "logEndOffset": -1 if end is None else end,
-            "lastFetchTimestamp": START_TIME if end is not None else -1,
-            "lastCaughtUpTimestamp": START_TIME if end == leader.log.end_offset else -1,
+            "lastFetchTimestamp": _time(times.last_fetch_at),
+            "lastCaughtUpTimestamp": _time(times.last_caught_up_at),
         }
+
+
+def _time(tick: int) -> int:
+    return START_TIME + tick if tick >= 0 else -1
 
 
 class _Handler(socketserver.BaseRequestHandler):

@@ -61,7 +61,7 @@ def test_a_row_a_replica_every_trigger() -> None:
         assert (own["leader_id"], own["leader_epoch"]) == (leader.key.id, leader.epoch)
         assert own["high_watermark"] == leader.state.progress.high_watermark
         assert own["lag_records"] == 0
-        assert own["last_caught_up_at"] == moment(START_TIME)
+        assert own["last_caught_up_at"] == moment(START_TIME + quorum.now)
         assert [end["port"] for end in own["listeners"]] == [leader.endpoints[0].port]
         assert {row["cluster_id"] for row in found} == {quorum.setup.cluster_id}
         assert {row["error"] for row in found} == {None}

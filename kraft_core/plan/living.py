@@ -1,0 +1,93 @@
+"""A living quorum: its leader's log, fetched a moment ago, and its replicas as that leader describes them.
+
+What a follower holds is what its last Fetch told the leader, and when: a voter is in sync only where the
+leader saw it with the whole log within the fetch timeout. Anything less is BEHIND or NOT_KNOWN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.plan.captured_quorum import CapturedQuorum
+from kraft_core.plan.standings import FETCH_TIMEOUT_MS, Member, Standing
+from kraft_core.raft.voters import ReplicaKey
+from kraft_core.wire.quorum import DescribedQuorum, DescribedReplica
+
+
+def living_quorum(copied: CapturedQuorum, described: DescribedQuorum) -> CapturedQuorum:
+    """The quorum of a copy of its leader's log, with the replicas described after the copy was made."""
+    leader = described.leader
+    if leader is None:
+        return replace(copied, superseded_by="the leader is no voter of the set that it describes")
+    differing = _differing(copied, described)
+    if differing is not None:
+        return replace(copied, superseded_by=differing)
+    members = [member for member in copied.members if member.key.id == leader.node_id]
+    members += [_member(copied, described, leader, each) for each in described.replicas if each is not leader]
+    members.sort(key=lambda member: (not member.is_voter, member.key.id, member.key.directory_id or ""))
+    return replace(copied, members=tuple(members), epoch_start=_epoch_start(copied))
+
+
+def _epoch_start(copied: CapturedQuorum) -> int | None:
+    """Where the leader's epoch begins, at the latest: a log that begins within it lacks its LEADER_CHANGE."""
+    epochs = copied.log_epochs.entries
+    begins_in_it = len(epochs) == 1 and epochs[0][0] == copied.epoch
+    return copied.log_start if copied.epoch_start is None and begins_in_it else copied.epoch_start
+
+
+def _differing(copied: CapturedQuorum, described: DescribedQuorum) -> str | None:
+    """Why the log and the description are not of one moment, None if they are."""
+    leads = copied.leader.id if copied.leader else None
+    if (leads, copied.epoch) != (described.leader_id, described.leader_epoch):
+        return f"the leader changed while it was asked, to {described.leader_id}: ask again"
+    if copied.voters is None:
+        return None
+    by_log = {(voter.key.id, voter.key.directory_id) for voter in copied.voters.voters}
+    told = {(each.node_id, _directory(each)) for each in described.replicas if each.is_voter}
+    if copied.voters.source == "static":
+        by_log, told = {(id_, None) for id_, _ in by_log}, {(id_, None) for id_, _ in told}
+    if by_log == told:
+        return None
+    ids = ", ".join(str(id_) for id_, _ in sorted(told))
+    return f"the leader describes the voters {ids}, not those of its log, {copied.voters.words}: ask again"
+
+
+def _directory(replica: DescribedReplica) -> str | None:
+    return None if replica.directory_id == ZERO_UUID else replica.directory_id
+
+
+def _member(
+    copied: CapturedQuorum, described: DescribedQuorum, leader: DescribedReplica, replica: DescribedReplica
+) -> Member:
+    """A follower. Every time is by the leader's clock; the leader's own are those of its answer."""
+    key = ReplicaKey(replica.node_id, _directory(replica))
+    end, now = replica.log_end_offset, leader.last_fetch_at
+    lag = None if end is None else max(0, max(copied.log_end, leader.log_end_offset or 0) - end)
+    caught_up = replica.last_caught_up_at
+    age = None if caught_up is None or now is None else max(0, now - caught_up)
+    standing, gap = Standing.NOT_KNOWN, None
+    if end is None or replica.last_fetch_at is None:
+        words = gap = f"has not fetched from leader {leader.node_id} in epoch {described.leader_epoch}"
+    elif age is None:
+        words = gap = "the leader has not seen it with the whole log, since when is not known"
+    elif age > FETCH_TIMEOUT_MS:
+        standing = Standing.BEHIND
+        words = f"lacks {lag}; the leader saw it with the whole log {age / 1000:.1f} s ago"
+    else:
+        standing = Standing.IN_SYNC
+        words = f"the leader saw it with the whole log {age / 1000:.1f} s ago"
+    return Member(
+        key,
+        replica.is_voter,
+        standing,
+        end,
+        lag,
+        age,
+        now,
+        words,
+        gap,
+        gap,
+        copied.as_of_source,
+        None if end is None else described.leader_epoch,
+    )

@@ -1,0 +1,134 @@
+"""kraftlake plan --live, of simulated quorums on loopback: the verdicts, and what takes them away."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.runtime.outcome import ExitCode
+from kraft_core.simulation.actions import Crash, Elapse, Write
+from kraft_core.simulation.directories import write_directories
+from kraft_core.simulation.quorum import SimulatedQuorum
+from tests.kraft_core.wire.test_follower import snapshotted, started
+from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
+
+# Ten seconds after the simulation's START_TIME.
+SOON = "2023-11-14T22:13:30Z"
+
+
+def planned(held: LoopbackQuorum, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """The plan as JSON, made soon after the leader's answer."""
+    code = main(["plan", "--live", controllers(held), *words, "--format", "json", "--now", SOON])
+    made = json.loads(capsys.readouterr().out)
+    assert (code == 0) == (made["verdict"] == "safe")
+    return made
+
+
+def a_follower(quorum: SimulatedQuorum) -> int:
+    leader = quorum.leader()
+    assert leader is not None
+    return next(id_ for id_ in leader.voters.ids if id_ != leader.key.id)
+
+
+@pytest.mark.parametrize("begin", [started, snapshotted])
+def test_it_answers_as_captures_of_that_moment_do(
+    begin: Any, capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    quorum = begin()
+    quorum.act(Write(1))
+    quorum.act(Elapse(100))
+    follower, leader = a_follower(quorum), quorum.leader()
+    write_directories(quorum, tmp_path)
+    observer = next(node for node in quorum.replicas if node not in leader.voters.ids)
+    actions = [
+        ("remove", str(follower)),
+        ("remove", str(leader.key.id)),
+        ("add", str(observer)),
+        ("remove", "9"),
+        ("replace", str(follower), "--by", str(observer)),
+        ("lose", str(follower)),
+        ("lose", str(leader.key.id), str(follower)),
+        ("upgrade-kraft-version",),
+    ]
+    with loopback(quorum) as held:
+        for action in actions:
+            live = planned(held, capsys, *action)
+            main(["plan", *action, "--captures", str(tmp_path), "--format", "json", "--now", SOON])
+            captured = json.loads(capsys.readouterr().out)
+            alike = ("verdict", "error", "leader", "leader_epoch", "log_end_offset", "before", "after")
+            assert {name: live[name] for name in alike} == {name: captured[name] for name in alike}, action
+
+
+def test_a_voter_that_is_down_takes_the_answer_away(capsys: pytest.CaptureFixture[str]) -> None:
+    quorum = started()
+    with loopback(quorum) as held:
+        down = a_follower(quorum)
+        other = next(id_ for id_ in quorum.leader().voters.ids if id_ not in (down, quorum.leader().key.id))
+        assert planned(held, capsys, "lose", str(down))["verdict"] == "safe"
+        with held.lock:
+            quorum.act(Crash(down - 1, 100))
+            for _ in range(30):
+                quorum.act(Write(1))
+                quorum.act(Elapse(100))
+        made = planned(held, capsys, "lose", str(other))
+        assert made["verdict"] == "unsafe"
+        (replica,) = (each for each in made["replicas"] if each["replica"].startswith(f"{down}"))
+        assert replica["standing"] == "behind"
+        assert replica["lag_ms"] > 2000
+
+
+def test_a_description_of_another_moment_decides_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quorum = started()
+    with loopback(quorum) as held:
+        follower = a_follower(quorum)
+        answer = held._described
+
+        def without_one(replica: Any) -> dict[str, Any]:
+            body = answer(replica)
+            one = body["topics"][0]["partitions"][0]
+            one["currentVoters"] = [v for v in one["currentVoters"] if v["replicaId"] != follower]
+            return body
+
+        monkeypatch.setattr(held, "_described", without_one)
+        made = planned(held, capsys, "lose", str(follower))
+        assert made["verdict"] == "not_known"
+        assert "not those of its log" in made["missing"][0]
+
+
+@pytest.mark.parametrize("lacking", ["lastFetchTimestamp", "lastCaughtUpTimestamp", "logEndOffset"])
+def test_what_the_leader_does_not_tell_of_a_follower_is_not_known(
+    lacking: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quorum = started()
+    with loopback(quorum) as held:
+        leader = quorum.leader().key.id
+        answer = held._described
+
+        def less(replica: Any) -> dict[str, Any]:
+            body = answer(replica)
+            for each in body["topics"][0]["partitions"][0].get("currentVoters", ()):
+                if each["replicaId"] != leader:
+                    each[lacking] = -1
+            return body
+
+        monkeypatch.setattr(held, "_described", less)
+        made = planned(held, capsys, "lose", str(a_follower(quorum)))
+        assert made["verdict"] == "not_known"
+        assert {each["standing"] for each in made["replicas"] if each["is_voter"]} == {
+            "leader",
+            "lost",
+            "not known",
+        }
+
+
+def test_nobody_leads(capsys: pytest.CaptureFixture[str]) -> None:
+    quorum = started()
+    with loopback(quorum) as held:
+        quorum.act(Crash(quorum.leader().key.id - 1, 100))
+        assert main(["plan", "--live", controllers(held), "lose", "1"]) == ExitCode.TRY_AGAIN
+    assert "no leader answers" in capsys.readouterr().err

@@ -1,0 +1,120 @@
+"""A leader's log as a captured controller directory: what it is asked, laid out as files."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.wire.batches import whole_batches
+from kraft_core.wire.errors import WireError
+from kraft_core.wire.follower import SnapshotPart
+from kraft_core.wire.quorum import DescribedQuorum, DescribedReplica
+from transforms.lake.arrow_rows import EPOCH
+from transforms.live.log_reader import LogReader
+from transforms.live.options import EARLIEST, LiveCluster
+from transforms.live.quorum_asker import QuorumAsker, QuorumSample
+
+# Seconds for the whole copy, and records held in memory.
+LONGEST, HELD = 300.0, 200_000
+_MAX_OFFSET = 1 << 62
+
+
+def copy_leader(cluster: LiveCluster, target: Path) -> QuorumSample:
+    """Write the leader's log, with its uncommitted end, to a directory that does not exist yet.
+
+    Returns the quorum as the leader described it after that. quorum-state states what that answer proves:
+    that it leads the epoch. Raises WireError where another node came to lead meanwhile, RefusedError.
+    """
+    asker, reader = QuorumAsker(cluster), LogReader(cluster, EARLIEST, fail_on_data_loss=False)
+    try:
+        before = asker.sample().quorum
+        log = _Log(target / LOG_DIR_NAME)
+        log.write_committed(reader)
+        log.write_end(reader)
+        sample = asker.sample()
+    finally:
+        asker.close()
+        reader.close()
+    quorum, followed, leader = sample.quorum, reader.follower.leader, sample.quorum.leader
+    epochs = {before.leader_epoch, quorum.leader_epoch, followed.leader_epoch if followed else None}
+    if len(epochs) > 1:
+        raise WireError(f"a leader was elected while it was asked, of epoch {quorum.leader_epoch}: ask again")
+    if leader is None or leader.last_fetch_at is None or reader.cluster_id is None:
+        raise WireError("the leader is no voter, or does not tell its time: nothing can be planned")
+    log.write_epochs()
+    _write_state(target, reader.cluster_id, leader, quorum)
+    return sample
+
+
+class _Log:
+    """The segment, and the snapshot where the leader's log begins with one."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._segment: Path | None = None
+        self._epochs: list[tuple[int, int]] = []
+        self._end = (0, 0)
+
+    def write_committed(self, reader: LogReader) -> None:
+        """All below the high watermark. Raises WireError where that takes too long."""
+        give_up, is_behind = time.monotonic() + LONGEST, True
+        while is_behind:
+            if time.monotonic() > give_up:
+                raise WireError(f"the log could not be read in {LONGEST:.0f} s: {reader.follower.why}")
+            reader.poll(HELD, 1.0)
+            parts = reader.cut_to(_MAX_OFFSET)
+            for part in parts:
+                if isinstance(part, SnapshotPart):
+                    end, epoch = part.snapshot_id.end_offset, part.snapshot_id.leader_epoch
+                    (self._folder / f"{end:020}-{epoch:010}.checkpoint").write_bytes(part.content)
+                else:
+                    self._append(part.records, part.batches)
+            position = reader.position
+            is_behind = position is None or position.offset < reader.follower.high_watermark
+
+    def write_end(self, reader: LogReader) -> None:
+        """What the leader has from its high watermark on."""
+        while records := reader.uncommitted(*self._end):
+            self._append(records, tuple(whole_batches(records)))
+
+    def write_epochs(self) -> None:
+        """The file leader-epoch-checkpoint."""
+        lines = ["0", str(len(self._epochs)), *(f"{epoch} {start}" for epoch, start in self._epochs), ""]
+        (self._folder / "leader-epoch-checkpoint").write_text("\n".join(lines))
+
+    def _append(self, records: bytes, batches: Sequence[BatchHeader]) -> None:
+        if not batches:
+            return
+        if self._segment is None:
+            self._segment = self._folder / f"{batches[0].base_offset:020}.log"
+        for batch in batches:
+            if not self._epochs or self._epochs[-1][0] != batch.leader_epoch:
+                self._epochs.append((batch.leader_epoch, batch.base_offset))
+        self._end = batches[-1].next_offset, batches[-1].leader_epoch
+        with self._segment.open("ab") as file:
+            file.write(records[: batches[-1].end])
+
+
+def _write_state(target: Path, cluster_id: str, leader: DescribedReplica, quorum: DescribedQuorum) -> None:
+    """The side files. The time is the leader's own, as are the times in its log."""
+    voters = [replica for replica in quorum.replicas if replica.is_voter]
+    entries = {"version": 1, "cluster.id": cluster_id, "node.id": leader.node_id}
+    state = {"leaderId": leader.node_id, "leaderEpoch": quorum.leader_epoch, "votedId": leader.node_id}
+    if all(voter.directory_id == ZERO_UUID for voter in voters):
+        named = [{"voterId": voter.node_id} for voter in voters]
+        state |= {"clusterId": "", "appliedOffset": 0, "currentVoters": named, "data_version": 0}
+    else:
+        entries["directory.id"] = leader.directory_id
+        state |= {"votedDirectoryId": leader.directory_id, "data_version": 1}
+    text = "".join(f"{name}={value}\n" for name, value in entries.items())
+    (target / "meta.properties").write_text(text)
+    (target / LOG_DIR_NAME / "quorum-state").write_text(json.dumps(state))
+    at = EPOCH + timedelta(milliseconds=leader.last_fetch_at or 0)
+    (target / "capture.json").write_text(json.dumps({"captured_at": at.isoformat()}))
