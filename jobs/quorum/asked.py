@@ -21,13 +21,17 @@ def add_command_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def living_cluster(option: str, where: str, args: argparse.Namespace) -> LiveCluster:
+def living_cluster(
+    option: str, where: str, args: argparse.Namespace, cluster_id: str | None = None
+) -> LiveCluster:
     """The cluster at bootstrap.controllers or bootstrap.servers. Raises Failure."""
     # Imports PySpark, a second that help need not wait.
     from transforms.live.options import quorum_options
     from transforms.source.errors import SourceError
 
     given = {option: where}
+    if cluster_id is not None:
+        given["clusterId"] = cluster_id
     if args.command_config is not None:
         given["command.config"] = args.command_config
     try:

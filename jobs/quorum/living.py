@@ -32,7 +32,7 @@ def from_living(args: argparse.Namespace) -> CapturedQuorum:
     from kraft_core.plan.registrations import registered
     from transforms.live.leader_copy import copy_leader
 
-    cluster = living_cluster("bootstrap.controllers", args.live, args)
+    cluster = living_cluster("bootstrap.controllers", args.live, args, args.cluster)
     with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
         with asking():
             sample = copy_leader(cluster, Path(folder) / "leader")

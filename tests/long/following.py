@@ -6,10 +6,14 @@ The JSON has format, options, table, checkpoint, trigger (the arguments of DataS
 from __future__ import annotations
 
 import json
-import signal
 import sys
 
+from pyspark.errors import StreamingQueryException
+
 from jobs.runtime.session import open_session
+
+# Spark gives the process of a stream ten seconds to start, which a busy machine may exceed.
+TOO_SLOW, TRIES = "Python worker failed to connect back", 10
 
 
 def main(text: str) -> int:
@@ -17,11 +21,15 @@ def main(text: str) -> int:
     spark = open_session("local[2]", quick=True)
     stream = spark.readStream.format(asked["format"]).options(**asked["options"]).load()
     writer = stream.writeStream.format("delta").option("checkpointLocation", asked["checkpoint"])
-    query = writer.trigger(**asked["trigger"]).start(asked["table"])
-    signal.signal(signal.SIGTERM, lambda *_: query.stop())
-    print("started", flush=True)
-    while not query.awaitTermination(1):
-        pass
+    for left in reversed(range(TRIES)):
+        query = writer.trigger(**asked["trigger"]).start(asked["table"])
+        try:
+            while not query.awaitTermination(1):
+                pass
+            break
+        except StreamingQueryException as error:
+            if not left or TOO_SLOW not in str(error):
+                raise
     spark.stop()
     return 0
 

@@ -85,10 +85,6 @@ class Driver:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(60)
-
     def rows(self) -> list[Row]:
         if not (self.table / "_delta_log/00000000000000000000.json").is_file():
             return []

@@ -91,8 +91,8 @@ class NodeConnection:
         if body["errorCode"]:
             raise RefusedError(
                 f"{self.address}: the node does not tell its cluster's id ({error_name(body['errorCode'])}): "
-                "give it as option clusterId (cluster.id of meta.properties), or allow the user Alter on "
-                "resource Cluster"
+                "give it as option clusterId, or plan's --cluster (cluster.id of meta.properties has it), or "
+                "allow the user Alter on resource Cluster"
             )
         return body["clusterId"]
 
