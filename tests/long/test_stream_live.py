@@ -54,6 +54,38 @@ def options(live: ObservedCluster) -> dict[str, str]:
 
 
 @pytest.mark.long
+def test_verbs_that_ask_a_living_quorum(live: ObservedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """describe by controllers and by a broker; plan while all voters are in sync, and while one is not."""
+    leader = live.leader(*VOTERS)
+    follower, other = sorted(set(VOTERS) - {leader})
+    before = live.observers(leader)
+    for flag, where in (
+        ("--bootstrap-controllers", controllers(live, *VOTERS)),
+        ("--bootstrap-servers", live.address(11)),
+    ):
+        assert main(["describe", flag, where, "--format", "json"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {row["leader_id"] for row in rows} == {leader}
+        assert {row["node_id"] for row in rows if row["is_voter"]} == set(VOTERS)
+        assert {row["cluster_id"] for row in rows} == {live.cluster_id}
+    words = ["plan", "--live", controllers(live, *VOTERS), "--format", "json"]
+    for action in (["remove", str(follower)], ["lose", str(follower)], ["lose", str(leader)]):
+        assert main([*words, *action]) == 0, capsys.readouterr().out
+        assert json.loads(capsys.readouterr().out)["leader"].startswith(f"{leader}@")
+    assert live.observers(leader) == before
+    live.pause(other)
+    try:
+        time.sleep(4)
+        assert main([*words, "lose", str(follower)]) == 1
+        made = json.loads(capsys.readouterr().out)
+    finally:
+        live.resume(other)
+    assert made["verdict"] == "unsafe", made["reason"]
+    standings = {each["replica"].partition("@")[0]: each["standing"] for each in made["replicas"]}
+    assert (standings[str(leader)], standings[str(other)]) == ("leader", "behind")
+
+
+@pytest.mark.long
 def test_a_leader_and_drivers_are_killed(live: ObservedCluster, ops: Operator, tmp_path: Path) -> None:
     before = live.observers(live.leader(*VOTERS))
     driver = Driver(tmp_path / "on", options(live), EVERY_SECOND)
@@ -122,35 +154,3 @@ def test_a_broker_does_not_serve_the_log(live: ObservedCluster, tmp_path: Path) 
     with driving(driver):
         assert driver.ended() != 0
     assert f"{live.address(11)}: it is a broker, and brokers do not serve the metadata log" in driver.said
-
-
-@pytest.mark.long
-def test_verbs_that_ask_a_living_quorum(live: ObservedCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    """describe by controllers and by a broker; plan while all voters are in sync, and while one stands still."""
-    leader = live.leader(*VOTERS)
-    follower, other = sorted(set(VOTERS) - {leader})
-    before = live.observers(leader)
-    for flag, where in (
-        ("--bootstrap-controllers", controllers(live, *VOTERS)),
-        ("--bootstrap-servers", live.address(11)),
-    ):
-        assert main(["describe", flag, where, "--format", "json"]) == 0
-        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert {row["leader_id"] for row in rows} == {leader}
-        assert {row["node_id"] for row in rows if row["is_voter"]} == set(VOTERS)
-        assert {row["cluster_id"] for row in rows} == {live.cluster_id}
-    words = ["plan", "--live", controllers(live, *VOTERS), "--format", "json"]
-    for action in (["remove", str(follower)], ["lose", str(follower)], ["lose", str(leader)]):
-        assert main([*words, *action]) == 0, capsys.readouterr().out
-        assert json.loads(capsys.readouterr().out)["leader"].startswith(f"{leader}@")
-    assert live.observers(leader) == before
-    live.pause(other)
-    try:
-        time.sleep(4)
-        assert main([*words, "lose", str(follower)]) == 1
-        made = json.loads(capsys.readouterr().out)
-    finally:
-        live.resume(other)
-    assert made["verdict"] == "unsafe", made["reason"]
-    standings = {each["replica"].partition("@")[0]: each["standing"] for each in made["replicas"]}
-    assert (standings[str(leader)], standings[str(other)]) == ("leader", "behind")
