@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jobs.cli import main
 from tests.long.live_stream import (
     Driver,
     ObservedCluster,
@@ -51,38 +49,6 @@ def equal_captures(driver: Driver, live: ObservedCluster, label: str) -> int:
 
 def options(live: ObservedCluster) -> dict[str, str]:
     return {"bootstrap.controllers": controllers(live, *VOTERS)}
-
-
-@pytest.mark.long
-def test_verbs_that_ask_a_living_quorum(live: ObservedCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    """describe by controllers and by a broker; plan while all voters are in sync, and while one is not."""
-    leader = live.leader(*VOTERS)
-    follower, other = sorted(set(VOTERS) - {leader})
-    before = live.observers(leader)
-    for flag, where in (
-        ("--bootstrap-controllers", controllers(live, *VOTERS)),
-        ("--bootstrap-servers", live.address(11)),
-    ):
-        assert main(["describe", flag, where, "--format", "json"]) == 0
-        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert {row["leader_id"] for row in rows} == {leader}
-        assert {row["node_id"] for row in rows if row["is_voter"]} == set(VOTERS)
-        assert {row["cluster_id"] for row in rows} == {live.cluster_id}
-    words = ["plan", "--live", controllers(live, *VOTERS), "--format", "json"]
-    for action in (["remove", str(follower)], ["lose", str(follower)], ["lose", str(leader)]):
-        assert main([*words, *action]) == 0, capsys.readouterr().out
-        assert json.loads(capsys.readouterr().out)["leader"].startswith(f"{leader}@")
-    assert live.observers(leader) == before
-    live.pause(other)
-    try:
-        time.sleep(4)
-        assert main([*words, "lose", str(follower)]) == 1
-        made = json.loads(capsys.readouterr().out)
-    finally:
-        live.resume(other)
-    assert made["verdict"] == "unsafe", made["reason"]
-    standings = {each["replica"].partition("@")[0]: each["standing"] for each in made["replicas"]}
-    assert (standings[str(leader)], standings[str(other)]) == ("leader", "behind")
 
 
 @pytest.mark.long
