@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -174,6 +175,32 @@ def test_a_login_is_renewed_on_its_connection(live: SecuredController) -> None:
 
 
 @pytest.mark.long
+def test_what_no_waiting_heals_is_one_sentence(live: SecuredController) -> None:
+    wrong = {
+        "user 'admin' by PLAIN: the user or its password is wrong": sasl(live, "admin", "wr0ng"),
+        "user 'scram' by SCRAM-SHA-512: the user or its": sasl(live, "scram", "wr0ng", "SCRAM-SHA-512"),
+        "it offers .*SCRAM-SHA-512": sasl(live, "scram", "scram-pw", "SCRAM-SHA-256"),
+        "it needs ClusterAction on resource Cluster": sasl(live, "poor", "pw"),
+        "the node's certificate is not trusted: ": sasl(live, "admin", "pw")
+        | {"kafka.ssl.truststore.location": str(live.path / "other-ca.crt")},
+        "wants a client certificate": certified(live),
+        "wants a client certificate that it trusts": certified(live, keystore_location=live.pem("stranger")),
+        "belongs to another cluster": sasl(live, "admin", "pw") | {"clusterId": live.random_uuid()},
+        "give it as option clusterId": {
+            name: text for name, text in sasl(live, "poor", "pw").items() if name != "clusterId"
+        },
+    }
+    said = {}
+    for sentence, given in wrong.items():
+        with pytest.raises(SourceError) as raised:
+            read(given)
+        said[sentence] = str(raised.value)
+        assert "wr0ng" not in str(raised.value)
+    unlike = {sentence: text for sentence, text in said.items() if not re.search(sentence, text)}
+    assert not unlike
+
+
+@pytest.mark.long
 def test_describe_is_enough_for_the_quorum(live: SecuredController) -> None:
     reader = quorum_opened(**sasl(live, "poor", "pw"))
     with pytest.raises(SourceError, match="it needs Describe on resource Cluster"):
@@ -182,3 +209,20 @@ def test_describe_is_enough_for_the_quorum(live: SecuredController) -> None:
     (row,) = quorum_rows(reader, {}, next_offset(reader, {}))
     assert (row["node_id"], row["leader_id"], row["is_voter"], row["lag_records"]) == (1, 1, True, 0)
     reader.stop()
+
+
+@pytest.mark.long
+def test_the_wrong_protocol_is_said_while_it_is_retried(
+    live: SecuredController, caplog: pytest.LogCaptureFixture
+) -> None:
+    for protocol, where, said in (
+        ("PLAINTEXT", live.at(0), "its port speaks TLS: set security.protocol"),
+        ("SSL", live.at(20), "no TLS is spoken there"),
+    ):
+        given = {"bootstrap.controllers": where, "kafka.security.protocol": protocol}
+        reader = opened(given | {"clusterId": live.cluster_id})
+        at = checkpointed(reader.initialOffset())
+        for _ in range(3):
+            assert checkpointed(reader.latestOffset(at, reader.getDefaultReadLimit())) == at
+        reader.stop()
+        assert said in caplog.text
