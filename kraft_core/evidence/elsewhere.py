@@ -59,7 +59,12 @@ def _of_others(
 def that_may_be_ours(
     elsewhere: Iterable[CapturedElsewhere], captures: Iterable[Capture]
 ) -> tuple[CapturedElsewhere, ...]:
-    """Those that were not captured before the life of these captures began, as far as that is known."""
-    firsts = (capture.runs[0] for capture in captures if capture.runs)
-    born = min((run.first_appended_at for run in firsts if run.first_offset == 0), default=-inf)
+    """Those that were not captured before the life of these captures began, as far as that is known.
+
+    Only a log that begins in epoch 1 began with voters that remembered nothing. One that begins later may be
+    of the same quorum, in which a voter that lost its disk elected one whose log was still empty.
+    """
+    firsts = [capture.runs[0] for capture in captures if capture.runs]
+    began = (run.first_appended_at for run in firsts if run.first_offset == 0 and run.leader_epoch == 1)
+    born = min(began, default=-inf)
     return tuple(one for one in elsewhere if one.until is None or one.until >= born - CLOCK_SKEW_MS)
