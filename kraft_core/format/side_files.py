@@ -35,6 +35,7 @@ class InvalidSideFileError(ValueError):
 class MetaProperties:
     """meta.properties (Kafka's MetaProperties); None: not in the file.
 
+    cluster_id: a file of version 2 (KIP-1262) may lack it until the node has learnt it from the quorum.
     node_id: version 0 calls it broker.id. directory_id: a uuid's text (KIP-858), absent before Kafka 3.7.
     """
 
@@ -64,7 +65,7 @@ class QuorumState:
 def read_meta_properties(text: str) -> MetaProperties:
     entries = read_properties(text)
     version = _integer(entries.get("version"), "version")
-    if version not in (0, 1):
+    if version not in (0, 1, 2):
         raise InvalidSideFileError(f"version {version}")
     node_key = "broker.id" if version == 0 else "node.id"
     node_id = _integer(entries[node_key], node_key) if node_key in entries else None

@@ -370,12 +370,14 @@ def test_segment_names(name, offset):
     assert parse_segment_name(name) == offset
 
 
-def test_meta_properties_of_both_versions():
+def test_meta_properties_of_each_version():
     assert read_meta_properties("version=0\nbroker.id=3\n") == MetaProperties(0, None, 3, None)
     text = "#\n#Sat Nov 21\nnode.id=2\nversion=1\ncluster.id=rPoTXydvQsK3Nv6AA77Cqg\r\n"
     assert read_meta_properties(text) == MetaProperties(1, "rPoTXydvQsK3Nv6AA77Cqg", 2, None)
     assert read_meta_properties("version=1\ncluster.id=a") == MetaProperties(1, "a", None, None)
-    for invalid in ("version=2", "node.id=1", "version=1\nnode.id=x", "version=1\nnode.id=-1"):
+    assert read_meta_properties("version=2\nnode.id=4") == MetaProperties(2, None, 4, None)
+    assert read_meta_properties("version=2\nnode.id=4\ncluster.id=a").cluster_id == "a"
+    for invalid in ("version=3", "node.id=1", "version=1\nnode.id=x", "version=1\nnode.id=-1"):
         with pytest.raises(InvalidSideFileError):
             read_meta_properties(invalid)
     with pytest.raises(InvalidSideFileError, match=r"directory\.id"):
