@@ -470,3 +470,30 @@ UNION ALL
 SELECT cluster_id, valid_from_offset, valid_from_at, operation, 'BROKER', CAST(broker_id AS STRING), `before`, `after`,
        commit_status, valid_from_exact, earliest_from_offset, earliest_from_at
 FROM broker_events;
+
+-- Which registrations block a level of a feature that another node of the cluster supports already? Also those of nodes
+-- that are gone, until they are removed: kraftlake plan upgrade prints how. A node that registered no range of the
+-- feature supports level 0 only. Controllers register from metadata.version 3.7-IV0 (15) on.
+CREATE OR REPLACE VIEW upgrade_blockers AS
+WITH nodes AS (
+  SELECT cluster_id, 'broker' AS kind, broker_id AS node_id, fenced, features, commit_status
+  FROM brokers WHERE valid_to_offset IS NULL
+  UNION ALL
+  SELECT cluster_id, 'controller', controller_id, NULL, features, commit_status
+  FROM controllers WHERE valid_to_offset IS NULL
+), ranges AS (
+  SELECT cluster_id, kind, node_id, feature.name, feature.min_supported_version, feature.max_supported_version
+  FROM nodes LATERAL VIEW EXPLODE(features) AS feature
+), newest AS (
+  SELECT cluster_id, name, MAX(max_supported_version) AS level FROM ranges GROUP BY cluster_id, name
+)
+SELECT n.cluster_id, w.name AS feature, w.level AS blocked_level, f.level AS finalized_level, n.kind, n.node_id,
+       n.fenced, COALESCE(r.min_supported_version, CAST(0 AS SMALLINT)) AS min_supported_version,
+       COALESCE(r.max_supported_version, CAST(0 AS SMALLINT)) AS max_supported_version, n.commit_status
+FROM nodes n
+JOIN newest w ON w.cluster_id = n.cluster_id
+LEFT JOIN ranges r
+  ON r.cluster_id = n.cluster_id AND r.kind = n.kind AND r.node_id = n.node_id AND r.name = w.name
+LEFT JOIN features f ON f.cluster_id = n.cluster_id AND f.name = w.name AND f.valid_to_offset IS NULL
+WHERE COALESCE(r.max_supported_version, CAST(0 AS SMALLINT)) < w.level
+ORDER BY n.cluster_id, feature, n.kind, n.node_id;

@@ -222,6 +222,18 @@ METADATA: dict[str, Comments] = {
     }
     | _period("from_exact to_exact")
     | {"fenced_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact"},
+    "upgrade_blockers": CLUSTER_ID
+    | {
+        "feature": "metadata.version, kraft.version, ...",
+        "blocked_level": "Highest level that a registered node of the cluster supports",
+        "finalized_level": "Level in force; null: none, which is level 0",
+        "kind": "broker or controller",
+        "node_id": "Id of the node that does not support blocked_level",
+        "fenced": "Whether the broker is fenced: it may be gone; null for controllers",
+        "min_supported_version": "Lowest level that it registered; 0 if none",
+        "max_supported_version": "Highest level that it registered; 0 if none",
+        "commit_status": "Commit status of its registration: committed, uncommitted or undecided",
+    },
     "config_changes": CLUSTER_ID
     | OFFSET
     | CHANGED_AT

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import timedelta
-from itertools import chain
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.arguments import EPOCH, AddPaths, add_cluster_id, add_evidence_age, add_format, moment_ms, now_of
-from jobs.captures.given_clusters import given_clusters
+from jobs.plan_captures import captured_metadata, captured_quorum
 from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
-from jobs.runtime.lakes import lake_folder, must_be_lake
-from jobs.runtime.lives import named_lives
+from jobs.runtime.lakes import lake_folder
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines, warn_line
+from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import STATED_SOURCES, label
-from kraft_core.format.capture import identity, missing_ids
-from kraft_core.format.controller_dir import ControllerDir, fault_lines, find_controller_dirs
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.raft.voters import Endpoint
-from kraft_core.wording import count, did_you_mean
+from kraft_core.wording import count
 
 if TYPE_CHECKING:
-    from kraft_core.evidence.collect import CollectedCluster
     from kraft_core.plan.captured_quorum import CapturedQuorum
     from kraft_core.plan.plan import Plan
     from kraft_core.plan.standings import Member
@@ -42,27 +38,37 @@ EXAMPLES = """examples:
   kraftlake plan upgrade-kraft-version --captures /backup/controllers
   kraftlake plan lose 1 2 --captures /backup/controllers
   kraftlake plan --live h1:9093,h2:9093,h3:9093 remove 3
+  kraftlake plan upgrade metadata.version 4.4 --captures /backup/controllers
+  kraftlake plan release 4.4 --lake /data/lake
 
 The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
 time. Spark is not started.
-exit codes: 0 safe, 1 safe as of, unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
+exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
 
 
+# Other questions: a module with words_of(args) and answer_of(asked, metadata), its words, and what it does.
+QUESTIONS: dict[str, tuple[str, str, str]] = {
+    "upgrade": ("jobs.plan_upgrade", "FEATURE LEVEL", "finalize a level of a feature, or go back to it"),
+    "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
+}
 # What each action does, and the least and greatest number of nodes it takes (None: any number).
 ACTIONS: dict[str, tuple[str, int, int | None]] = {
     "add": ("make an observer a voter", 1, 1),
     "remove": ("make a voter an observer", 1, 1),
     "update": ("restart a voter with other endpoints", 1, 1),
-    "replace": ("replace a lost voter by a new disk or by another node", 1, 1),
+    "replace": ("replace a lost voter with a new disk or another node", 1, 1),
     "upgrade-kraft-version": ("finalize a level of kraft.version", 0, 0),
     "lose": ("assess the loss of these nodes", 1, None),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = "; ".join(f"{name}: {text}" for name, (text, _, _) in ACTIONS.items())
-    parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=actions)
-    parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="node ids")
+    summaries = {name: text for name, (text, _, _) in ACTIONS.items()}
+    summaries |= {name: text for name, (_, _, text) in QUESTIONS.items()}
+    actions = "; ".join(f"{name}: {text}" for name, text in summaries.items())
+    parser.add_argument("action", choices=tuple(summaries), metavar="ACTION", help=actions)
+    words = ", ".join(f"{name}: {words}" for name, (_, words, _) in QUESTIONS.items())
+    parser.add_argument("words", nargs="*", metavar="WORD", help=f"node ids; {words}")
     parser.add_argument(
         "--captures",
         type=Path,
@@ -87,7 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(parser, "text", "json")
     add_evidence_age(parser)
     parser.add_argument("--directory-id", metavar="ID", help="add, remove: which directory of the node")
-    parser.add_argument("--by", type=int, metavar="NODE", help="replace: by this node instead of a new disk")
+    parser.add_argument(
+        "--by", type=int, metavar="NODE", help="replace: with this node instead of a new disk"
+    )
     parser.add_argument(
         "--level", type=int, default=1, metavar="N", help="upgrade-kraft-version (default: 1)"
     )
@@ -113,40 +121,41 @@ def endpoint(text: str) -> Endpoint:
 def action_of(args: argparse.Namespace) -> Action:
     """The action to plan. Raises Failure for an incomplete one."""
     _, least, most = ACTIONS[args.action]
-    if not least <= len(args.nodes) <= (len(args.nodes) if most is None else most):
+    nodes = [int(word) for word in args.words if word.isdecimal()]
+    if len(nodes) < len(args.words):
+        wrong = next(word for word in args.words if not word.isdecimal())
+        raise Failure(f"{wrong!r} is not a node id; see the examples of --help")
+    if not least <= len(nodes) <= (len(nodes) if most is None else most):
         takes = {0: "no node", 1: "one node", None: "one node or more"}[most]
         raise Failure(f"{args.action} takes {takes}; see the examples of --help")
     if args.action == "update" and not args.endpoint:
         raise Failure("update takes the new --endpoint, such as CONTROLLER://host-1:9093")
     match args.action:
         case "add":
-            return Add(args.nodes[0], args.directory_id)
+            return Add(nodes[0], args.directory_id)
         case "remove":
-            return Remove(args.nodes[0], args.directory_id)
+            return Remove(nodes[0], args.directory_id)
         case "update":
-            return Update(args.nodes[0], tuple(args.endpoint))
+            return Update(nodes[0], tuple(args.endpoint))
         case "replace":
-            return Replace(args.nodes[0], args.by)
+            return Replace(nodes[0], args.by)
         case "lose":
-            return Lose(tuple(args.nodes))
+            return Lose(tuple(nodes))
         case _:
             return UpgradeKRaftVersion(args.level)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
+    if args.action in QUESTIONS:
+        return _run_question(args)
     action = action_of(args)
-    if not args.live and not args.captures and args.lake is None:
-        raise Failure("give --captures PATH..., --lake PATH or --live HOST:PORT")
     # What concludes and plans is imported late: help, and what is wrong with a command, comes first.
     from kraft_core.plan.plan import plan
 
-    if args.live:
-        quorum, unread = from_living(args), []
-    else:
-        quorum, unread = from_captures(args) if args.captures else from_lake(args)
+    quorum, unread = (from_living(args), []) if args.live else captured_quorum(args)
     made = plan(quorum, action)
-    age = _evidence_age(quorum, args)
+    age = evidence_age(quorum, args)
     if args.format == "json":
         print_line(json_line(as_json(made) | _age_fields(made, age) | {"unread": unread}))
     else:
@@ -154,7 +163,18 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FINE if answer(made, age) == "safe" else ExitCode.FOUND
 
 
-def _evidence_age(quorum: CapturedQuorum, args: argparse.Namespace) -> EvidenceAge:
+def _run_question(args: argparse.Namespace) -> int:
+    """Print the answer to a question that is not about voters."""
+    module = import_module(QUESTIONS[args.action][0])
+    asked = module.words_of(args)
+    from jobs.plan_answer import print_answer
+
+    metadata, unread = captured_metadata(args)
+    answer = module.answer_of(asked, metadata)
+    return print_answer(answer, metadata.quorum, evidence_age(metadata.quorum, args), unread, args.format)
+
+
+def evidence_age(quorum: CapturedQuorum, args: argparse.Namespace) -> EvidenceAge:
     """The age of the captures that count; if none does, of the log that the others are compared with."""
     ms, source = quorum.evidence_from, None
     if ms is None:
@@ -180,85 +200,6 @@ def _age_fields(made: Plan, age: EvidenceAge) -> dict[str, Any]:
         "is_evidence_old": age.is_old,
         "evidence_age": age.sentence,
     }
-
-
-def from_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
-    """The quorum of captured directories, and what of them could not be read. Raises Failure."""
-    for path in args.captures:
-        if not path.exists():
-            raise Failure(f"{path} does not exist")
-    from kraft_core.evidence.collect import collect_lives
-    from kraft_core.evidence.conclusions import conclude
-    from kraft_core.plan.captured_quorum import quorum_of
-    from kraft_core.plan.registrations import registered
-
-    found = find_controller_dirs(args.captures)
-    cluster_id, given = given_clusters(args.cluster_id, args.settings.cluster_paths, str)
-    clusters = collect_lives(found.directories, args.captured_at, cluster_id, args.node_id, given.of)
-    if not clusters:
-        lacking = [_lacks_ids(d) for d in found.directories if missing_ids(d)]
-        for line in (*lacking, *chain.from_iterable(map(fault_lines, found.directories))):
-            warn_line(f"kraftlake plan: {line}")
-    chosen = captured_cluster(clusters, args.cluster)
-    cluster, directories = chosen.facts.cluster_id, chosen.directories
-    owners = [(d, identity(d, cluster_id, args.node_id, given.of(d.path))) for d in found.directories]
-    quorum = known(quorum_of(conclude(chosen.facts), registered(directories)), cluster)
-    unread = [f"{path.path}: {path.reason}" for path in found.refused]
-    unread += [_lacks_ids(d) for d, who in owners if who is None]
-    unread += [line for directory in directories for line in fault_lines(directory)]
-    return quorum, unread
-
-
-def _lacks_ids(directory: ControllerDir) -> str:
-    return f"{directory.path}: {missing_ids(directory)} in meta.properties"
-
-
-def from_lake(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
-    """The quorum by a lake's newest captures, and what of these could not be read. Raises Failure."""
-    # The tables' declarations import PySpark, a second that --captures need not wait.
-    from jobs.quorum.quorum_facts import errors_of, facts_of, faults_of, registered_in, superseded_by
-    from jobs.runtime.lake_clusters import one_cluster
-    from kraft_core.evidence.conclusions import conclude
-    from kraft_core.plan.captured_quorum import quorum_of
-
-    lake = args.lake.resolve()
-    must_be_lake(lake)
-    cluster = one_cluster(lake, args.cluster)
-    conclusions = conclude(facts_of(lake, cluster))
-    errors = errors_of(lake, cluster)
-    quorum = known(quorum_of(conclusions, registered_in(lake, cluster), errors), cluster)
-    quorum = replace(quorum, superseded_by=quorum.superseded_by or superseded_by(lake, cluster, quorum))
-    newest = [captures[-1].capture_id for captures in conclusions.holdings.captures.values()]
-    return quorum, faults_of(lake, cluster, newest)
-
-
-def captured_cluster(clusters: Sequence[CollectedCluster], wanted: str | None) -> CollectedCluster:
-    """The wanted cluster, or the only one; of several lives the newest, or that named. Raises Failure."""
-    if not clusters:
-        raise Failure(
-            "no controller directory with a cluster id and a node id; where meta.properties has none, give "
-            "them with --cluster-id and --node-id",
-            ExitCode.NOTHING_READABLE,
-        )
-    by_id = {each.facts.cluster_id: each for each in clusters}
-    newest = {each.kafka_cluster_id: each for each in clusters}
-    every = newest | by_id
-    if wanted is not None and wanted not in every:
-        near = did_you_mean(wanted, by_id)
-        raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(by_id))}{near}")
-    if wanted is None and len(newest) > 1:
-        raise Failure(f"{len(newest)} clusters: choose one with --cluster: {', '.join(sorted(newest))}")
-    chosen = next(iter(newest.values())) if wanted is None else every[wanted]
-    lives = [id_ for id_, each in by_id.items() if each.kafka_cluster_id == chosen.kafka_cluster_id]
-    if len(lives) > 1:
-        warn_line(f"cluster id {chosen.kafka_cluster_id} {named_lives(lives, chosen.facts.cluster_id)}")
-    return chosen
-
-
-def known(quorum: CapturedQuorum | None, cluster: str) -> CapturedQuorum:
-    if quorum is None:
-        raise Failure(f"no captured log of {cluster} holds a batch", ExitCode.NOTHING_READABLE)
-    return quorum
 
 
 def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:

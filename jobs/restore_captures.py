@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.captures.given_clusters import given_clusters
-from jobs.plan import captured_cluster
+from jobs.plan_captures import captured_cluster
 from jobs.restore_plan import PlanInputs
 from jobs.runtime.outcome import Failure
 from jobs.runtime.progress import Counted, Progress

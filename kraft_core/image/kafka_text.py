@@ -19,13 +19,13 @@ from kraft_core.image.names import (
     ACL_RESOURCE_TYPES,
     CONFIG_RESOURCE_TYPES,
     LEADER_RECOVERY_STATES,
-    METADATA_VERSIONS,
     PATTERN_TYPES,
     SECURITY_PROTOCOLS,
     word,
 )
 from kraft_core.image.partitions import Partition
 from kraft_core.image.scram_users import ScramUser
+from kraft_core.messages.releases import METADATA_LEVELS
 
 REDACTED = "[redacted]"
 _DEFAULT = "<default>"
@@ -107,7 +107,7 @@ def config_resource(resource_type: int, resource_name: str) -> str:
 
 def metadata_version(level: int | None) -> str:
     """FeaturesImageNode prints an Optional of MetadataVersion."""
-    return "Optional.empty" if level is None else f"Optional[{word(METADATA_VERSIONS, level)}]"
+    return "Optional.empty" if level is None else f"Optional[{word(METADATA_LEVELS, level)}]"
 
 
 def provenance(offset: int, leader_epoch: int, timestamp: int) -> str:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraft_core.messages.releases import CONTROLLERS_REGISTER
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.registrations import KRAFT_VERSION, Registration
 
-# 3.7-IV0: from here on controllers register (KIP-919).
-_CONTROLLERS_REGISTER = 15
 _MAX_SHORT = 0x7FFF
 
 
@@ -45,7 +44,7 @@ def _reasons(quorum: CapturedQuorum, level: int) -> Iterator[str]:
     registrations = quorum.registrations
     for broker_id, registration in sorted(registrations.brokers.items()):
         yield from _reason(f"Broker {broker_id}", registration, level)
-    if quorum.metadata_version is None or quorum.metadata_version < _CONTROLLERS_REGISTER:
+    if quorum.metadata_version is None or quorum.metadata_version < CONTROLLERS_REGISTER:
         return
     for node_id, registration in sorted(registrations.controllers.items()):
         yield from _reason(f"Controller {node_id}", registration, level)

@@ -118,7 +118,7 @@ def _caught_up(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -
 def _addition(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
     yield PlanStep(
         f"make {node_id} a voter",
-        f"{QUORUM_TOOL} --command-config {config(node_id)} {_boot(quorum, node_id)} add-controller",
+        f"{QUORUM_TOOL} --command-config {config(node_id)} {bootstrap(quorum, node_id)} add-controller",
         f"Added controller {node_id}",
     )
     yield _look(quorum, "--status", f"CurrentVoters lists {node_id}", node_id)
@@ -147,7 +147,7 @@ def _removal(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> 
     directory = directory_of(quorum, node_id, directory_id, voter=True) or "DIRECTORY_ID"
     return PlanStep(
         f"take {node_id} with directory {directory} out of the voters",
-        f"{QUORUM_TOOL} {_boot(quorum, node_id)} remove-controller --controller-id {node_id} "
+        f"{QUORUM_TOOL} {bootstrap(quorum, node_id)} remove-controller --controller-id {node_id} "
         f"--controller-directory-id {directory}",
         f"Removed KRaft controller {node_id}",
     )
@@ -210,7 +210,7 @@ def _restart(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
 
 
 def _upgrade(quorum: CapturedQuorum, level: int) -> Iterator[PlanStep]:
-    features = f"bin/kafka-features.sh {_boot(quorum)}"
+    features = f"bin/kafka-features.sh {bootstrap(quorum)}"
     if quorum.kraft_version != level:
         yield PlanStep("check that every broker and controller supports it", f"{features} describe")
         yield PlanStep(f"finalize {level}", f"{features} upgrade --feature kraft.version={level}")
@@ -218,7 +218,7 @@ def _upgrade(quorum: CapturedQuorum, level: int) -> Iterator[PlanStep]:
 
 
 def _look(quorum: CapturedQuorum, what: str, expect: str, *without: int) -> PlanStep:
-    return PlanStep("look", f"{QUORUM_TOOL} {_boot(quorum, *without)} describe {what}", expect)
+    return PlanStep("look", f"{QUORUM_TOOL} {bootstrap(quorum, *without)} describe {what}", expect)
 
 
 def config(node_id: int) -> str:
@@ -230,7 +230,7 @@ def listener(end: Endpoint) -> str:
     return f"{end.name}://{end.host}:{end.port}"
 
 
-def _boot(quorum: CapturedQuorum, *without: int) -> str:
+def bootstrap(quorum: CapturedQuorum, *without: int) -> str:
     """The voters in sync, without those that the action changes."""
     up = [m.key.id for m in quorum.members if m.is_voter and m.standing in COUNTED]
     ends = [end for node_id in up if node_id not in without for end in quorum.endpoints_of(node_id)[:1]]

@@ -266,7 +266,9 @@ def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     refused(2, "lose takes one node or more", "lose", "--captures", captures)
     refused(2, "upgrade-kraft-version takes no node", "upgrade-kraft-version", "1", "--captures", captures)
     refused(2, "update takes the new --endpoint", "update", "1", "--captures", captures)
-    refused(2, "give --captures PATH... or --lake PATH", "remove", "3")
-    for words in (("update", "2", "--endpoint", "host"), ("fly", "1"), ("remove", "one")):
+    refused(2, "give --captures PATH..., --lake PATH or --live HOST:PORT", "remove", "3")
+    refused(2, "plan release needs what was registered", "release", "4.4", "--live", "h:9093")
+    refused(2, "'one' is not a node id", "remove", "one", "--captures", captures)
+    for words in (("update", "2", "--endpoint", "host"), ("fly", "1")):
         with pytest.raises(SystemExit, match="2"):
             main(["plan", *words, "--captures", captures])

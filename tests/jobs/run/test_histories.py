@@ -232,6 +232,21 @@ def test_brokers_that_were_fenced_and_what_it_did(sql: Any) -> None:
     ]
 
 
+def test_the_registration_that_blocks_an_upgrade(sql: Any) -> None:
+    """Controller 1 is still of 3.9, where the others are of 4.3."""
+    columns = (
+        "kind, node_id, fenced, finalized_level, blocked_level, min_supported_version, max_supported_version"
+    )
+    blocked = (
+        "SELECT feature, " + columns + " FROM upgrade_blockers WHERE cluster_id = 'Bx2MjFelQgGlBMGk_SRRIQ'"
+    )
+    found = {row[0]: row[1:] for row in sql(blocked)}
+    assert found["metadata.version"] == ("controller", 1, None, 21, 30, 1, 21)
+    assert found["share.version"] == ("controller", 1, None, None, 1, 0, 0)
+    assert "kraft.version" not in found
+    assert sql("SELECT * FROM upgrade_blockers WHERE OURS") == []
+
+
 def test_under_min_isr_while_broker_12_was_away(sql: Any) -> None:
     (found,) = sql(
         "SELECT COUNT(*), MIN(from_offset) > 1100, MAX(to_offset) < 1900, MIN(min_isr), MIN(least_isr), "

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from kraft_core.evidence.collect import collect
+from kraft_core.evidence.collect import collect, collect_lives
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.plan.captured_metadata import CapturedMetadata, metadata_of
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.registrations import Registered, registered
 
@@ -36,3 +37,14 @@ def captured(*names: str, running: bool = False) -> CapturedQuorum:
     quorum = quorum_of(conclude(facts), found)
     assert quorum is not None
     return quorum
+
+
+def metadata(*names: str) -> CapturedMetadata:
+    """The metadata of these directories' leader, as if all had been copied at the newest record."""
+    directories = find_controller_dirs([GOLDEN / name for name in names]).directories
+    quorum = captured(*names, running=True)
+    (facts,) = collect(directories)
+    at = max(run.last_appended_at for capture in facts.captures for run in capture.runs)
+    (found,) = collect_lives(directories, at)
+    by_capture = dict(zip((c.capture_id for c in found.facts.captures), found.directories, strict=True))
+    return metadata_of(quorum, by_capture)

@@ -1,0 +1,142 @@
+"""What a plan rests on: the quorum of captures or of a lake, and its metadata. For every question of plan."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from jobs.captures.given_clusters import given_clusters
+from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.lives import named_lives
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import warn_line
+from kraft_core.format.capture import identity, missing_ids
+from kraft_core.format.controller_dir import ControllerDir, fault_lines, find_controller_dirs
+from kraft_core.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from kraft_core.evidence.collect import CollectedCluster
+    from kraft_core.plan.captured_metadata import CapturedMetadata
+    from kraft_core.plan.captured_quorum import CapturedQuorum
+
+
+def captured_quorum(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
+    """The quorum that --captures or --lake shows, and what of it could not be read. Raises Failure."""
+    quorum, unread, _ = _opened(args)
+    return quorum, unread
+
+
+def captured_metadata(args: argparse.Namespace) -> tuple[CapturedMetadata, list[str]]:
+    """The quorum with its metadata, and what could not be read. Raises Failure."""
+    if args.live:
+        raise Failure(f"plan {args.action} needs what was registered: give --captures PATH... or --lake PATH")
+    quorum, unread, metadata = _opened(args)
+    return metadata(quorum), unread
+
+
+Opened = tuple["CapturedQuorum", list[str], Callable[["CapturedQuorum"], "CapturedMetadata"]]
+
+
+def _opened(args: argparse.Namespace) -> Opened:
+    """The quorum, what could not be read, and how to read the metadata. Raises Failure."""
+    if not args.captures and args.lake is None:
+        raise Failure("give --captures PATH..., --lake PATH or --live HOST:PORT")
+    return from_captures(args) if args.captures else from_lake(args)
+
+
+def from_captures(args: argparse.Namespace) -> Opened:
+    """By captured directories. Raises Failure."""
+    for path in args.captures:
+        if not path.exists():
+            raise Failure(f"{path} does not exist")
+    from kraft_core.evidence.collect import collect_lives
+    from kraft_core.evidence.conclusions import conclude
+    from kraft_core.plan.captured_metadata import metadata_of
+    from kraft_core.plan.captured_quorum import quorum_of
+    from kraft_core.plan.registrations import registered
+
+    found = find_controller_dirs(args.captures)
+    cluster_id, given = given_clusters(args.cluster_id, args.settings.cluster_paths, str)
+    clusters = collect_lives(found.directories, args.captured_at, cluster_id, args.node_id, given.of)
+    if not clusters:
+        lacking = [_lacks_ids(d) for d in found.directories if missing_ids(d)]
+        for line in (*lacking, *chain.from_iterable(map(fault_lines, found.directories))):
+            warn_line(f"kraftlake plan: {line}")
+    chosen = captured_cluster(clusters, args.cluster)
+    cluster, directories = chosen.facts.cluster_id, chosen.directories
+    owners = [(d, identity(d, cluster_id, args.node_id, given.of(d.path))) for d in found.directories]
+    quorum = known(quorum_of(conclude(chosen.facts), registered(directories)), cluster)
+    unread = [f"{path.path}: {path.reason}" for path in found.refused]
+    unread += [_lacks_ids(d) for d, who in owners if who is None]
+    unread += [line for directory in directories for line in fault_lines(directory)]
+    by_capture = {c.capture_id: d for c, d in zip(chosen.facts.captures, directories, strict=True)}
+
+    def metadata(quorum: CapturedQuorum) -> CapturedMetadata:
+        return metadata_of(quorum, by_capture)
+
+    return quorum, unread, metadata
+
+
+def _lacks_ids(directory: ControllerDir) -> str:
+    return f"{directory.path}: {missing_ids(directory)} in meta.properties"
+
+
+def from_lake(args: argparse.Namespace) -> Opened:
+    """By a lake's newest captures. Raises Failure."""
+    # The tables' declarations import PySpark, a second that --captures need not wait.
+    from jobs.quorum.quorum_facts import errors_of, facts_of, faults_of, registered_in, superseded_by
+    from jobs.runtime.lake_clusters import one_cluster
+    from kraft_core.evidence.conclusions import conclude
+    from kraft_core.plan.captured_metadata import read_metadata
+    from kraft_core.plan.captured_quorum import quorum_of
+
+    lake = args.lake.resolve()
+    must_be_lake(lake)
+    cluster = one_cluster(lake, args.cluster)
+    conclusions = conclude(facts_of(lake, cluster))
+    errors = errors_of(lake, cluster)
+    quorum = known(quorum_of(conclusions, registered_in(lake, cluster), errors), cluster)
+    quorum = replace(quorum, superseded_by=quorum.superseded_by or superseded_by(lake, cluster, quorum))
+    newest = [captures[-1].capture_id for captures in conclusions.holdings.captures.values()]
+
+    def metadata(quorum: CapturedQuorum) -> CapturedMetadata:
+        from jobs.quorum.quorum_facts import refused_before
+        from jobs.time_travel.lake_source import open_cluster
+
+        source = open_cluster(lake, cluster)
+        source.notes.extend(refused_before(lake, cluster, quorum.log_end))
+        return read_metadata(quorum, source)
+
+    return quorum, faults_of(lake, cluster, newest), metadata
+
+
+def captured_cluster(clusters: Sequence[CollectedCluster], wanted: str | None) -> CollectedCluster:
+    """The wanted cluster, or the only one; of several lives the newest, or that named. Raises Failure."""
+    if not clusters:
+        raise Failure(
+            "no controller directory with a cluster id and a node id; where meta.properties has none, give "
+            "them with --cluster-id and --node-id",
+            ExitCode.NOTHING_READABLE,
+        )
+    by_id = {each.facts.cluster_id: each for each in clusters}
+    newest = {each.kafka_cluster_id: each for each in clusters}
+    every = newest | by_id
+    if wanted is not None and wanted not in every:
+        near = did_you_mean(wanted, by_id)
+        raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(by_id))}{near}")
+    if wanted is None and len(newest) > 1:
+        raise Failure(f"{len(newest)} clusters: choose one with --cluster: {', '.join(sorted(newest))}")
+    chosen = next(iter(newest.values())) if wanted is None else every[wanted]
+    lives = [id_ for id_, each in by_id.items() if each.kafka_cluster_id == chosen.kafka_cluster_id]
+    if len(lives) > 1:
+        warn_line(f"cluster id {chosen.kafka_cluster_id} {named_lives(lives, chosen.facts.cluster_id)}")
+    return chosen
+
+
+def known(quorum: CapturedQuorum | None, cluster: str) -> CapturedQuorum:
+    if quorum is None:
+        raise Failure(f"no captured log of {cluster} holds a batch", ExitCode.NOTHING_READABLE)
+    return quorum

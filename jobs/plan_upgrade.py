@@ -1,0 +1,56 @@
+"""plan upgrade and plan release: may these feature levels be finalized?"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from jobs.runtime.outcome import Failure
+from kraft_core.messages.releases import (
+    METADATA_VERSION,
+    OTHER_FEATURES,
+    RELEASES,
+    metadata_level,
+    release_of,
+)
+from kraft_core.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from kraft_core.plan.answer import Answer
+    from kraft_core.plan.captured_metadata import CapturedMetadata
+
+Asked = tuple[str, str]
+"""The words: ("release", RELEASE), or (FEATURE, LEVEL as a number)."""
+
+
+def words_of(args: argparse.Namespace) -> Asked:
+    """What is asked. Raises Failure."""
+    if args.action == "release":
+        if len(args.words) != 1:
+            raise Failure("release takes a release, such as 4.4; see the examples of --help")
+        if release_of(args.words[0]) is None:
+            raise Failure(f"no release {args.words[0]} is known; known: {', '.join(RELEASES)}")
+        return "release", args.words[0]
+    if len(args.words) != 2:
+        raise Failure("upgrade takes a feature and a level, such as metadata.version 4.4-IV2")
+    feature, text = args.words
+    known = (METADATA_VERSION, *OTHER_FEATURES)
+    if feature not in known:
+        raise Failure(
+            f"no feature {feature} is known; known: {', '.join(known)}{did_you_mean(feature, known)}"
+        )
+    level = metadata_level(text) if feature == METADATA_VERSION else int(text) if text.isdecimal() else None
+    if level is None or level > 0x7FFF:
+        raise Failure(f"{text!r} is no level of {feature}")
+    return feature, str(level)
+
+
+def answer_of(asked: Asked, metadata: CapturedMetadata) -> Answer:
+    """The verdict."""
+    from kraft_core.plan.upgrade import FeatureUpgrade, plan_upgrade, release_upgrade
+
+    what, level = asked
+    release = release_of(level) if what == "release" else None
+    return plan_upgrade(
+        metadata, FeatureUpgrade({what: int(level)}) if release is None else release_upgrade(release)
+    )

@@ -1,0 +1,42 @@
+"""The answer to a question about a change: a verdict, what it rests on, and what to do.
+
+A plan of the voters has verdicts of its own (kraft_core.plan.verdict); every other question of `plan` is
+answered in this form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kraft_core.plan.risks import Risk
+from kraft_core.plan.steps import PlanStep
+from kraft_core.plan.verdict import EXCEPTIONS
+from kraft_core.protocol.errors import ErrorCode
+
+AnswerName = Literal["safe", "risky", "refused", "not_known"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """safe: Kafka accepts the change. risky: it does, at a price: each of `risks`. refused: its answer is an
+    error. not_known: the captures do not decide it.
+
+    question: what was asked, in words. evidence: what the verdict rests on, with offsets. missing: what to
+    capture to know a verdict that is not known. error, error_text: Kafka's, where it refuses.
+    """
+
+    question: str
+    verdict: AnswerName
+    reason: str
+    evidence: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    steps: tuple[PlanStep, ...] = ()
+    error: ErrorCode | None = None
+    error_text: str | None = None
+
+    @property
+    def exception(self) -> str | None:
+        """What Kafka's tools print for the error."""
+        return EXCEPTIONS.get(self.error) if self.error else None

@@ -1,0 +1,99 @@
+"""The cluster's metadata by the log of the captured leader: what its controller decides from.
+
+A controller decides by all that its log holds, committed or not. What of that is not proven committed may be
+lost with the leader, so that each question is also asked of the committed part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.image.image import Image
+from kraft_core.image.replica import CapturedReplica, OutOfReachError
+from kraft_core.plan.captured_quorum import CapturedQuorum
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedMetadata:
+    """The image at the end of the leader's log, and at the end of what is proven committed of it.
+
+    image: None if it is not known at all. committed: None if nothing shows it. gap: why the image may lack
+    something that the leader knew, None if it does not.
+    """
+
+    quorum: CapturedQuorum
+    image: Image | None
+    committed: Image | None
+    gap: str | None
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Everything for which the leader's metadata is not known."""
+        found = (self.quorum.leader_gap, self.gap)
+        return tuple(dict.fromkeys(words for words in found if words is not None))
+
+
+class Replay(Protocol):
+    """The metadata at an offset (inclusive), and what of it could not be read, in words.
+
+    image_at raises OutOfReachError.
+    """
+
+    @property
+    def notes(self) -> list[str]: ...
+    def image_at(self, offset: int | None = None) -> Image: ...
+
+
+def metadata_of(quorum: CapturedQuorum, directories: Mapping[str, ControllerDir]) -> CapturedMetadata:
+    """By the captured directories, by the ids of their captures."""
+    directory = directories.get(_source_of(quorum) or "")
+    if directory is None:
+        return CapturedMetadata(quorum, None, None, "no captured log of the leader can be replayed")
+    return read_metadata(quorum, CapturedReplica.of_directory(directory))
+
+
+def read_metadata(quorum: CapturedQuorum, replay: Replay) -> CapturedMetadata:
+    """The metadata at the quorum's log end."""
+    image = _image_at(replay, quorum.log_end - 1)
+    end = proven_end(quorum)
+    committed = None if end is None else _image_at(replay, end - 1)
+    return CapturedMetadata(quorum, image, committed, gap_of(image, replay.notes))
+
+
+def gap_of(image: Image | None, notes: Iterable[str]) -> str | None:
+    """Why an image may lack something; notes: what could not be read, in words."""
+    found = list(notes)
+    if image is None:
+        found.append("the metadata at the end of the leader's log cannot be replayed")
+    elif image.in_transaction:
+        found.append("the log ends inside a metadata transaction")
+    elif image.refusals or image.controller_refusals:
+        refused = (image.refusals + image.controller_refusals)[0]
+        found.append(f"{refused.type} at offset {refused.offset} cannot be replayed: {refused.reason}")
+    return found[0] if found else None
+
+
+def proven_end(quorum: CapturedQuorum) -> int | None:
+    """Up to where (exclusive) the log is proven committed, None if nothing of it is."""
+    for epoch in sorted(quorum.known.commit.prefixes, reverse=True):
+        if epoch <= quorum.epoch:
+            return min(quorum.known.commit.prefixes[epoch].end_offset, quorum.log_end)
+    return None
+
+
+def _image_at(replay: Replay, offset: int) -> Image | None:
+    try:
+        return replay.image_at(offset)
+    except OutOfReachError:
+        return None
+
+
+def _source_of(quorum: CapturedQuorum) -> str | None:
+    """The id of the capture whose log the quorum was read from."""
+    newest = [captures[-1] for captures in quorum.known.holdings.captures.values()]
+    ends = [c for c in newest if c.runs and c.runs[-1].end_offset == quorum.log_end]
+    ends.sort(key=lambda c: (c.runs[-1].leader_epoch, c.replica == quorum.leader))
+    return ends[-1].capture_id if ends else None
