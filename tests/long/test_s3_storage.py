@@ -292,7 +292,7 @@ def test_one_sentence(
     variables = s3.environment | {name: gone if value == "gone" else value for name, value in changed.items()}
     use({name: value for name, value in variables.items() if value}, monkeypatch)
     verbs = [("clusters",), ("report", "--out", "page.html")]
-    if "no lake" not in words:  # which a run makes
+    if "not a lake" not in words:  # which a run makes
         verbs.append(("run", "--captures", str(golden / "v4.4.0-mini")))
     for verb in verbs:
         assert main([*verb, "--lake", lake]) == code, verb
