@@ -149,6 +149,10 @@ QUORUM: dict[str, Comments] = {
         | _of(VOTER_SETS, "voter_ids")
         | _of(DERIVATIONS, "failure")
         | _of(EPOCHS, "leader_source")
+        | {
+            "is_newest_life": "Whether no other life of its cluster id has a newer record; null where the id "
+            "has one life"
+        }
     ),
 }
 

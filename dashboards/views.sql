@@ -172,7 +172,7 @@ ORDER BY success, severity, cluster_id, suite, expectation;
 -- from the newest captures failed: the cluster's tables are older.
 CREATE OR REPLACE VIEW clusters AS
 SELECT c.cluster_id, n.name, n.environment, n.owner, c.captures, c.last_captured_at,
-       e.leader_epoch, e.leader_id, v.voter_ids, d.failure, e.leader_source
+       e.leader_epoch, e.leader_id, v.voter_ids, d.failure, e.leader_source, l.is_newest AS is_newest_life
 FROM (SELECT cluster_id, COUNT(*) AS captures, MAX(last_captured_at) AS last_captured_at
       FROM captures GROUP BY cluster_id) c
 LEFT JOIN cluster_names n ON n.cluster_id = c.cluster_id
@@ -181,4 +181,5 @@ LEFT JOIN (SELECT cluster_id, MAX(leader_epoch) AS leader_epoch, MAX_BY(leader_i
            FROM epochs GROUP BY cluster_id) e ON e.cluster_id = c.cluster_id
 LEFT JOIN current_voters v ON v.cluster_id = c.cluster_id
 LEFT JOIN derivations d ON d.cluster_id = c.cluster_id
+LEFT JOIN lives l ON l.cluster_id = c.cluster_id
 ORDER BY n.name NULLS LAST, c.cluster_id;

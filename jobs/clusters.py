@@ -34,6 +34,7 @@ COLUMNS = (
     "leader_epoch",
     "leader_id",
     "leader_source",
+    "is_newest_life",
     "failure",
 )
 MOST_CLUSTERS = 1000
@@ -94,7 +95,7 @@ def _cluster_rows(lake: Location) -> list[Row]:
     """A row a cluster: captured ones by name, then those that have a name and no capture."""
     from transforms.lake.delta_rs import greatest, rows_with
     from transforms.lake.lives import named_clusters
-    from transforms.lake.tables import CAPTURES, DERIVATIONS, EPOCHS
+    from transforms.lake.tables import CAPTURES, DERIVATIONS, EPOCHS, LIVES
 
     found = greatest(lake, CAPTURES, ["cluster_id"], "last_captured_at")
     captured = {cluster: numbers for (cluster,), numbers in found.items()}
@@ -102,13 +103,14 @@ def _cluster_rows(lake: Location) -> list[Row]:
     epochs = rows_with(lake, EPOCHS, ("cluster_id", "leader_epoch", "leader_id", "leader_source"))
     newest = {row["cluster_id"]: row for row in sorted(epochs, key=lambda e: e["leader_epoch"])}
     derived = {row["cluster_id"]: row for row in rows_with(lake, DERIVATIONS, ("cluster_id", "failure"))}
+    lives = {row["cluster_id"]: row for row in rows_with(lake, LIVES, ("cluster_id", "is_newest"))}
     rows = [
         dict.fromkeys(COLUMNS)
         | newest.get(cluster, {})
         | derived.get(cluster, {})
         | named.get(cluster, {})
         | dict(zip(("captures", "last_captured_at"), captured.get(cluster, (0, None)), strict=True))
-        | {"cluster_id": cluster}
+        | {"cluster_id": cluster, "is_newest_life": lives.get(cluster, {}).get("is_newest")}
         for cluster in {*captured, *named}
     ]
     return sorted(rows, key=lambda r: (r["captures"] == 0, r["name"] is None, r["name"], r["cluster_id"]))

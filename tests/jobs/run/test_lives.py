@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -67,9 +68,17 @@ def of_life(lake: Lake, cluster_id: str) -> dict[str, list[str]]:
     }
 
 
+def newest_lives(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, bool]:
+    """Whether each life is the newest of its id, as a verb prints it."""
+    capsys.readouterr()
+    assert main([*words, "--format", "json"]) == 0
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    return {row["cluster_id"]: row["is_newest_life"] for row in rows}
+
+
 @pytest.mark.parametrize("with_directories", [pytest.param(True, marks=pytest.mark.long), False])
 def test_strangers_of_one_id_are_told_apart(
-    golden: Path, spark: Any, tmp_path: Path, with_directories: bool
+    golden: Path, spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], with_directories: bool
 ) -> None:
     for name in STRANGERS:
         renamed(golden, tmp_path / "apart", f"{name}/node-*", name, with_directories)
@@ -83,6 +92,8 @@ def test_strangers_of_one_id_are_told_apart(
     assert of_life(lake, storm) == of_life(apart, STRANGERS[0])
     assert of_life(lake, mini) == of_life(apart, STRANGERS[1])
     assert ids_of(lake.path) == {mini, storm}
+    for words in (["clusters"], ["sql", "SELECT * FROM clusters"]):
+        assert newest_lives(capsys, *words, "--lake", str(lake.path)) == {mini: True, storm: False}
     # The captures of the one were taken after, those of the other before it began.
     why = {row["cluster_id"]: row["why"] for row in rows_with(lake.path, RECOVERIES)}
     assert f"was captured in {mini}, another history" in why[storm]
