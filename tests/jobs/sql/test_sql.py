@@ -190,7 +190,7 @@ def test_a_long_answer_ends_with_how_many_more_rows_there_are(
         assert shown.err == more
     with pytest.raises(SystemExit, match="2"):
         main(["sql", "--lake", str(lake_path), query, "--limit", "-3"])
-    assert "-3 is no number of lines" in capsys.readouterr().err
+    assert "-3 is not a number of lines" in capsys.readouterr().err
 
 
 def test_a_moved_lake_works(lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
