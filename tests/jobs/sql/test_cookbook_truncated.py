@@ -34,6 +34,7 @@ def answers(
         str(number): [row.asDict() for row in spark.sql(sql).collect()]
         for number, (_, sql, _) in enumerate(RECIPES, start=1)
     }
+    spark.catalog.setCurrentDatabase("default")  # of whoever used that one last
     spark.sql("DROP DATABASE kraft CASCADE")
 
 
