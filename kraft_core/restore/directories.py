@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kraft_core.format.controller_dir import read_controller_dir
 from kraft_core.format.log_dirs import LOG_DIR_NAME, is_log_dir
+from kraft_core.format.side_file_texts import meta_properties_text
 from kraft_core.image.differences import differences
 from kraft_core.restore.replay import UnusableLogError, replayed
 from kraft_core.restore.request import NewVoter
@@ -108,13 +109,7 @@ def _write_voter(made: Restored, cluster_id: str, voter: NewVoter, home: Path) -
 
 
 def _meta_properties(cluster_id: str, voter: NewVoter) -> bytes:
-    lines = {
-        "cluster.id": cluster_id,
-        "directory.id": voter.directory_id,
-        "node.id": voter.id,
-        "version": 1,
-    }
-    return ("#\n" + "".join(f"{name}={value}\n" for name, value in lines.items())).encode()
+    return meta_properties_text(cluster_id, voter.id, voter.directory_id).encode()
 
 
 def _make_dir(path: Path) -> None:

@@ -18,6 +18,7 @@ from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import lacking, ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.format.side_file_texts import checkpoint_name
 from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, KINDS, ZK_MIGRATION
@@ -119,7 +120,7 @@ class Restored:
 
     @property
     def checkpoint_name(self) -> str:
-        return f"{self.horizon.new_end:020}-{self.horizon.new_epoch:010}.checkpoint"
+        return checkpoint_name(self.horizon.new_end, self.horizon.new_epoch)
 
 
 @dataclass(frozen=True, slots=True)

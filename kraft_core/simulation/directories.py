@@ -15,6 +15,12 @@ from typing import Any
 
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_control_value, write_metadata_value
+from kraft_core.format.side_file_texts import (
+    checkpoint_name,
+    leader_epoch_checkpoint_text,
+    meta_properties_text,
+    quorum_state_text,
+)
 from kraft_core.messages.control import (
     KRAFT_VERSION,
     KRAFT_VOTERS,
@@ -23,7 +29,6 @@ from kraft_core.messages.control import (
     SNAPSHOT_HEADER,
 )
 from kraft_core.messages.metadata import METADATA_RECORDS
-from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.protocol.lifecycle import durable_vote
 from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
@@ -57,47 +62,31 @@ def write_directory(replica: Replica, appended_at: Ticks, snapshotted_at: Ticks,
     """
     log_dir = path / LOG_DIR
     log_dir.mkdir(parents=True)
-    (path / "meta.properties").write_text(_meta_properties(replica))
-    (log_dir / "quorum-state").write_text(json.dumps(_quorum_state(replica), separators=(",", ":")))
-    (log_dir / "leader-epoch-checkpoint").write_text(_leader_epochs(replica))
+    identity = meta_properties_text(replica.cluster_id, replica.key.id, replica.key.directory_id)
+    (path / "meta.properties").write_text(identity)
+    (log_dir / "quorum-state").write_text(_quorum_state(replica))
+    epochs = leader_epoch_checkpoint_text(replica.log.epochs.entries)
+    (log_dir / "leader-epoch-checkpoint").write_text(epochs)
     (log_dir / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
     for base_offset, buf in _segments(replica, appended_at):
         (log_dir / f"{base_offset:020}.log").write_bytes(buf)
     for snapshot in replica.log.snapshots:
-        name = f"{snapshot.end_offset:020}-{snapshot.leader_epoch:010}.checkpoint"
+        name = checkpoint_name(snapshot.end_offset, snapshot.leader_epoch)
         written_at = START_TIME + snapshotted_at.get((snapshot.end_offset, snapshot.leader_epoch), 0)
         content = snapshot_bytes(snapshot, _last_contained_time(snapshot, appended_at), written_at)
         (log_dir / name).write_bytes(content)
 
 
-def _meta_properties(replica: Replica) -> str:
-    entries = {
-        "cluster.id": replica.cluster_id,
-        "directory.id": replica.key.directory_id,
-        "node.id": replica.key.id,
-        "version": 1,
-    }
-    return "#\n" + "".join(f"{name}={value}\n" for name, value in entries.items())
-
-
-def _quorum_state(replica: Replica) -> dict[str, Any]:
-    """As last written: version 0 lists the voters' ids, version 1 has the vote's directory id instead."""
+def _quorum_state(replica: Replica) -> str:
+    """As last written."""
     leader_id, voted = replica.leader.leader_id, durable_vote(replica)
-    state: dict[str, Any] = {
-        "leaderId": -1 if leader_id is None else leader_id,
-        "leaderEpoch": replica.epoch,
-        "votedId": voted.id if voted else -1,
-    }
-    if replica.quorum_state_voters is None:
-        directory = voted.directory_id if voted else None
-        return state | {"votedDirectoryId": directory or ZERO_UUID, "data_version": 1}
-    voters = [{"voterId": voter_id} for voter_id in replica.quorum_state_voters]
-    return {"clusterId": ""} | state | {"appliedOffset": 0, "currentVoters": voters, "data_version": 0}
-
-
-def _leader_epochs(replica: Replica) -> str:
-    entries = replica.log.epochs.entries
-    return "\n".join(["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries), ""])
+    return quorum_state_text(
+        -1 if leader_id is None else leader_id,
+        replica.epoch,
+        voted.id if voted else -1,
+        voted.directory_id if voted else None,
+        replica.quorum_state_voters,
+    )
 
 
 def _segments(replica: Replica, appended_at: Ticks) -> list[tuple[int, bytes]]:

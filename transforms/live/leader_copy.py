@@ -10,6 +10,12 @@ from pathlib import Path
 
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.side_file_texts import (
+    checkpoint_name,
+    leader_epoch_checkpoint_text,
+    meta_properties_text,
+    quorum_state_text,
+)
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.wire.batches import whole_batches
 from kraft_core.wire.errors import WireError
@@ -72,8 +78,8 @@ class _Log:
             parts = reader.cut_to(_MAX_OFFSET)
             for part in parts:
                 if isinstance(part, SnapshotPart):
-                    end, epoch = part.snapshot_id.end_offset, part.snapshot_id.leader_epoch
-                    (self._folder / f"{end:020}-{epoch:010}.checkpoint").write_bytes(part.content)
+                    name = checkpoint_name(part.snapshot_id.end_offset, part.snapshot_id.leader_epoch)
+                    (self._folder / name).write_bytes(part.content)
                 else:
                     self._append(part.records, part.batches)
             position = reader.position
@@ -86,8 +92,7 @@ class _Log:
 
     def write_epochs(self) -> None:
         """The file leader-epoch-checkpoint."""
-        lines = ["0", str(len(self._epochs)), *(f"{epoch} {start}" for epoch, start in self._epochs), ""]
-        (self._folder / "leader-epoch-checkpoint").write_text("\n".join(lines))
+        (self._folder / "leader-epoch-checkpoint").write_text(leader_epoch_checkpoint_text(self._epochs))
 
     def _append(self, records: bytes, batches: Sequence[BatchHeader]) -> None:
         if not batches:
@@ -105,16 +110,16 @@ class _Log:
 def _write_state(target: Path, cluster_id: str, leader: DescribedReplica, quorum: DescribedQuorum) -> None:
     """The side files. The time is the leader's own, as are the times in its log."""
     voters = [replica for replica in quorum.replicas if replica.is_voter]
-    entries = {"version": 1, "cluster.id": cluster_id, "node.id": leader.node_id}
-    state = {"leaderId": leader.node_id, "leaderEpoch": quorum.leader_epoch, "votedId": leader.node_id}
-    if all(voter.directory_id == ZERO_UUID for voter in voters):
-        named = [{"voterId": voter.node_id} for voter in voters]
-        state |= {"clusterId": "", "appliedOffset": 0, "currentVoters": named, "data_version": 0}
-    else:
-        entries["directory.id"] = leader.directory_id
-        state |= {"votedDirectoryId": leader.directory_id, "data_version": 1}
-    text = "".join(f"{name}={value}\n" for name, value in entries.items())
-    (target / "meta.properties").write_text(text)
-    (target / LOG_DIR_NAME / "quorum-state").write_text(json.dumps(state))
+    is_static = all(voter.directory_id == ZERO_UUID for voter in voters)
+    identity = meta_properties_text(cluster_id, leader.node_id, None if is_static else leader.directory_id)
+    state = quorum_state_text(
+        leader.node_id,
+        quorum.leader_epoch,
+        leader.node_id,
+        leader.directory_id,
+        [voter.node_id for voter in voters] if is_static else None,
+    )
+    (target / "meta.properties").write_text(identity)
+    (target / LOG_DIR_NAME / "quorum-state").write_text(state)
     at = EPOCH + timedelta(milliseconds=leader.last_fetch_at or 0)
     (target / "capture.json").write_text(json.dumps({"captured_at": at.isoformat()}))
