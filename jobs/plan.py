@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.arguments import EPOCH, AddPaths, add_cluster_id, add_evidence_age, add_format, moment_ms, now_of
 from jobs.plan_captures import captured_metadata, captured_quorum
+from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
 from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder
@@ -160,7 +161,8 @@ def run(args: argparse.Namespace) -> int:
         print_line(json_line(as_json(made) | _age_fields(made, age) | {"unread": unread}))
     else:
         print_lines(lines(made, age, unread))
-    return ExitCode.FINE if answer(made, age) == "safe" else ExitCode.FOUND
+    is_safe = age.verdict_now(made.judged.verdict.name) == "safe"
+    return ExitCode.FINE if is_safe else ExitCode.FOUND
 
 
 def _run_question(args: argparse.Namespace) -> int:
@@ -184,18 +186,10 @@ def evidence_age(quorum: CapturedQuorum, args: argparse.Namespace) -> EvidenceAg
     return EvidenceAge(known_at, now_of(args), args.max_evidence_age_hours, source)
 
 
-def answer(made: Plan, age: EvidenceAge) -> str:
-    """The verdict at the reference time: what was safe a day ago is safe as of then only."""
-    name = made.judged.verdict.name
-    if name != "safe" or not age.is_old:
-        return name
-    return "safe_as_of" if age.as_of is not None and age.as_of <= age.now else "not_known"
-
-
 def _age_fields(made: Plan, age: EvidenceAge) -> dict[str, Any]:
     """What the age of the evidence adds to the JSON answer, or changes in it."""
     return {
-        "verdict": answer(made, age),
+        "verdict": age.verdict_now(made.judged.verdict.name),
         "evidence_from": made.quorum.evidence_from,
         "is_evidence_old": age.is_old,
         "evidence_age": age.sentence,
@@ -205,7 +199,7 @@ def _age_fields(made: Plan, age: EvidenceAge) -> dict[str, Any]:
 def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
     """The plan as text. unread: files that could not be read."""
     quorum, judged = made.quorum, made.judged
-    name = answer(made, age)
+    name = age.verdict_now(judged.verdict.name)
     words = name.replace("_", " ").upper() + (
         f" {iso(quorum.evidence_from or 0)}" if name == "safe_as_of" else ""
     )
@@ -224,21 +218,11 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
             yield f"{when}: {_side_words(side)}"
     yield "replicas:"
     yield from (f"  {_member_words(member, quorum.voters is not None)}" for member in quorum.members)
-    if judged.missing:
-        yield "missing:"
-        yield from (f"  {words}" for words in judged.missing)
-    if unread:
-        yield "not read:"
-        yield from (f"  {words}" for words in unread)
-    if made.risks:
-        yield "risks:"
-        yield from (f"  {risk.name}: {risk.sentence}" for risk in made.risks)
-    if made.steps:
-        yield "steps:" if name != "safe_as_of" else "steps, once new captures say SAFE:"
-    for nth, step in enumerate(made.steps, start=1):
-        yield f"  {nth}. {step.what}" + (f" ({step.expect})" if step.expect else "")
-        if step.command:
-            yield f"     {step.command}"
+    yield from listed("missing", judged.missing)
+    yield from listed("not read", unread)
+    yield from listed("risks", risk_words(made.risks))
+    title = "steps, once new captures say SAFE" if name == "safe_as_of" else "steps"
+    yield from step_lines(made.steps, title)
 
 
 def _captured(quorum: CapturedQuorum) -> str:
@@ -322,8 +306,7 @@ def as_json(made: Plan) -> dict[str, Any]:
             }
             for member in quorum.members
         ],
-        "risks": [{"name": risk.name, "sentence": risk.sentence} for risk in made.risks],
-        "steps": [{"what": step.what, "command": step.command, "expect": step.expect} for step in made.steps],
+        **risks_and_steps(made.risks, made.steps),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import json_line, print_line, print_lines
@@ -17,7 +18,7 @@ def print_answer(
     answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequence[str], form: str
 ) -> int:
     """Print it. Returns the exit code: 0 only for what is safe now."""
-    verdict = verdict_now(answer, age)
+    verdict = age.verdict_now(answer.verdict)
     if form == "json":
         print_line(json_line(as_json(answer, quorum, age, unread)))
     else:
@@ -25,16 +26,9 @@ def print_answer(
     return ExitCode.FINE if verdict == "safe" else ExitCode.FOUND
 
 
-def verdict_now(answer: Answer, age: EvidenceAge) -> str:
-    """The verdict at the reference time: what was safe a day ago is safe as of then only."""
-    if answer.verdict != "safe" or not age.is_old:
-        return answer.verdict
-    return "safe_as_of" if age.as_of is not None and age.as_of <= age.now else "not_known"
-
-
 def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
     """The answer as text. unread: files that could not be read."""
-    verdict = verdict_now(answer, age)
+    verdict = age.verdict_now(answer.verdict)
     moment = f" {iso(quorum.evidence_from or quorum.as_of)}" if verdict == "safe_as_of" else ""
     yield f"{verdict.replace('_', ' ').upper()}{moment}: {answer.reason}"
     yield f"  {age.sentence}"
@@ -45,17 +39,10 @@ def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequ
         ("evidence", answer.evidence),
         ("missing", answer.missing),
         ("not read", unread),
-        ("risks", [f"{risk.name}: {risk.sentence}" for risk in answer.risks]),
+        ("risks", risk_words(answer.risks)),
     ):
-        if entries:
-            yield f"{title}:"
-            yield from (f"  {entry}" for entry in entries)
-    if answer.steps:
-        yield "steps:"
-    for nth, step in enumerate(answer.steps, start=1):
-        yield f"  {nth}. {step.what}" + (f" ({step.expect})" if step.expect else "")
-        if step.command:
-            yield f"     {step.command}"
+        yield from listed(title, entries)
+    yield from step_lines(answer.steps)
 
 
 def as_json(
@@ -70,7 +57,7 @@ def as_json(
         "is_evidence_old": age.is_old,
         "evidence_age": age.sentence,
         "question": answer.question,
-        "verdict": verdict_now(answer, age),
+        "verdict": age.verdict_now(answer.verdict),
         "reason": answer.reason,
         "error": answer.error.name if answer.error else None,
         "exception": answer.exception,
@@ -78,8 +65,5 @@ def as_json(
         "evidence": list(answer.evidence),
         "missing": list(answer.missing),
         "unread": list(unread),
-        "risks": [{"name": risk.name, "sentence": risk.sentence} for risk in answer.risks],
-        "steps": [
-            {"what": step.what, "command": step.command, "expect": step.expect} for step in answer.steps
-        ],
+        **risks_and_steps(answer.risks, answer.steps),
     }

@@ -31,6 +31,12 @@ class EvidenceAge:
             return True
         return self.now - self.as_of > timedelta(hours=self.max_hours)
 
+    def verdict_now(self, verdict: str) -> str:
+        """The verdict at the reference time: what was safe a day ago is safe as of then only."""
+        if verdict != "safe" or not self.is_old:
+            return verdict
+        return "safe_as_of" if self.as_of is not None and self.as_of <= self.now else "not_known"
+
     @property
     def sentence(self) -> str:
         """How old the evidence is, and what may have changed since."""
