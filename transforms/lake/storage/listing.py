@@ -20,6 +20,11 @@ def commit_name(version: int) -> str:
     return f"{version:020d}.json"
 
 
+def is_commit_name(name: str) -> bool:
+    """Whether a name in a log is that of a commit's file."""
+    return name.endswith(".json") and name[:-5].isdecimal()
+
+
 def is_commit(name: str) -> bool:
     """Whether a path in a table's folder is that of a commit."""
     return name.startswith(f"{LOG}/") and name.endswith(".json") and "/" not in name[len(LOG) + 1 :]
@@ -45,7 +50,7 @@ class FolderListing:
     @property
     def versions(self) -> list[int]:
         """The versions of which there is a commit, rising."""
-        return sorted(int(name[:-5]) for name in self.log if name.endswith(".json") and name[:-5].isdecimal())
+        return sorted(int(name[:-5]) for name in self.log if is_commit_name(name))
 
     def size_of(self, name: str) -> int:
         """A file's bytes. Raises FileNotFoundError."""

@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from transforms.lake.storage import objects
 from transforms.lake.storage.files import FoundFile
-from transforms.lake.storage.listing import LOG, commit_name
+from transforms.lake.storage.listing import LOG, commit_name, is_commit_name
 from transforms.lake.storage.location import StoreUrl
 
 # Data files up to this size are copied, where a table has at most so many of them. Bytes.
@@ -82,7 +82,7 @@ class TableCopy:
         except BaseException:
             self.forget_unpublished()
             raise
-        self.version = max([self.version, *map(_version, filter(_is_commit, names))])
+        self.version = max([self.version, *map(_version, filter(is_commit_name, names))])
         self._commit = listed.get(commit_name(self.version))
 
     def must_be_whole(self) -> None:
@@ -97,7 +97,7 @@ class TableCopy:
         """
         version = self.version + 1
         made = self._log / commit_name(version)
-        if {name for name in self._unpublished() if _is_commit(name)} != {made.name}:
+        if {name for name in self._unpublished() if is_commit_name(name)} != {made.name}:
             raise OSError(f"no version {version} of {self._folder} was made: {sorted(self._unpublished())}")
         commit = put_once(self._folder / LOG / made.name, made.read_bytes())
         if commit is None:
@@ -129,7 +129,7 @@ class TableCopy:
     def _fetch_log(self, names: Sequence[str]) -> None:
         with ThreadPoolExecutor(FETCHERS) as threads:
             contents = list(threads.map(lambda name: objects.content(self._folder / LOG / name), names))
-        if not all(map(_is_commit, names)):
+        if not all(map(is_commit_name, names)):
             self._begin_anew()
         for name, content in zip(names, contents, strict=True):
             _write(self._log / name, content)
@@ -170,7 +170,7 @@ class TableCopy:
 def needed(listed: Iterable[str], known: int) -> list[str]:
     """Of the names in a log those that make its newest version, rising; but those of known versions."""
     names = list(listed)
-    commits = {_version(name) for name in names if _is_commit(name)}
+    commits = {_version(name) for name in names if is_commit_name(name)}
     newest = max(commits, default=-1)
     begins = [known] if known >= 0 else []
     begins += sorted((_version(name) for name in names if name.endswith(_CHECKPOINT)), reverse=True)
@@ -217,10 +217,6 @@ def is_in_task() -> bool:
 
 def _is_numbered(name: str) -> bool:
     return name[:20].isdecimal() and "/" not in name
-
-
-def _is_commit(name: str) -> bool:
-    return name.endswith(".json") and name[:-5].isdecimal()
 
 
 def _version(name: str) -> int:
