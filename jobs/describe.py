@@ -81,9 +81,9 @@ def _words(replica: DescribedReplica, sample: QuorumSample) -> str:
         return f"{name}, leads: log end {replica.log_end_offset}{where}"
     if replica.log_end_offset is None:
         return f"{name}: has not fetched from this leader{where}"
-    leader = quorum.leader
-    lag = "" if leader is None else f", lacks {max(0, (leader.log_end_offset or 0) - replica.log_end_offset)}"
-    return f"{name}: log end {replica.log_end_offset}{lag}, {_caught_up(replica, leader)}{where}"
+    lag = quorum.lag_of(replica)
+    lacks = "" if lag is None else f", lacks {lag}"
+    return f"{name}: log end {replica.log_end_offset}{lacks}, {_caught_up(replica, quorum.leader)}{where}"
 
 
 def _caught_up(replica: DescribedReplica, leader: DescribedReplica | None) -> str:

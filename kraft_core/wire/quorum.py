@@ -43,6 +43,13 @@ class DescribedQuorum:
     def leader(self) -> DescribedReplica | None:
         return next((r for r in self.replicas if r.is_voter and r.node_id == self.leader_id), None)
 
+    def lag_of(self, replica: DescribedReplica) -> int | None:
+        """How many records of the leader's log a replica lacks; None where either end is not known."""
+        end = None if self.leader is None else self.leader.log_end_offset
+        if end is None or replica.log_end_offset is None:
+            return None
+        return max(0, end - replica.log_end_offset)
+
 
 def described_quorum(body: dict[str, Any]) -> DescribedQuorum:
     """The quorum in the body of a DescribeQuorum response.

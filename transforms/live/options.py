@@ -9,10 +9,10 @@ from typing import Any
 
 from kraft_core.messages.schema import Message
 from kraft_core.wire.observing import NodeAddress
-from kraft_core.wording import did_you_mean
 from transforms.live.security import ListenerSecurity, read_properties
 from transforms.source.columns import message_of
 from transforms.source.errors import SourceError
+from transforms.source.options import must_be_known
 
 CONTROLLERS, SERVERS, CLUSTERS = "bootstrap.controllers", "bootstrap.servers", "clusters"
 KAFKA = "kafka."
@@ -77,7 +77,7 @@ def _all_clusters(
     given: Mapping[str, str], known: Iterable[str], of_cluster: tuple[str, ...]
 ) -> tuple[LiveCluster, ...]:
     """Each with its own options, and those that are given for all."""
-    _must_be_known(given, known)
+    must_be_known(given, known, KAFKA)
     options = {name.lower(): text for name, text in given.items()}
     shared = {name: text for name, text in options.items() if name.startswith(KAFKA)}
     shared |= {name.lower(): options[name.lower()] for name in of_cluster if name.lower() in options}
@@ -99,7 +99,7 @@ def _clusters(options: Mapping[str, str], known: tuple[str, ...]) -> dict[str, d
         )
     clusters: dict[str, dict[str, str]] = {}
     for name, own in found.items():
-        _must_be_known(own, known)
+        must_be_known(own, known, KAFKA)
         clusters[name] = {key.lower(): str(text) for key, text in own.items()}
     return clusters
 
@@ -145,14 +145,6 @@ def addresses(text: str) -> tuple[NodeAddress, ...]:
     if not found:
         raise SourceError("no address is given: name controllers, as in h1:9093,h2:9093")
     return tuple(found)
-
-
-def _must_be_known(given: Iterable[str], known: Iterable[str]) -> None:
-    names = {name.lower(): name for name in known}
-    for name in given:
-        if name.lower() not in names and not name.lower().startswith(KAFKA):
-            near = did_you_mean(name, names.values()) or f"; known are {', '.join(names.values())}, kafka.*"
-            raise SourceError(f"there is no option {name}{near}")
 
 
 def _positive(options: Mapping[str, str], name: str, default: int) -> int:

@@ -22,6 +22,7 @@ from transforms.live.quorum_asker import QuorumAsker
 from transforms.live.quorum_rows import error_rows, sample_rows, samples_schema, spark_row
 from transforms.source.errors import SourceError
 from transforms.source.quorum import KraftQuorumDataSource, checked_against
+from transforms.source.rows import shown
 
 Rows = list[dict[str, Any]]
 Offset = dict[str, Rows]
@@ -98,9 +99,7 @@ class QuorumStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(rows)] if rows else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        rows = [spark_row(row) for row in partition.value]
-        shown = [{name: row.get(name) for name in self._schema.names} for row in rows]
-        yield pa.RecordBatch.from_pylist(shown, schema=self._schema)
+        yield shown(map(spark_row, partition.value), self._schema)
 
     def stop(self) -> None:
         if self._pool is not None:

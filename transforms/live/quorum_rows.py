@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
-from kraft_core.wire.quorum import DescribedReplica
 from transforms.lake.arrow_rows import Row, moment
-from transforms.lake.tables.declaration import parse_type
 from transforms.live.quorum_asker import QuorumSample
+from transforms.source.columns import declared_schema
 
 # Column: its type, its meaning.
 SAMPLES: dict[str, tuple[str, str]] = {
@@ -35,7 +34,7 @@ SAMPLES: dict[str, tuple[str, str]] = {
 
 
 def samples_schema() -> StructType:
-    return StructType([StructField(name, parse_type(type_)) for name, (type_, _) in SAMPLES.items()])
+    return declared_schema(SAMPLES)
 
 
 def sample_rows(sample: QuorumSample) -> list[dict[str, Any]]:
@@ -49,8 +48,6 @@ def sample_rows(sample: QuorumSample) -> list[dict[str, Any]]:
         "leader_epoch": quorum.leader_epoch,
         "high_watermark": quorum.high_watermark,
     }
-    leader = quorum.leader
-    end = None if leader is None else leader.log_end_offset
     rows: list[dict[str, Any]] = []
     for replica in quorum.replicas:
         listeners = quorum.endpoints.get(replica.node_id) if replica.is_voter else None
@@ -61,7 +58,7 @@ def sample_rows(sample: QuorumSample) -> list[dict[str, Any]]:
                 "directory_id": replica.directory_id,
                 "is_voter": replica.is_voter,
                 "log_end_offset": replica.log_end_offset,
-                "lag_records": _lag(replica, end),
+                "lag_records": quorum.lag_of(replica),
                 "last_fetch_at": replica.last_fetch_at,
                 "last_caught_up_at": replica.last_caught_up_at,
                 "listeners": None
@@ -81,9 +78,3 @@ def spark_row(row: dict[str, Any]) -> Row:
     """A row of sample_rows or error_rows with its times as Spark has them."""
     times = {name: moment(row.get(name)) for name, (type_, _) in SAMPLES.items() if type_ == "TIMESTAMP"}
     return row | times
-
-
-def _lag(replica: DescribedReplica, leader_end: int | None) -> int | None:
-    if replica.log_end_offset is None or leader_end is None:
-        return None
-    return max(0, leader_end - replica.log_end_offset)

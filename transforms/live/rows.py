@@ -13,9 +13,7 @@ from transforms.ingest.decoding import within_batch
 from transforms.live.parts import LivePiece
 from transforms.source.columns import LOG
 from transforms.source.reading import ROWS
-from transforms.source.rows import BatchPlaces, Origin, record_rows
-
-_POSITION = "position"
+from transforms.source.rows import Origin, record_rows
 
 
 def piece_rows(piece: LivePiece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -43,15 +41,4 @@ def piece_rows(piece: LivePiece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for first in range(0, len(records), ROWS):
             some = records.slice(first, ROWS)
             batch = np.searchsorted(bases, some["batch_base_offset"].to_numpy(), "right") - 1
-            yield _without_positions(
-                record_rows(some, origin, schema, BatchPlaces(starts[batch], ends[batch]))
-            )
-
-
-def _without_positions(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """A position is one in a file, which a stream has none of."""
-    index = rows.schema.get_field_index(_POSITION)
-    if index < 0:
-        return rows
-    field = rows.schema.field(index)
-    return rows.set_column(index, field, pa.nulls(len(rows), field.type))
+            yield record_rows(some, origin, schema, ends[batch])

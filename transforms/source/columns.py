@@ -111,6 +111,11 @@ def message_names() -> dict[str, Message]:
     return found
 
 
+def declared_schema(columns: Mapping[str, tuple[str, str]]) -> StructType:
+    """A Spark schema by declarations such as PLAIN."""
+    return StructType([StructField(name, parse_type(type_)) for name, (type_, _) in columns.items()])
+
+
 def message_of(word: str) -> Message:
     """The record type of a name in option types. Raises SourceError."""
     known = message_names()

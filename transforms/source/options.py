@@ -41,7 +41,7 @@ class FileOptions:
 def file_options(given: Mapping[str, str], known: Iterable[str] = OF_FILES) -> FileOptions:
     """The options from their texts, whose names are in any case. Raises SourceError."""
     options = {name.lower(): text for name, text in given.items()}
-    _must_be_known(given, known)
+    must_be_known(given, known)
     if options.get("secrets", REDACT) != REDACT:
         raise SourceError(
             "option secrets: only redact is known; kraftlake dump --show-secrets prints secrets"
@@ -62,13 +62,16 @@ def file_options(given: Mapping[str, str], known: Iterable[str] = OF_FILES) -> F
     )
 
 
-def _must_be_known(given: Iterable[str], known: Iterable[str]) -> None:
+def must_be_known(given: Iterable[str], known: Iterable[str], prefix: str | None = None) -> None:
+    """Raises SourceError for an option that is not known; all are that begin with a prefix (lower case)."""
     names = {name.lower(): name for name in known}
     for name in given:
-        if name.lower() not in names:
-            near = did_you_mean(name, names.values())
-            listed = ", ".join(option for option in names.values() if option != "paths")
-            raise SourceError(f"there is no option {name}{near or f'; known are {listed}'}")
+        if name.lower() in names or (prefix is not None and name.lower().startswith(prefix)):
+            continue
+        near = did_you_mean(name, names.values())
+        kinds = [] if prefix is None else [f"{prefix}*"]
+        listed = ", ".join([*(option for option in names.values() if option != "paths"), *kinds])
+        raise SourceError(f"there is no option {name}{near or f'; known are {listed}'}")
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:

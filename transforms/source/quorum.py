@@ -7,19 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from kraft_core.format.capture import captured_at
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.wording import did_you_mean
 from transforms.ingest.inputs import InputError, Inputs, opened_inputs
 from transforms.lake.arrow_rows import Row, arrow_schema, moment
-from transforms.lake.tables.declaration import parse_type
-from transforms.source.columns import PLAIN
+from transforms.source.columns import PLAIN, declared_schema
 from transforms.source.errors import SourceError
 from transforms.source.options import OF_QUORUM, FileOptions, file_options
 from transforms.source.planning import PathPart, Unread, is_packed, nothing_found, selected, unread_of
-from transforms.source.rows import Origin
+from transforms.source.rows import Origin, shown
 
 # Column: its type, its meaning.
 QUORUM: dict[str, tuple[str, str]] = {
@@ -53,7 +52,7 @@ QUORUM: dict[str, tuple[str, str]] = {
 
 
 def quorum_schema() -> StructType:
-    return StructType([StructField(name, parse_type(type_)) for name, (type_, _) in QUORUM.items()])
+    return declared_schema(QUORUM)
 
 
 def checked_against(schema: StructType, declared: StructType) -> pa.Schema:
@@ -106,8 +105,7 @@ class KraftQuorumReader(DataSourceReader):
         except InputError as error:
             raise SourceError(str(error)) from None
         if rows:
-            shown = [{name: row.get(name) for name in self._schema.names} for row in rows]
-            yield pa.RecordBatch.from_pylist(shown, schema=self._schema)
+            yield shown(rows, self._schema)
 
 
 def _rows(inputs: Inputs, options: FileOptions, part: PathPart) -> list[Row]:

@@ -108,8 +108,9 @@ class Reading:
                 self._must_be_none(corrupt_records(records, places), origin)
             for first in range(0, len(records), ROWS):
                 part = slice(first, first + ROWS)
-                some = BatchPlaces(places.positions[part], places.last_offsets[part])
-                yield record_rows(records.slice(first, ROWS), origin, self.schema, some)
+                last_offsets, positions = places.last_offsets[part], places.positions[part]
+                some = records.slice(first, ROWS)
+                yield record_rows(some, origin, self.schema, last_offsets, positions)
 
     def _incomplete(self, piece: FileRange, path: str) -> Iterator[pa.RecordBatch]:
         """A row for a checkpoint that is no complete snapshot, beside those of its damage."""

@@ -6,7 +6,7 @@ are made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -53,13 +53,18 @@ class BatchPlaces:
 
 
 def record_rows(
-    records: pa.RecordBatch, origin: Origin, schema: pa.Schema, places: BatchPlaces | None = None
+    records: pa.RecordBatch,
+    origin: Origin,
+    schema: pa.Schema,
+    last_offsets: Int64s,
+    positions: Int64s | None = None,
 ) -> pa.RecordBatch:
-    """A row for each record (unread_position counted within its batch), in the columns of the schema.
+    """A row for each record, in the columns of the schema.
 
-    places: None of what was fetched: then column position is null.
+    last_offsets: of each record's batch, inclusive. positions: of these batches in the file, in bytes; None
+    of what was fetched: then column position is null.
     """
-    made = _Made(records, origin, places)
+    made = _Made(records, origin, last_offsets, positions)
     return pa.RecordBatch.from_arrays([made.column(field) for field in schema], schema=schema)
 
 
@@ -67,9 +72,13 @@ def damage_rows(damage: list[Row], origin: Origin, schema: pa.Schema) -> pa.Reco
     """A row for each damage: position, and what _corrupt_range holds. All about records is null."""
     shared = {name: getattr(origin, name) for name in ORIGIN}
     rows = [shared | {"position": row["position"], CORRUPT_RANGE: row} for row in damage]
-    return pa.RecordBatch.from_pylist(
-        [{name: row.get(name) for name in schema.names} for row in rows], schema=schema
-    )
+    return shown(rows, schema)
+
+
+def shown(rows: Iterable[Row], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows in the columns of a schema; what a row lacks is null."""
+    named = [{name: row.get(name) for name in schema.names} for row in rows]
+    return pa.RecordBatch.from_pylist(named, schema=schema)
 
 
 def corrupt_records(records: pa.RecordBatch, places: BatchPlaces) -> list[Row]:
@@ -77,9 +86,8 @@ def corrupt_records(records: pa.RecordBatch, places: BatchPlaces) -> list[Row]:
     unread = np.flatnonzero(records["unread_reason"].is_valid().to_numpy(zero_copy_only=False))
     if not len(unread):
         return []
-    held = {
-        name: values.take(pa.array(unread)).to_pylist() for name, values in _corrupt(records, places).items()
-    }
+    corrupt = _corrupt(records, places.last_offsets)
+    held = {name: values.take(pa.array(unread)).to_pylist() for name, values in corrupt.items()}
     within = records["unread_position"].take(pa.array(unread)).to_pylist()
     return [
         {"position": int(places.positions[row]) + within[number]} | {n: v[number] for n, v in held.items()}
@@ -90,17 +98,20 @@ def corrupt_records(records: pa.RecordBatch, places: BatchPlaces) -> list[Row]:
 class _Made:
     """Makes the columns of one record batch."""
 
-    def __init__(self, records: pa.RecordBatch, origin: Origin, places: BatchPlaces | None) -> None:
+    def __init__(
+        self, records: pa.RecordBatch, origin: Origin, last_offsets: Int64s, positions: Int64s | None
+    ) -> None:
         self._records = records
         self._origin = origin
-        self._places = places
+        self._last_offsets = last_offsets
+        self._positions = positions
 
     def column(self, field: pa.Field) -> pa.Array:
         name, rows = field.name, len(self._records)
         if name in ORIGIN:
             return pa.repeat(pa.scalar(getattr(self._origin, name), field.type), rows)
         if name == "position":
-            return nulls(field.type, rows) if self._places is None else pa.array(self._places.positions)
+            return nulls(field.type, rows) if self._positions is None else pa.array(self._positions)
         if name == "offset" and self._origin.last_offset is not None:
             return pa.repeat(pa.scalar(self._origin.last_offset, field.type), rows)
         if name == "leader_epoch" and self._origin.leader_epoch is not None:
@@ -117,21 +128,19 @@ class _Made:
         reasons = self._records["unread_reason"]
         if reasons.null_count == len(reasons):
             return nulls(type_, len(reasons))
-        held = _corrupt(self._records, self._places)
+        held = _corrupt(self._records, self._last_offsets)
         children = [held[part.name].cast(part.type) for part in type_]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=reasons.is_null())
 
 
-def _corrupt(records: pa.RecordBatch, places: BatchPlaces | None) -> Mapping[str, pa.Array]:
+def _corrupt(records: pa.RecordBatch, last_offsets: Int64s) -> Mapping[str, pa.Array]:
     """The fields of _corrupt_range for each record; those of records that were read are not used.
 
     Of a batch whose records cannot be separated all are lost from there on; there may be none.
     """
     offsets, reasons = records["offset"], records["unread_reason"]
-    ends = pc.add(offsets, 1)
-    if places is not None:
-        is_rest = pc.is_in(reasons, pa.array(sorted(BATCH_REASONS)))
-        ends = pc.if_else(is_rest, pa.array(places.last_offsets + 1), ends)
+    is_rest = pc.is_in(reasons, pa.array(sorted(BATCH_REASONS)))
+    ends = pc.if_else(is_rest, pa.array(last_offsets + 1), pc.add(offsets, 1))
     some_lost = pc.less(offsets, ends)
     return {
         "size_bytes": records["unread_size_bytes"],
