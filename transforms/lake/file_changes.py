@@ -48,10 +48,16 @@ class StoredTable:
         self._folder = folder
         self._held = held
         self._schema = pa.schema(held.schema().to_arrow())
+        self._opened: tuple[ds.Expression | None, ds.Dataset] | None = None
 
     def rows(self, where: ds.Expression | None = None) -> ds.Dataset:
-        """The table's rows, to be read piece by piece; those that do not meet `where` may be left out."""
-        return dataset(self._folder, self._held, where)
+        """The table's rows, to be read piece by piece; those that do not meet `where` may be left out.
+
+        Opened once for the same condition: a change reads them, and then replaces what it has read.
+        """
+        if self._opened is None or self._opened[0] is not where:
+            self._opened = where, dataset(self._folder, self._held, where)
+        return self._opened[1]
 
     def fitted(self, rows: pa.Table | Collection[Row]) -> pa.Table:
         """Rows with the columns that the table has on disk: it may lack those of a newer version."""
