@@ -18,19 +18,20 @@ from kraft_core.wording import did_you_mean
 if TYPE_CHECKING:
     from kraft_core.plan.answer import Answer
     from kraft_core.plan.captured_metadata import CapturedMetadata
-
-Asked = tuple[str, str]
-"""The words: ("release", RELEASE), or (FEATURE, LEVEL as a number)."""
+    from kraft_core.plan.upgrade import FeatureUpgrade
 
 
-def words_of(args: argparse.Namespace) -> Asked:
+def words_of(args: argparse.Namespace) -> FeatureUpgrade:
     """What is asked. Raises Failure."""
+    from kraft_core.plan.upgrade import FeatureUpgrade, release_upgrade
+
     if args.action == "release":
         if len(args.words) != 1:
             raise Failure("release takes a release, such as 4.4; see the examples of --help")
-        if release_of(args.words[0]) is None:
+        release = release_of(args.words[0])
+        if release is None:
             raise Failure(f"no release {args.words[0]} is known; known: {', '.join(RELEASES)}")
-        return "release", args.words[0]
+        return release_upgrade(release)
     if len(args.words) != 2:
         raise Failure("upgrade takes a feature and a level, such as metadata.version 4.4-IV2")
     feature, text = args.words
@@ -42,15 +43,11 @@ def words_of(args: argparse.Namespace) -> Asked:
     level = metadata_level(text) if feature == METADATA_VERSION else int(text) if text.isdecimal() else None
     if level is None or level > 0x7FFF:
         raise Failure(f"{text!r} is no level of {feature}")
-    return feature, str(level)
+    return FeatureUpgrade({feature: level})
 
 
-def answer_of(asked: Asked, metadata: CapturedMetadata) -> Answer:
+def answer_of(asked: FeatureUpgrade, metadata: CapturedMetadata) -> Answer:
     """The verdict."""
-    from kraft_core.plan.upgrade import FeatureUpgrade, plan_upgrade, release_upgrade
+    from kraft_core.plan.upgrade import plan_upgrade
 
-    what, level = asked
-    release = release_of(level) if what == "release" else None
-    return plan_upgrade(
-        metadata, FeatureUpgrade({what: int(level)}) if release is None else release_upgrade(release)
-    )
+    return plan_upgrade(metadata, asked)
