@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.2
 _MOST_FAILURES = 100  # in a row
+_LATER_POLLS = 50  # ten seconds
 
 
 def interrupt_once() -> None:
@@ -78,19 +79,18 @@ def _is_interrupted(error: BaseException | None) -> bool:
 
 
 def _cancel(context: SparkContext, group: str, asked: Any) -> None:
-    """Cancel a group's jobs until the thread of the JVM ends that was asked for them.
+    """Cancel a group's jobs until the thread of the JVM ends that was asked for them, and a while longer.
 
-    Spark's own cancelJobGroupAndFutureJobs lets stages of an adaptive query begin.
+    An adaptive query submits its stages from other threads, also after its own has ended; Spark's own
+    cancelJobGroupAndFutureJobs lets them begin.
     """
     from py4j.protocol import Py4JError
 
-    failures = 0
-    while failures < _MOST_FAILURES:
+    failures = polls_after_end = 0
+    while failures < _MOST_FAILURES and polls_after_end < _LATER_POLLS:
         try:
-            is_over = not asked.isAlive()
+            polls_after_end += not asked.isAlive()
             context.cancelJobGroup(group)
-            if is_over:
-                return
             failures = 0
         except (Py4JError, OSError):  # a new connection may be refused while the interrupted one ends
             failures += 1
