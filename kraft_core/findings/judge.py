@@ -59,7 +59,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     9: (watermark_rules.high_watermark_in_epoch,),
     14: (voter_rules.changes_follow_a_commit,),
     16: (election_rules.kafka_goes_by_its_log,),
-    17: (snapshot_rules.snapshots_carry_the_log,),
+    17: (snapshot_rules.snapshots_carry_the_log, snapshot_rules.snapshots_of_one_id_agree),
     18: (snapshot_rules.snapshots_are_aligned,),
     22: (snapshot_rules.snapshots_equal_the_replay,),
     23: (election_rules.leader_change_names_the_set,),

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts, labels
+from kraft_core.evidence.states import StateInForce, snapshot_set
 from kraft_core.findings.capture_order import taken_by
 from kraft_core.findings.captured_logs import engine_snapshot
 from kraft_core.findings.cluster_view import ClusterView
@@ -31,13 +32,34 @@ def snapshots_carry_the_log(view: ClusterView) -> Iterator[Breach]:
                 yield _breach(view, 17, "error", snapshot, f"{_name(snapshot)} {found.detail}.", "")
 
 
+def snapshots_of_one_id_agree(view: ClusterView) -> Iterator[Breach]:
+    """Rule 17, where no captured log says which of two checkpoints of one end offset and epoch is right."""
+    by_id: defaultdict[tuple[int, int], list[SnapshotFacts]] = defaultdict(list)
+    for snapshot in view.known.facts.snapshots:
+        if snapshot.proves and _logged_state(view, snapshot) is None:
+            by_id[snapshot.end_offset, snapshot.leader_epoch].append(snapshot)
+    for alike in by_id.values():
+        by_voters = {_voters(snapshot): snapshot for snapshot in alike}
+        if len(by_voters) > 1:
+            each = sorted(
+                f"{labels(voters) or 'none'} in {_name(snapshot)}" for voters, snapshot in by_voters.items()
+            )
+            first = min(alike, key=lambda snapshot: snapshot.content_digest)
+            sentence = f"Checkpoints of one end offset and epoch name different voters: {'; '.join(each)}."
+            yield _breach(view, 17, "error", first, sentence, "")
+
+
+def _voters(snapshot: SnapshotFacts) -> frozenset[ReplicaKey]:
+    place = snapshot_set(snapshot)
+    return frozenset() if place is None else place.voters.keys
+
+
 def _log_below(view: ClusterView, snapshot: SnapshotFacts) -> ReplicaLog:
     """The records that put the voters and the version in force at a snapshot's end, as far as logs show."""
-    line = view.known.lineage.lines.get(snapshot.leader_epoch)
+    state = _logged_state(view, snapshot)
     last = snapshot.end_offset - 1
     values: list[VoterSet | KRaftVersion] = []
-    if line is not None and not line.contested and line.covers(last):
-        state = view.known.in_force.at(snapshot.leader_epoch, last)
+    if state is not None:
         if state.voters is not None and state.voters.source == "record":
             values.append(state.voters.voters)
         if state.kraft_version is not None:
@@ -45,6 +67,15 @@ def _log_below(view: ClusterView, snapshot: SnapshotFacts) -> ReplicaLog:
     records = tuple(ControlRecord(last, value) for value in values)
     batch = Batch(last, last, snapshot.leader_epoch, control_records=records)
     return ReplicaLog(batches=Batches((batch,)), snapshots=(engine_snapshot(snapshot),))
+
+
+def _logged_state(view: ClusterView, snapshot: SnapshotFacts) -> StateInForce | None:
+    """The state at the last record below a snapshot's end, if a captured log holds it."""
+    line = view.known.lineage.lines.get(snapshot.leader_epoch)
+    last = snapshot.end_offset - 1
+    if line is None or line.contested or not line.covers(last):
+        return None
+    return view.known.in_force.at(snapshot.leader_epoch, last)
 
 
 def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:

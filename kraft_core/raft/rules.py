@@ -219,7 +219,10 @@ RULES = {
             "a snapshot contains the voters and kraft.version of the log below its end",
             "KIP-853, Snapshots",
             engine=("raft.invariants.snapshots_carry_the_log", "raft.emulation.snapshot_kafka_would_write"),
-            finding=("findings.snapshot_rules.snapshots_carry_the_log",),
+            finding=(
+                "findings.snapshot_rules.snapshots_carry_the_log",
+                "findings.snapshot_rules.snapshots_of_one_id_agree",
+            ),
         ),
         Rule(
             18,

@@ -184,6 +184,23 @@ def test_batches_under_a_raised_start_need_no_entry_in_the_cache() -> None:
     assert broken(story) == []
 
 
+def test_two_checkpoints_of_one_id_name_the_same_voters() -> None:
+    """A quorum that was restored twice; where a log shows what is right, the wrong one alone is named."""
+    restored = Story().snapshot(100, 7, "1", sets="1 2 3")
+    assert broken(restored) == []
+    restored.snapshot(100, 7, "2", sets="1 2 3", content_digest="other")
+    assert broken(restored) == []
+    restored.snapshot(100, 7, "3", sets="1 2 4").snapshot(90, 7, "3", sets="1 2 5")
+    (twice,) = found(restored)
+    assert (twice.rule, twice.severity, twice.first_offset) == (17, "error", 99)
+    one, other = (", ".join(f"{n}@{n!s:D>22}" for n in nodes) for nodes in ((1, 2, 3), (1, 2, 4)))
+    for part in (f"{one} in Checkpoint 100-7 of", f"{other} in Checkpoint 100-7 of 3@"):
+        assert part in twice.sentence
+    logged = three().capture("1", 1000, "1:0-50", 1).snapshot(30, 1, "1", sets="1 2 3")
+    (wrong,) = found(logged.snapshot(30, 1, "2", sets="1 2 4"))
+    assert "name different voters" not in wrong.sentence
+
+
 def test_records_that_cannot_be_read_break_no_rule() -> None:
     """Neither the LEADER_CHANGE nor the VotersRecord, nor what would follow from them."""
     story = three().leader(2, 40, 2, "1 2 3").voters(2, 45, "1 2 3 4").leader(3, 50, 3, "1 2 3 4")
