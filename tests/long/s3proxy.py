@@ -135,13 +135,13 @@ def started(jar: Path, folder: Path, authorization: str = "aws-v2-or-v4") -> Ite
 
 def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process, too, reach another server."""
-    from transforms.lake.storage import conditions, objects
+    from transforms.lake.storage import conditions, objects, profile
 
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    for cached in (objects._store, objects.arrow_files, conditions._check):
+    for cached in (objects._store, objects.arrow_files, conditions._check, profile.use_profile):
         cached.cache_clear()
     forget_all()
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.fs as fs
 import pytest
 
 from tests.long.processes import Started, commits, run, tables
+from tests.long.s3proxy import S3Server
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.storage.location import Location, StoreUrl
+from transforms.lake.storage.objects import arrow_files
 from transforms.lake.tables import EXPIRED_CAPTURES, RUNS
 
 FAMILY = "iWP35uOsShu1pFlBJh_E7w"
@@ -26,7 +31,31 @@ LEASE_SECONDS = 10.0
 EVERY = int(os.environ.get("KRAFTLAKE_STOP_EVERY", "1"))
 FIRST = int(os.environ.get("KRAFTLAKE_STOP_FIRST", "1"))
 
-Verb = Callable[[Path, Path], Started]
+Verb = Callable[[Path, Location], Started]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the lakes of a test are. folder: in which its files are, also those of a server."""
+
+    folder: Path
+    above: Location
+
+    def copied(self, lake: Path, name: str) -> Location:
+        copy = self.above / name
+        if isinstance(copy, StoreUrl):
+            fs.copy_files(str(lake), f"{copy.bucket}/{copy.key}", destination_filesystem=arrow_files())
+        else:
+            shutil.copytree(lake, copy)
+        return copy
+
+
+@pytest.fixture(params=["local", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "local":
+        return Place(tmp_path, tmp_path)
+    server: S3Server = request.getfixturevalue("s3")
+    return Place(server.data / "bucket/lakes", StoreUrl("bucket", "lakes"))
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +68,19 @@ def lakes(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def stopped_everywhere(verb: Verb, begun: Path, captures: list[Path], out: Path) -> list[Path]:
+def stopped_everywhere(
+    verb: Verb, begun: Path, captures: list[Path], place: Place, out: Path
+) -> list[Location]:
     """Stop the verb at each of its commits to a copy of the lake, run over the captures, wake it.
 
     Returns the lakes that are left.
     """
-    left: list[Path] = []
+    left: list[Location] = []
     at = FIRST
     while True:
-        lake = out / f"lake-{at}"
-        shutil.copytree(begun, lake)
+        lake = place.copied(begun, f"lake-{at}")
         sleeper = verb(out / f"stopped-{at}", lake)
-        reached = sleeper.stop_at_commit(lake, commits(begun) + at)
+        reached = sleeper.stop_at_commit(place.folder / lake.name, commits(begun) + at)
         if reached is None:
             assert sleeper.ended() == 0, sleeper.err.read_text()
             return left
@@ -71,14 +101,14 @@ def stopped_everywhere(verb: Verb, begun: Path, captures: list[Path], out: Path)
 
 
 @pytest.mark.long
-def test_a_run_is_stopped(lakes: Path, golden: Path, tmp_path: Path) -> None:
+def test_a_run_is_stopped(place: Place, lakes: Path, golden: Path, tmp_path: Path) -> None:
     """While it loads records, derives, and commits its captures."""
     captures = [golden / "uncommitted-truncation", golden / "v4.4.0-mini"]
 
-    def earlier(out: Path, lake: Path) -> Started:
+    def earlier(out: Path, lake: Location) -> Started:
         return run(out, lake, [captures[0] / "before"], lease_seconds=LEASE_SECONDS)
 
-    left = stopped_everywhere(earlier, lakes / "mini", captures, tmp_path)
+    left = stopped_everywhere(earlier, lakes / "mini", captures, place, tmp_path)
     assert left
     for lake in left:
         assert tables(lake) == tables(lakes / "clean"), lake
@@ -96,14 +126,16 @@ def test_a_run_is_stopped(lakes: Path, golden: Path, tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_a_verb_is_stopped(words: tuple[str, ...], lakes: Path, golden: Path, tmp_path: Path) -> None:
+def test_a_verb_is_stopped(
+    words: tuple[str, ...], place: Place, lakes: Path, golden: Path, tmp_path: Path
+) -> None:
     """What has expired stays so; what was forgotten is loaded again."""
     captures = [golden / "uncommitted-truncation", golden / "v4.4.0-mini"]
 
-    def verb(out: Path, lake: Path) -> Started:
-        return Started(out, words[0], "--lake", lake, *words[1:], lease_seconds=LEASE_SECONDS)
+    def verb(out: Path, lake: Location) -> Started:
+        return Started(out, words[0], "--lake", str(lake), *words[1:], lease_seconds=LEASE_SECONDS)
 
-    left = stopped_everywhere(verb, lakes / "begun", captures, tmp_path)
+    left = stopped_everywhere(verb, lakes / "begun", captures, place, tmp_path)
     assert left
     clean = {(): tables(lakes / "clean")}
     for lake in left:

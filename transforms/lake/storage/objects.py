@@ -1,11 +1,12 @@
 """Objects of a store with the protocol of S3: what of obstore, delta-rs and Arrow is used for them.
 
-All three ask the machine for credentials by themselves: variables AWS_*, else the role of the web identity,
-container or instance. None are stored, or given from one to another.
+All three ask the machine for credentials by themselves: variables AWS_*, which may come from a profile, else the
+role of the web identity, container or instance. None are stored, or given from one to another.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 from collections import Counter
@@ -14,9 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from transforms.lake.storage.location import StoreUrl
+from transforms.lake.storage.profile import use_profile
 
 if TYPE_CHECKING:
     import pyarrow.fs as fs
@@ -52,9 +54,12 @@ def count_written(size_bytes: int) -> None:
 
 
 def requests() -> dict[str, int]:
-    """The requests of this process so far; each once, also where a library repeats it."""
+    """The requests of this process so far, of every kind; each once, also where a library repeats it.
+
+    Nothing where it made none.
+    """
     with _counting:
-        return {**_requests}
+        return {kind: _requests[kind] for kind in get_args(Request)} if _requests else {}
 
 
 def endpoint() -> str | None:
@@ -63,6 +68,8 @@ def endpoint() -> str | None:
 
 
 def region() -> str:
+    """The region in which buckets are looked for. Raises ProfileError, as all who ask a store."""
+    use_profile()
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 
@@ -78,6 +85,8 @@ def arrow_files() -> fs.S3FileSystem:
     """Arrow's own access. Small files are written by one request."""
     import pyarrow.fs as fs
 
+    # With the credentials of a web identity, the end of the process would wait for this one to be let go.
+    atexit.register(arrow_files.cache_clear)
     address = re.fullmatch(r"(?:(https?)://)?(.*?)/*", endpoint() or "")
     assert address is not None
     return fs.S3FileSystem(
