@@ -17,6 +17,7 @@ from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
 from jobs.questions.result_files import BINARY, text_file, write_frame
 from jobs.questions.statements import Statement, place_of, read_statements
+from jobs.runtime.crash import failure_of
 from jobs.runtime.interrupt import cancelling, starting_spark
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             meant = _meant(error)
             raise Failure(f"{words.rstrip('.')}{meant}" if meant else words) from None
         except Py4JJavaError as error:
-            raise Failure(_root_cause(error.java_exception)) from None
+            raise failure_of(error, args.lake) or Failure(_root_cause(error.java_exception)) from None
 
     if statements is None:
         prompt(answer)

@@ -1,6 +1,6 @@
 """Objects of a store with the protocol of S3: what of obstore, delta-rs and Arrow is used for them.
 
-All three ask the machine for credentials by themselves: variables AWS_*, which may come from a profile, else the
+All three ask the machine for credentials by themselves: variables AWS_*, perhaps those of a profile, else the
 role of the web identity, container or instance. None are stored, or given from one to another.
 """
 

@@ -31,6 +31,8 @@ def use_profile() -> None:
     """Set the variables of the profile, where the environment gives no credentials. Raises ProfileError."""
     for name, value in profile_of(os.environ).items():
         os.environ.setdefault(name, value)
+    if region := os.environ.get("AWS_DEFAULT_REGION"):
+        os.environ.setdefault("AWS_REGION", region)  # the one name that Amazon's SDK for Java knows
 
 
 def profile_of(environment: Mapping[str, str]) -> dict[str, str]:
