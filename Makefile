@@ -49,7 +49,7 @@ run: $(VENV)/.installed
 PYTEST_FLAGS ?=
 # By two processes; what needs Spark shares one session in each.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 2 --dist loadscope $(PYTEST_FLAGS)
 
 test-long: $(VENV)/.test kafka
 	$(BIN)/python -m pytest -m long $(PYTEST_FLAGS)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 GOLDEN = Path(__file__).parent / "golden"
 SCENARIOS = (
@@ -36,16 +37,26 @@ if main.__spec__ is None and not hasattr(main, "__file__"):
 # Folders whose tests start Spark: in parallel runs, each is run by one process, which has one session.
 SPARK_FOLDERS = ("jobs", "transforms", "dashboards")
 # About half of what these tests take.
-LOADING = (("jobs", "run"), ("jobs", "validate"), ("jobs", "secrets"))
+LOADING = ("jobs/run/", "jobs/validate/", "jobs/secrets/")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups for `pytest --dist loadgroup`: the tests that share a Spark session, and each other test."""
-    here = Path(__file__).parent
-    for item in items:
-        parts = item.path.relative_to(here).parts
-        if parts[0] in SPARK_FOLDERS or parts[0].endswith(".py"):
-            item.add_marker(pytest.mark.xdist_group("loading" if parts[:2] in LOADING else "asking"))
+class ByFixtures(LoadScopeScheduling):
+    """Gives one process the tests that share fixtures: those of a module, or of a Spark session.
+
+    pytest-xdist's own groups are no groups: it appends their names to ids that pytest no longer lets change.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0].removeprefix("tests/")
+        if module.startswith(LOADING):
+            return "loading"
+        return "asking" if module.split("/")[0] in SPARK_FOLDERS or "/" not in module else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFixtures:
+    """How `pytest -n 2` divides the tests."""
+    return ByFixtures(config, log)
 
 
 @pytest.fixture(scope="session")
