@@ -134,12 +134,13 @@ def test_a_failure_is_noted_and_not_repeated(
     assert list(folder().glob("*.jsa")) == []
 
 
-@pytest.mark.parametrize("option", ["-Xshare:off", "-XX:+UseG1GC"])
+@pytest.mark.parametrize("option", [pytest.param("-Xshare:off", marks=pytest.mark.long), "-XX:+UseG1GC"])
 def test_options_for_every_java_are_heeded(option: str) -> None:
     done = session(JAVA_TOOL_OPTIONS=option)
     assert done.stdout == "7\n", done.stderr
 
 
+@pytest.mark.long
 def test_an_archive_of_another_kind_is_ignored(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.jsa"
     wrong.write_bytes(b"no archive")

@@ -109,7 +109,7 @@ def test_histories_that_cannot_be_made(
     assert {cluster: content(opened(spark, lake), cluster) for cluster in before} == before
 
 
-@pytest.mark.parametrize("flags", [(), ("--validate",)])
+@pytest.mark.parametrize("flags", [(), pytest.param(("--validate",), marks=pytest.mark.long)])
 def test_a_page_that_cannot_show_a_cluster(
     spark: Any, captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
 ) -> None:

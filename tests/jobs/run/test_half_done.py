@@ -95,7 +95,12 @@ def forgotten(lake: Lake, record: RunRecord) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "work"), [("run", half_replaced), ("derive", half_derived), ("forget", half_forgotten)]
+    ("verb", "work"),
+    [
+        ("run", half_replaced),
+        pytest.param("derive", half_derived, marks=pytest.mark.long),  # as test_every_verb_completes_it
+        ("forget", half_forgotten),
+    ],
 )
 def test_the_next_run_completes_it(
     copied: Lake,
@@ -160,11 +165,11 @@ def test_forget_completes_itself(
 @pytest.mark.parametrize(
     "words",
     [
-        ("ingest", "--captures", "v4.4.0-mini"),
+        pytest.param(("ingest", "--captures", "v4.4.0-mini"), marks=pytest.mark.long),
         ("forget", "--cluster", MINI),
         ("derive", "--cluster", MINI),
-        ("validate", "--cluster", MINI, "--rules-only"),
-        ("maintain",),
+        pytest.param(("validate", "--cluster", MINI, "--rules-only"), marks=pytest.mark.long),
+        pytest.param(("maintain",), marks=pytest.mark.long),
     ],
     ids=lambda words: words[0],
 )

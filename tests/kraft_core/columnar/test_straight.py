@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,11 +37,18 @@ LEFT_TO_THE_MACHINE = {
     "REGISTER_CONTROLLER_RECORD",
 }
 
-settled = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settled = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+thorough = settings(settled, max_examples=100)
 
 
+@cache
 def interpreted(redact: bool) -> Program:
     return compile_program(build_layout(message_columns(), redact), by_api_key, CONTROL_RECORDS)
+
+
+@cache
+def compiled(redact: bool) -> Program:
+    return with_machine_code(interpreted(redact))
 
 
 def decoded(log: bytes, redact: bool, program: Program) -> pa.Table:
@@ -53,9 +61,8 @@ def decoded(log: bytes, redact: bool, program: Program) -> pa.Table:
 
 def assert_alike(log: bytes) -> None:
     for redact in (True, False):
-        program = interpreted(redact)
-        found = decoded(log, redact, with_machine_code(program))
-        assert differing(found, decoded(log, redact, program)) == []
+        found = decoded(log, redact, compiled(redact))
+        assert differing(found, decoded(log, redact, interpreted(redact))) == []
 
 
 def codes(program: Program) -> dict[str, set[int]]:
@@ -71,9 +78,8 @@ def codes(program: Program) -> dict[str, set[int]]:
 
 @pytest.mark.parametrize("redact", [True, False])
 def test_all_but_nested_types_have_machine_code(redact):
-    program = interpreted(redact)
-    assert set().union(*codes(program).values()) == {NO_CODE}
-    found = codes(with_machine_code(program))
+    assert set().union(*codes(interpreted(redact)).values()) == {NO_CODE}
+    found = codes(compiled(redact))
     assert {name for name, numbers in found.items() if NO_CODE in numbers} == LEFT_TO_THE_MACHINE
     assert sum(map(len, found.values())) > 35
 
@@ -104,22 +110,46 @@ def assert_alike_in_batches(held: list[bytes], data: st.DataObject, key: bytes |
     assert_alike(b"".join(batches))
 
 
+def assert_metadata_records_alike(case, data: st.DataObject) -> None:
+    held = data.draw(st.lists(values(*case), min_size=1, max_size=5))
+    assert_alike_in_batches([write_metadata_value(*case, value) for value in held], data)
+
+
 @pytest.mark.parametrize("case", METADATA_VERSIONS, ids=message_id)
 @given(data=st.data())
 @settled
 def test_metadata_records(case, data):
-    held = data.draw(st.lists(values(*case), min_size=1, max_size=5))
-    assert_alike_in_batches([write_metadata_value(*case, value) for value in held], data)
+    assert_metadata_records_alike(case, data)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", METADATA_VERSIONS, ids=message_id)
+@given(data=st.data())
+@thorough
+def test_many_metadata_records(case, data):
+    assert_metadata_records_alike(case, data)
+
+
+def assert_control_records_alike(case, data: st.DataObject) -> None:
+    control_type, message, version = case
+    held = data.draw(st.lists(values(message, version), min_size=1, max_size=3))
+    key = b"\0\0" + control_type.to_bytes(2, "big")
+    assert_alike_in_batches([write_control_value(control_type, value) for value in held], data, key)
 
 
 @pytest.mark.parametrize("case", CONTROL_VERSIONS, ids=message_id)
 @given(data=st.data())
 @settled
 def test_control_records(case, data):
-    control_type, message, version = case
-    held = data.draw(st.lists(values(message, version), min_size=1, max_size=3))
-    key = b"\0\0" + control_type.to_bytes(2, "big")
-    assert_alike_in_batches([write_control_value(control_type, value) for value in held], data, key)
+    assert_control_records_alike(case, data)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", CONTROL_VERSIONS, ids=message_id)
+@given(data=st.data())
+@thorough
+def test_many_control_records(case, data):
+    assert_control_records_alike(case, data)
 
 
 @given(data=st.data())

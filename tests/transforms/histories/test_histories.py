@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -41,7 +42,8 @@ from transforms.lake.tables import (
 )
 
 KINDS = {ZK_MIGRATION_STATES: "zk_migration"}
-LIVES = 60
+LIVES = 33
+MANY_LIVES = 60
 STEPS = 90
 
 
@@ -64,9 +66,10 @@ def as_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat()
 
 
-def worlds() -> list[World]:
+@cache
+def worlds(number: int = LIVES) -> list[World]:
     """Whole logs, and logs with a gap and checkpoints; every third has batches that conflict."""
-    lives = [(seed, life(random_steps(seed, STEPS))) for seed in range(LIVES)]
+    lives = [(seed, life(random_steps(seed, STEPS))) for seed in range(number)]
     found = [
         (whole if seed % 2 else gapped)(f"cluster {seed}", records, Random(seed)) for seed, records in lives
     ]
@@ -82,30 +85,33 @@ def test_the_lives_hold_what_is_rare() -> None:
     assert len({r.type for r in conflicts}) > 15
 
 
+@pytest.mark.parametrize("number", [LIVES, pytest.param(MANY_LIVES, marks=pytest.mark.long)])
 @pytest.mark.parametrize("together", [100, 1_000_000])
 def test_random_lives_give_what_the_core_gives(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int, number: int
 ) -> None:
     """In one piece, and in pieces of the log and buckets on disk."""
     monkeypatch.setattr("transforms.histories.partition_replay.TOGETHER", together)
     monkeypatch.setattr("transforms.histories.replay_records.TOGETHER", together // 4)
     lake = Lake(spark, tmp_path)
-    write_in_two_runs(lake)
+    write_in_two_runs(lake, worlds(number))
     versions = {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
-    write_histories(lake, [w.plan() for w in worlds()])
+    write_histories(lake, [w.plan() for w in worlds(number)])
     assert versions == {table: DeltaTable(tmp_path / table.name).version() for table in HISTORIES}
 
 
-def test_sparks_tasks_give_the_same(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [LIVES // 3, pytest.param(MANY_LIVES, marks=pytest.mark.long)])
+def test_sparks_tasks_give_the_same(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     """Where a history has few rows delta-rs writes it, else Spark does."""
     monkeypatch.setattr("jobs.derivation.derive_histories.OTHERS_IN_DRIVER", 300)
     monkeypatch.setattr("jobs.derivation.derive_histories.PARTITIONS_IN_DRIVER", 300)
-    write_in_two_runs(Lake(spark, tmp_path))
+    write_in_two_runs(Lake(spark, tmp_path), worlds(number))
 
 
-def write_in_two_runs(lake: Lake) -> None:
+def write_in_two_runs(lake: Lake, ended: list[World]) -> None:
     """The first run sees the beginning of each log, the second one goes on from where anything changed."""
-    ended = worlds()
     begun = [world.begun(Random(world.cluster_id)) for world in ended]
     write_records(lake.path, begun)
     write_histories(lake, [w.plan() for w in begun])
@@ -113,7 +119,7 @@ def write_in_two_runs(lake: Lake) -> None:
 
     write_records(lake.path, ended)
     plans = [w.plan(b.steps) for b, w in zip(begun, ended, strict=True)]
-    assert len({plan.start for plan in plans if plan.start > 0}) > LIVES // 4
+    assert len({plan.start for plan in plans if plan.start > 0}) > len(ended) // 4
     write_histories(lake, plans)
     assert_equal(held(lake.path), expected(ended))
 

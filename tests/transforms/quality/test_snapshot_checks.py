@@ -54,7 +54,8 @@ from transforms.quality.snapshot_checks import (
 
 Outcome = dict[str, Any]
 CLUSTER = "cluster"
-SEEDS = 80
+SEEDS = 30
+MANY_SEEDS = 80
 STEPS = 150
 # Of an epoch that the replayed log does not have.
 ELSEWHERE = 1_000
@@ -270,11 +271,14 @@ def test_the_cases_hold_what_is_rare() -> None:
     assert len({refused.cause for image in images for refused in image.refusals}) > 6
 
 
+@pytest.mark.parametrize("seeds", [SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.long)])
 @pytest.mark.parametrize("together", [7, 50_000])
-def test_random_logs_are_judged_as_by_the_core(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+def test_random_logs_are_judged_as_by_the_core(
+    monkeypatch: pytest.MonkeyPatch, together: int, seeds: int
+) -> None:
     """In pieces of a few records, and in one; every value is equal, also those that no deviation shows."""
     monkeypatch.setattr(replay_records, "TOGETHER", together)
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         one, wanted = case(seed), by_core(seed)
         assert list(outcomes(one.held, CLUSTER, one.replay)) == [row for row, _, _ in wanted], seed
         log = LogReplay(one.held, CLUSTER, one.replay)
