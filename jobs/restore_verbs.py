@@ -64,7 +64,11 @@ def _plan(args: argparse.Namespace) -> int:
 
 def _cut(text: str, cluster: CollectedCluster) -> Cut | None:
     """The moment of --at; None for the end. A bare time of day is of the day of the newest record."""
-    newest = (run.last_appended_at for capture in cluster.facts.captures for run in capture.runs)
+    newest = (
+        epoch_range.last_appended_at
+        for capture in cluster.facts.captures
+        for epoch_range in capture.epoch_ranges
+    )
     try:
         moment = parse_moment(text, max(newest, default=0))
     except InvalidMomentError as error:

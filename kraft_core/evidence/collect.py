@@ -17,7 +17,7 @@ from typing import Any
 
 from kraft_core.columnar.timestamps import representable
 from kraft_core.evidence.collected_lives import collected_lives
-from kraft_core.evidence.compared_batches import RunBatches, contested_epochs
+from kraft_core.evidence.compared_batches import RangeBatches, contested_epochs
 from kraft_core.evidence.elsewhere import captured_elsewhere
 from kraft_core.evidence.facts import (
     Capture,
@@ -114,8 +114,8 @@ def _collect_id(
 
 def _collect_cluster(
     cluster_id: str, directories: list[tuple[Identity, ControllerDir]], captured_at_ms: int | None
-) -> tuple[ClusterFacts, list[RunBatches]]:
-    """The facts of directories of one cluster, and the batches of each run of its captures."""
+) -> tuple[ClusterFacts, list[RangeBatches]]:
+    """The facts of directories of one cluster, and the batches of each epoch range of its captures."""
     found = _ClusterRecords(_snapshot_ends(directory for _, directory in directories))
     captures: list[Capture] = []
     for who, directory in directories:
@@ -140,7 +140,7 @@ class _ClusterRecords:
     """What the directories of one cluster hold, gathered directory by directory.
 
     snapshot_ends: end offsets of all snapshots, rising; batch_ends: the end of the batch that holds the
-    record below such an end, by (epoch, snapshot end); batches: those of each run, to be compared.
+    record below such an end, by (epoch, snapshot end); batches: those of each epoch range, to be compared.
     """
 
     snapshot_ends: list[int]
@@ -148,7 +148,7 @@ class _ClusterRecords:
     control_records: list[CapturedControlRecord] = field(default_factory=list[CapturedControlRecord])
     feature_levels: list[FeatureLevel] = field(default_factory=list[FeatureLevel])
     snapshots: list[SnapshotFacts] = field(default_factory=list[SnapshotFacts])
-    batches: list[RunBatches] = field(default_factory=list[RunBatches])
+    batches: list[RangeBatches] = field(default_factory=list[RangeBatches])
 
     def note_batch(self, header: BatchHeader) -> None:
         for nth in range(bisect_right(self.snapshot_ends, header.base_offset), len(self.snapshot_ends)):
@@ -179,9 +179,12 @@ def _capture(
     state = directory.quorum_state
     ends = [s.end_offset for s in snapshots if s.proves]
     if directory.segments:
-        ends += [directory.segments[-1].base_offset, *(run.end_offset for run in log.runs[-1:])]
+        ends += [
+            directory.segments[-1].base_offset,
+            *(epoch_range.end_offset for epoch_range in log.epoch_ranges[-1:]),
+        ]
     headers = [s.header_timestamp for s in snapshots if s.proves and s.header_timestamp is not None]
-    captured_from, captured_until, time_source = copied_between(*at, log.runs, headers)
+    captured_from, captured_until, time_source = copied_between(*at, log.epoch_ranges, headers)
     return Capture(
         capture_id=capture_id(who, directory, [file for file in identities if file is not None]),
         node_id=who.node_id,
@@ -189,7 +192,7 @@ def _capture(
         captured_at=at[0],
         log_start_offset=directory.segments[0].base_offset if directory.segments else None,
         log_end_offset=max(ends, default=None),
-        runs=tuple(log.runs),
+        epoch_ranges=tuple(log.epoch_ranges),
         quorum_state_epoch=state.leader_epoch if state else None,
         quorum_state_leader_id=state.leader_id if state else None,
         voted_id=state.voted_id if state else None,
@@ -215,13 +218,13 @@ def _identity(file: SegmentFile | CheckpointFile) -> FileIdentity | None:
 
 @dataclass(slots=True)
 class _OpenRun:
-    """A run that batches are still added to."""
+    """An epoch range that batches are still added to."""
 
     first: BatchHeader
     last: BatchHeader
     begins_epoch: bool
     last_appended_at: int
-    batches: RunBatches
+    batches: RangeBatches
     first_data: BatchHeader | None = None
     digest: Any = field(default_factory=hashlib.sha256)
 
@@ -235,7 +238,7 @@ class _OpenRun:
             _BATCH_IDENTITY.pack(header.base_offset, header.leader_epoch, header.crc, header.size_bytes)
         )
 
-    def run(self) -> EpochRange:
+    def epoch_range(self) -> EpochRange:
         data = self.first_data if self.begins_epoch else None
         return EpochRange(
             self.first.leader_epoch,
@@ -252,13 +255,13 @@ class _OpenRun:
 
 @dataclass(slots=True)
 class _Log:
-    """A captured log as it is read: its runs so far, and whether all of it could be read.
+    """A captured log as it is read: its epoch ranges so far, and whether all of it could be read.
 
-    batches: those of its runs.
+    batches: those of its epoch ranges.
     """
 
-    batches: list[RunBatches]
-    runs: list[EpochRange] = field(default_factory=list[EpochRange])
+    batches: list[RangeBatches]
+    epoch_ranges: list[EpochRange] = field(default_factory=list[EpochRange])
     current: _OpenRun | None = None
     tail_damaged: bool = False
     readable: bool = True
@@ -266,7 +269,7 @@ class _Log:
     def add(self, header: BatchHeader, begins_epoch: bool) -> None:
         if self.current is None or not _follows(self.current.last, header):
             self.close()
-            self.batches.append(RunBatches(header.leader_epoch))
+            self.batches.append(RangeBatches(header.leader_epoch))
             self.current = _OpenRun(
                 header, header, begins_epoch, representable(header.max_timestamp), self.batches[-1]
             )
@@ -274,7 +277,7 @@ class _Log:
 
     def close(self) -> None:
         if self.current is not None:
-            self.runs.append(self.current.run())
+            self.epoch_ranges.append(self.current.epoch_range())
             self.current = None
 
 

@@ -20,7 +20,7 @@ def _integers() -> array[int]:
 
 
 @dataclass(slots=True)
-class RunBatches:
+class RangeBatches:
     """Consecutive batches of one epoch in one captured log: where each begins, and its CRC and size."""
 
     leader_epoch: int
@@ -33,7 +33,7 @@ class RunBatches:
         self.contents.append(header.crc << 31 | header.size_bytes & 0x7FFFFFFF)
         self.end_offset = header.next_offset
 
-    def differs(self, other: RunBatches) -> bool:
+    def differs(self, other: RangeBatches) -> bool:
         """Whether they hold different batches where both reach."""
         first, end = max(self.bases[0], other.bases[0]), min(self.end_offset, other.end_offset)
         mine, its = self._within(first, end), other._within(first, end)
@@ -43,21 +43,23 @@ class RunBatches:
         return slice(bisect_left(self.bases, first), bisect_left(self.bases, end))
 
 
-def contested_epochs(runs: Iterable[RunBatches]) -> Iterator[int]:
-    """The epochs in which two runs hold different batches, rising."""
-    of_epoch: defaultdict[int, list[RunBatches]] = defaultdict(list)
-    for run in runs:
-        of_epoch[run.leader_epoch].append(run)
+def contested_epochs(epoch_ranges: Iterable[RangeBatches]) -> Iterator[int]:
+    """The epochs in which two epoch ranges hold different batches, rising."""
+    of_epoch: defaultdict[int, list[RangeBatches]] = defaultdict(list)
+    for epoch_range in epoch_ranges:
+        of_epoch[epoch_range.leader_epoch].append(epoch_range)
     for epoch in sorted(of_epoch):
-        if _any_differ(sorted(of_epoch[epoch], key=lambda run: (run.bases[0], -run.end_offset))):
+        if _any_differ(
+            sorted(of_epoch[epoch], key=lambda epoch_range: (epoch_range.bases[0], -epoch_range.end_offset))
+        ):
             yield epoch
 
 
-def _any_differ(runs: list[RunBatches]) -> bool:
+def _any_differ(epoch_ranges: list[RangeBatches]) -> bool:
     """Each, by rising start, against the one before that reaches furthest: it has all that they share."""
-    furthest = runs[0]
-    for run in runs[1:]:
-        if furthest.differs(run):
+    furthest = epoch_ranges[0]
+    for epoch_range in epoch_ranges[1:]:
+        if furthest.differs(epoch_range):
             return True
-        furthest = max(furthest, run, key=lambda one: one.end_offset)
+        furthest = max(furthest, epoch_range, key=lambda one: one.end_offset)
     return False

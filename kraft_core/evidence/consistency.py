@@ -30,7 +30,7 @@ def _is_older(capture: Capture, in_force: InForce, replicas: set[ReplicaKey]) ->
     epoch = capture.quorum_state_epoch
     if epoch is None:
         return False
-    if capture.runs and capture.runs[-1].leader_epoch > epoch:
+    if capture.epoch_ranges and capture.epoch_ranges[-1].leader_epoch > epoch:
         return True
     later = (election for election in in_force.elections.values() if election.leader_epoch > epoch)
     return any(_had_granted(capture, election, in_force, replicas) for election in later)

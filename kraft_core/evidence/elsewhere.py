@@ -64,7 +64,11 @@ def that_may_be_ours(
     Only a log that begins in epoch 1 began with voters that remembered nothing. One that begins later may be
     of the same quorum, in which a voter that lost its disk elected one whose log was still empty.
     """
-    firsts = [capture.runs[0] for capture in captures if capture.runs]
-    began = (run.first_appended_at for run in firsts if run.first_offset == 0 and run.leader_epoch == 1)
+    firsts = [capture.epoch_ranges[0] for capture in captures if capture.epoch_ranges]
+    began = (
+        epoch_range.first_appended_at
+        for epoch_range in firsts
+        if epoch_range.first_offset == 0 and epoch_range.leader_epoch == 1
+    )
     born = min(began, default=-inf)
     return tuple(one for one in elsewhere if one.until is None or one.until >= born - CLOCK_SKEW_MS)

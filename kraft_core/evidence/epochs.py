@@ -98,9 +98,9 @@ def _times(known: Conclusions) -> dict[int, tuple[int | None, int | None]]:
     for capture in known.facts.captures:
         if capture.quorum_state_leader_id is not None and capture.quorum_state_leader_id >= 0:
             at_or_before(capture.quorum_state_epoch, capture.captured_until)
-        for run in capture.runs:
-            at_or_before(run.leader_epoch, run.first_appended_at)
-            epoch, at = run.leader_epoch, run.last_appended_at
+        for epoch_range in capture.epoch_ranges:
+            at_or_before(epoch_range.leader_epoch, epoch_range.first_appended_at)
+            epoch, at = epoch_range.leader_epoch, epoch_range.last_appended_at
             latest[epoch] = max(at, latest.get(epoch, at))
     for snapshot in known.facts.snapshots:
         if snapshot.proves:

@@ -1,6 +1,6 @@
 """The facts of one cluster: what its captures hold, as far as conclusions need it.
 
-A capture is one copy of one replica's metadata log directory. Batches come as epoch ranges (runs): by Raft's
+A capture is one copy of one replica's metadata log directory. Batches come as epoch ranges: by Raft's
 log matching (KIP-595) an offset and an epoch name one batch with one history, so the bounds of a range stand
 for its batches. Times are ms since the epoch. Of two offsets first_ is inclusive,
 end_ exclusive. A directory id is Kafka's text of the uuid; the zero uuid stands for an unknown directory.
@@ -31,9 +31,9 @@ class EpochRange:
 
     digest: of its batches' (base_offset, leader_epoch, crc, size_bytes); equal batches give equal digests.
     first_appended_at, last_appended_at: of its first and last batch, by the leader's clock.
-    first_batch_end: end of the epoch's first batch; None unless the run begins with the LEADER_CHANGE batch.
+    first_batch_end: of the epoch; None unless the range begins with the LEADER_CHANGE batch.
     first_data_end, first_data_appended_at: of the epoch's first batch that is no control batch; None if the
-    run has none, or does not begin with the LEADER_CHANGE batch.
+    range has none, or does not begin with the LEADER_CHANGE batch.
     """
 
     leader_epoch: int
@@ -57,7 +57,7 @@ class Capture:
     captured_at is from, also if that time is wrong.
     log_start_offset: where the first segment begins, None without any. log_end_offset: the log's end or,
     where that is larger, the end of the newest complete checkpoint; None where the directory has neither.
-    runs: rising by offset.
+    epoch_ranges: rising by offset.
     quorum_state_*, voted_*, current_voters: the file quorum-state, None if unreadable.
     leader_epoch_checkpoint: (epoch, start offset) entries of that file, None if unreadable.
     consistent: nothing shows that quorum-state is older than the log, neither this capture nor, after
@@ -73,7 +73,7 @@ class Capture:
     captured_at: int
     log_start_offset: int | None
     log_end_offset: int | None
-    runs: tuple[EpochRange, ...]
+    epoch_ranges: tuple[EpochRange, ...]
     quorum_state_epoch: int | None = None
     quorum_state_leader_id: int | None = None
     voted_id: int | None = None
@@ -113,15 +113,17 @@ class Capture:
         """Whether its batches follow each other, from the offset that the first segment is named after."""
         begins = (
             self.log_start_offset is None
-            or self.runs[:1] == ()
-            or (self.runs[0].first_offset <= self.log_start_offset)
+            or self.epoch_ranges[:1] == ()
+            or (self.epoch_ranges[0].first_offset <= self.log_start_offset)
         )
-        return begins and all(one.end_offset == other.first_offset for one, other in pairwise(self.runs))
+        return begins and all(
+            one.end_offset == other.first_offset for one, other in pairwise(self.epoch_ranges)
+        )
 
     @property
     def segments_end(self) -> int:
         """Up to where its segments hold the log."""
-        return self.runs[-1].end_offset if self.runs else self.log_start_offset or 0
+        return self.epoch_ranges[-1].end_offset if self.epoch_ranges else self.log_start_offset or 0
 
     @property
     def older_log(self) -> str | None:
@@ -140,9 +142,12 @@ class Capture:
         newest = max(self.leader_epoch_checkpoint or (), default=None, key=lambda entry: (entry[1], entry[0]))
         if newest is not None and newest[1] > (self.log_end_offset or 0):
             return f"leader-epoch-checkpoint has epoch {newest[0]} from {newest[1]}"
-        epoch, last_epoch = self.quorum_state_epoch, self.runs[-1].leader_epoch if self.runs else -1
+        epoch, last_epoch = (
+            self.quorum_state_epoch,
+            self.epoch_ranges[-1].leader_epoch if self.epoch_ranges else -1,
+        )
         led = epoch is not None and epoch > last_epoch and self.quorum_state_leader_id == self.node_id
-        if led and (self.runs or not self.log_end_offset):
+        if led and (self.epoch_ranges or not self.log_end_offset):
             return f"quorum-state says that it led epoch {epoch}"
         return None
 
@@ -152,14 +157,14 @@ class Capture:
 
         A quorum-state older than the log's last batch was copied before the log.
         """
-        last_epoch = self.runs[-1].leader_epoch if self.runs else -1
+        last_epoch = self.epoch_ranges[-1].leader_epoch if self.epoch_ranges else -1
         if not self.consistent or self.quorum_state_epoch is None or self.quorum_state_epoch < last_epoch:
             return None
         return self.quorum_state_epoch
 
 
 def copied_between(
-    captured_at: int, source: str, runs: Iterable[EpochRange], header_timestamps: Iterable[int]
+    captured_at: int, source: str, epoch_ranges: Iterable[EpochRange], header_timestamps: Iterable[int]
 ) -> tuple[int | None, int | None, TimeSource]:
     """captured_from, captured_until and time_source of a capture.
 
@@ -168,7 +173,9 @@ def copied_between(
     lower bound (by the leader's clock; of a checkpoint's header by its writer's), and there is no upper one:
     the time of reading is no property of the capture.
     """
-    newest = max([*(run.last_appended_at for run in runs), *header_timestamps], default=None)
+    newest = max(
+        [*(epoch_range.last_appended_at for epoch_range in epoch_ranges), *header_timestamps], default=None
+    )
     for stated in STATED_SOURCES:
         if source == stated and (newest is None or newest - captured_at <= CLOCK_SKEW_MS):
             return captured_at, captured_at, stated

@@ -86,23 +86,27 @@ def holdings_of(captures: tuple[Capture, ...], elsewhere: frozenset[ReplicaKey] 
     by_replica: defaultdict[ReplicaKey, list[Capture]] = defaultdict(list)
     for capture in captures:
         by_replica[capture.replica].append(capture)
-        for run in capture.runs:
-            of_epoch = by_epoch[run.leader_epoch]
+        for epoch_range in capture.epoch_ranges:
+            of_epoch = by_epoch[epoch_range.leader_epoch]
             holding = of_epoch.get(capture.replica)
             if holding is None:
                 holding = of_epoch[capture.replica] = EpochHolding()
-            _add(holding, run, capture)
+            _add(holding, epoch_range, capture)
     of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
     went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
     return Holdings(dict(by_epoch), of_replica, went_back, elsewhere)
 
 
-def _add(holding: EpochHolding, run: EpochRange, capture: Capture) -> None:
-    at, until, bounds = capture.captured_at, capture.captured_until, (run.first_offset, run.end_offset)
+def _add(holding: EpochHolding, epoch_range: EpochRange, capture: Capture) -> None:
+    at, until, bounds = (
+        capture.captured_at,
+        capture.captured_until,
+        (epoch_range.first_offset, epoch_range.end_offset),
+    )
     holding.ranges[bounds] = (holding.ranges.get(bounds, (at, at))[0], at)
-    holding.held.add(until, run.end_offset)
-    if capture.in_epoch == run.leader_epoch:
-        holding.held_in_epoch.add(until, run.end_offset)
+    holding.held.add(until, epoch_range.end_offset)
+    if capture.in_epoch == epoch_range.leader_epoch:
+        holding.held_in_epoch.add(until, epoch_range.end_offset)
 
 
 def _went_back(captures: tuple[Capture, ...]) -> Iterator[Capture]:
@@ -133,7 +137,11 @@ def _reached(capture: Capture) -> tuple[int, int]:
 
 def _held(capture: Capture) -> tuple[int, int]:
     """The last epoch and the end of its batches, or the epoch it was in if that is higher."""
-    epoch, end = (capture.runs[-1].leader_epoch, capture.runs[-1].end_offset) if capture.runs else (-1, 0)
+    epoch, end = (
+        (capture.epoch_ranges[-1].leader_epoch, capture.epoch_ranges[-1].end_offset)
+        if capture.epoch_ranges
+        else (-1, 0)
+    )
     in_epoch = -1 if capture.in_epoch is None else capture.in_epoch
     return (in_epoch, 0) if in_epoch > epoch else (epoch, end)
 
@@ -152,7 +160,9 @@ def lacks(capture: Capture, leader_epoch: int, first_offset: int) -> bool:
         return False
     if capture.known_end <= first_offset:
         return True
-    nth = bisect_right(capture.runs, first_offset, key=lambda run: run.first_offset) - 1
-    if nth < 0 or first_offset >= capture.runs[nth].end_offset:
+    nth = (
+        bisect_right(capture.epoch_ranges, first_offset, key=lambda epoch_range: epoch_range.first_offset) - 1
+    )
+    if nth < 0 or first_offset >= capture.epoch_ranges[nth].end_offset:
         return False
-    return capture.runs[nth].leader_epoch != leader_epoch
+    return capture.epoch_ranges[nth].leader_epoch != leader_epoch

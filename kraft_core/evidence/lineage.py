@@ -93,20 +93,20 @@ class _Line:
     newest_capture_at: int | None = None
     contested: bool = False
 
-    def add(self, run: EpochRange, captured_until: int | None) -> None:
-        bounds = (run.first_offset, run.end_offset)
+    def add(self, epoch_range: EpochRange, captured_until: int | None) -> None:
+        bounds = (epoch_range.first_offset, epoch_range.end_offset)
         self.ranges.add(bounds)
-        self.contested |= self.digests.setdefault(bounds, run.digest) != run.digest
-        self.appended.add((run.end_offset, run.last_appended_at))
-        if run.first_offset == 0:
+        self.contested |= self.digests.setdefault(bounds, epoch_range.digest) != epoch_range.digest
+        self.appended.add((epoch_range.end_offset, epoch_range.last_appended_at))
+        if epoch_range.first_offset == 0:
             self.starts.add(0)  # whether or not the LEADER_CHANGE comes first (KAFKA-15345)
         if captured_until is not None:
             self.newest_capture_at = max(self.newest_capture_at or 0, captured_until)
-        if run.first_batch_end is not None:
-            self.starts.add(run.first_offset)
-            self.first_batches.add(run.first_batch_end)
-            if run.first_data_end is not None and run.first_data_appended_at is not None:
-                self.first_data.add((run.first_data_end, run.first_data_appended_at))
+        if epoch_range.first_batch_end is not None:
+            self.starts.add(epoch_range.first_offset)
+            self.first_batches.add(epoch_range.first_batch_end)
+            if epoch_range.first_data_end is not None and epoch_range.first_data_appended_at is not None:
+                self.first_data.add((epoch_range.first_data_end, epoch_range.first_data_appended_at))
 
     def link(self, link: Link) -> None:
         self.links.add(link)
@@ -119,7 +119,7 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
     lines: defaultdict[int, _Line] = defaultdict(_Line)
     snapshot_ends = _snapshot_ends(facts)
     for capture in facts.captures:
-        _add_runs(lines, capture)
+        _add_ranges(lines, capture)
         _add_snapshot_link(lines, capture, snapshot_ends)
     _add_control_records(lines, facts.control_records)
     for epoch in facts.contested_epochs:
@@ -133,16 +133,16 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
     return Lineage(finished, {parent: tuple(entries) for parent, entries in children.items()}, contested)
 
 
-def _add_runs(lines: defaultdict[int, _Line], capture: Capture) -> None:
+def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
     previous: EpochRange | None = None
-    for run in capture.runs:
-        line = lines[run.leader_epoch]
-        line.add(run, capture.captured_until)
-        if previous is not None and previous.leader_epoch < run.leader_epoch:
-            adjacent = previous.end_offset == run.first_offset
+    for epoch_range in capture.epoch_ranges:
+        line = lines[epoch_range.leader_epoch]
+        line.add(epoch_range, capture.captured_until)
+        if previous is not None and previous.leader_epoch < epoch_range.leader_epoch:
+            adjacent = previous.end_offset == epoch_range.first_offset
             appended_at = previous.last_appended_at if adjacent else None
             line.link(Link(previous.leader_epoch, previous.end_offset, adjacent, appended_at))
-        previous = run
+        previous = epoch_range
 
 
 def _snapshot_ends(facts: ClusterFacts) -> dict[tuple[int, str, int], int]:
@@ -159,9 +159,9 @@ def _add_snapshot_link(
     lines: defaultdict[int, _Line], capture: Capture, snapshot_ends: dict[tuple[int, str, int], int]
 ) -> None:
     """A log that begins where the replica's snapshot ends was fetched after that snapshot, and extends it."""
-    if not capture.runs:
+    if not capture.epoch_ranges:
         return
-    first = capture.runs[0]
+    first = capture.epoch_ranges[0]
     epoch = snapshot_ends.get((capture.node_id, capture.directory_id, first.first_offset))
     if epoch is not None and epoch < first.leader_epoch:
         lines[first.leader_epoch].link(Link(epoch, first.first_offset, True, None))

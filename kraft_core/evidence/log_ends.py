@@ -94,9 +94,9 @@ class LogEnds:
         return False
 
     def _leads_above(self, voter: Voter, voters: SetInForce, capture: Capture, bound: float) -> bool:
-        if not capture.runs or capture.in_epoch is None:
+        if not capture.epoch_ranges or capture.in_epoch is None:
             return False
-        last = capture.runs[-1]
+        last = capture.epoch_ranges[-1]
         in_last_epoch = capture.in_epoch == last.leader_epoch and last.first_offset <= bound < last.end_offset
         return in_last_epoch and self.known.in_force.leader_among(voters.voters, last.leader_epoch) == voter
 
@@ -124,7 +124,7 @@ def _ends(known: Conclusions, captures: tuple[Capture, ...]) -> _Ends:
 
 
 def _shows_set(known: Conclusions, capture: Capture) -> bool:
-    if not capture.runs:
+    if not capture.epoch_ranges:
         return True
-    last = capture.runs[-1]
+    last = capture.epoch_ranges[-1]
     return known.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is not None

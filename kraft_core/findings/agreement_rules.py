@@ -49,7 +49,8 @@ def _two_leaders(
     captures = tuple(
         c
         for c in view.known.facts.captures
-        if c.quorum_state_epoch == epoch or any(run.leader_epoch == epoch for run in c.runs)
+        if c.quorum_state_epoch == epoch
+        or any(epoch_range.leader_epoch == epoch for epoch_range in c.epoch_ranges)
     )
     return Breach(
         of_rule(1),
@@ -81,19 +82,26 @@ def logs_match(view: ClusterView) -> Iterator[Breach]:
             yield _conflicting(view, epoch, sorted(conflicts[epoch]))
         else:
             captures = tuple(
-                c for c in view.known.facts.captures if any(run.leader_epoch == epoch for run in c.runs)
+                c
+                for c in view.known.facts.captures
+                if any(epoch_range.leader_epoch == epoch for epoch_range in c.epoch_ranges)
             )
             line = view.known.lineage.lines[epoch]
             sentence = f"Logs disagree about epoch {epoch}: captures show two starts or two contents of it."
             starts = sorted(
-                {(run.first_offset, c.replica) for c in captures for run in _runs(c, epoch)}, key=str
+                {
+                    (epoch_range.first_offset, c.replica)
+                    for c in captures
+                    for epoch_range in _ranges(c, epoch)
+                },
+                key=str,
             )
             evidence = ", ".join(f"{label(replica)} from {first}" for first, replica in starts[:20])
             yield _unmatched(epoch, sentence, evidence, line.first_offset, line.end_offset, captures)
 
 
-def _runs(capture: Capture, epoch: int) -> Iterator[EpochRange]:
-    return (run for run in capture.runs if run.leader_epoch == epoch)
+def _ranges(capture: Capture, epoch: int) -> Iterator[EpochRange]:
+    return (epoch_range for epoch_range in capture.epoch_ranges if epoch_range.leader_epoch == epoch)
 
 
 def _conflicting(view: ClusterView, epoch: int, conflicts: list[BatchConflict]) -> Breach:

@@ -47,7 +47,7 @@ def _suppliers(view: ClusterView, capture: Capture, places: list[UnreadableBytes
 
 def _is_torn_tail(lost: UnreadableBytes, capture: Capture) -> bool:
     """Whether the log ends there: no batch of the capture lies above."""
-    end = max((run.end_offset for run in capture.runs), default=0)
+    end = max((epoch_range.end_offset for epoch_range in capture.epoch_ranges), default=0)
     at_end = lost.lost_from_offset is None or lost.lost_from_offset >= end
     return lost.reason == "torn_tail" and lost.lost_to_offset is None and at_end
 
@@ -98,7 +98,7 @@ def batches_follow_each_other(view: ClusterView, capture: Capture) -> Iterator[B
     """
     faults = {f for f in view.order_faults.get(capture.capture_id, ()) if f.kind != "epoch_regression"}
     places = {fault.offset for fault in faults}
-    faults |= {fault for fault in _of_runs(view, capture) if fault.offset not in places}
+    faults |= {fault for fault in _of_ranges(view, capture) if fault.offset not in places}
     if len(faults) > MOST_APART:
         yield _all_disordered(capture, sorted(faults, key=lambda fault: (fault.offset, fault)))
         return
@@ -153,23 +153,24 @@ def _is_elsewhere(capture: Capture, fault: LogOrderFault) -> bool:
     """Whether a gap's offsets are in the log, in another place of it."""
     lost = (fault.expected, fault.offset) if fault.kind == "gap" else None
     return lost is not None and any(
-        run.first_offset <= lost[0] and lost[1] <= run.end_offset for run in capture.runs
+        epoch_range.first_offset <= lost[0] and lost[1] <= epoch_range.end_offset
+        for epoch_range in capture.epoch_ranges
     )
 
 
-def _of_runs(view: ClusterView, capture: Capture) -> Iterator[LogOrderFault]:
+def _of_ranges(view: ClusterView, capture: Capture) -> Iterator[LogOrderFault]:
     """Faults between ranges, and below the first one, for the first segment is named after its first batch.
 
     Bytes that could not be read, or that another copy supplied, are no hole.
     """
     expected = capture.log_start_offset
-    for run in capture.runs:
-        found = run.first_offset
+    for epoch_range in capture.epoch_ranges:
+        found = epoch_range.first_offset
         if expected is not None and found < expected:
-            yield LogOrderFault(capture.capture_id, found, run.leader_epoch, "overlap", expected)
+            yield LogOrderFault(capture.capture_id, found, epoch_range.leader_epoch, "overlap", expected)
         elif expected is not None and found > expected and not _is_explained(view, capture, expected, found):
-            yield LogOrderFault(capture.capture_id, found, run.leader_epoch, "gap", expected)
-        expected = run.end_offset
+            yield LogOrderFault(capture.capture_id, found, epoch_range.leader_epoch, "gap", expected)
+        expected = epoch_range.end_offset
 
 
 def _is_explained(view: ClusterView, capture: Capture, first: int, end: int) -> bool:
@@ -183,7 +184,7 @@ def _is_explained(view: ClusterView, capture: Capture, first: int, end: int) -> 
     )
     reached = first
     for other in view.known.holdings.captures[capture.replica]:
-        for run in other.runs:
-            if run.first_offset <= reached < run.end_offset:
-                reached = run.end_offset
+        for epoch_range in other.epoch_ranges:
+            if epoch_range.first_offset <= reached < epoch_range.end_offset:
+                reached = epoch_range.end_offset
     return unreadable or reached >= end

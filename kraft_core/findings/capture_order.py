@@ -103,7 +103,7 @@ def _is_stated(capture: Capture) -> bool:
 def _reached(capture: Capture) -> int:
     """An epoch that the replica had reached when it was captured, -1 if none is known."""
     state = -1 if capture.quorum_state_epoch is None else capture.quorum_state_epoch
-    return max(state, *(run.leader_epoch for run in capture.runs[-1:]), -1)
+    return max(state, *(epoch_range.leader_epoch for epoch_range in capture.epoch_ranges[-1:]), -1)
 
 
 def _or_inf(value: int | None) -> float:

@@ -74,8 +74,8 @@ class CapturedLogs:
     def _of(self, capture: Capture) -> _Logs:
         """Only the last capture's logs are cached: rules go capture by capture, and all would fill memory."""
         if self._kept is None or self._kept[0] is not capture:
-            runs = sorted(capture.runs, key=lambda run: run.first_offset)
-            held = [(run, list(self._batches(capture, run))) for run in runs]
+            epoch_ranges = sorted(capture.epoch_ranges, key=lambda epoch_range: epoch_range.first_offset)
+            held = [(epoch_range, list(self._batches(capture, epoch_range))) for epoch_range in epoch_ranges]
             whole = self._log(capture, [c.batch for _, batches in held for c in batches])
             whole = replace(whole, segments=(Segment(capture.log_start_offset or 0),))
             self._kept = (capture, _Logs(whole, tuple(self._sections(capture, held))))
@@ -86,8 +86,8 @@ class CapturedLogs:
     ) -> Iterator[ReplicaLog]:
         section: list[Batch] = []
         end: int | None = None
-        for run, batches in held:
-            if section and run.first_offset != end:
+        for epoch_range, batches in held:
+            if section and epoch_range.first_offset != end:
                 yield self._log(capture, section)
                 section = []
             for each in batches:
@@ -95,7 +95,7 @@ class CapturedLogs:
                 if each.unreadable:
                     yield self._log(capture, section)
                     section = []
-            end = run.end_offset
+            end = epoch_range.end_offset
         if section:
             yield self._log(capture, section)
 
@@ -113,26 +113,26 @@ class CapturedLogs:
             snapshots=tuple(sorted(snapshots, key=lambda snapshot: snapshot.order)),
         )
 
-    def _batches(self, capture: Capture, run: EpochRange) -> Iterator[_ControlBatch]:
+    def _batches(self, capture: Capture, epoch_range: EpochRange) -> Iterator[_ControlBatch]:
         """The batches of an epoch range: its control batches, and one for all that lies between two."""
-        at = run.first_offset
-        for held in self._control_of(capture, run):
+        at = epoch_range.first_offset
+        for held in self._control_of(capture, epoch_range):
             if held.batch.base_offset < at:
                 continue
             if at < held.batch.base_offset:
-                yield _ControlBatch(Batch(at, held.batch.base_offset - 1, run.leader_epoch), False)
+                yield _ControlBatch(Batch(at, held.batch.base_offset - 1, epoch_range.leader_epoch), False)
             yield held
             at = held.batch.end_offset
-        if at < run.end_offset:
-            yield _ControlBatch(Batch(at, run.end_offset - 1, run.leader_epoch), False)
+        if at < epoch_range.end_offset:
+            yield _ControlBatch(Batch(at, epoch_range.end_offset - 1, epoch_range.leader_epoch), False)
 
-    def _control_of(self, capture: Capture, run: EpochRange) -> Iterator[_ControlBatch]:
-        bases = self._bases.get(run.leader_epoch, [])
-        first, end = bisect_left(bases, run.first_offset), bisect_left(bases, run.end_offset)
-        for held in self._control.get(run.leader_epoch, [])[first:end]:
-            copies = self._copies.get((run.leader_epoch, held.batch.base_offset), ())
+    def _control_of(self, capture: Capture, epoch_range: EpochRange) -> Iterator[_ControlBatch]:
+        bases = self._bases.get(epoch_range.leader_epoch, [])
+        first, end = bisect_left(bases, epoch_range.first_offset), bisect_left(bases, epoch_range.end_offset)
+        for held in self._control.get(epoch_range.leader_epoch, [])[first:end]:
+            copies = self._copies.get((epoch_range.leader_epoch, held.batch.base_offset), ())
             mine = [c.crc for c in copies if (capture.node_id, capture.directory_id) in c.held_by]
-            if held.batch.end_offset <= run.end_offset and (not mine or held.batch.crc in mine):
+            if held.batch.end_offset <= epoch_range.end_offset and (not mine or held.batch.crc in mine):
                 yield held
 
 

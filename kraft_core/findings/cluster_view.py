@@ -117,17 +117,18 @@ class ClusterView:
 def holds(capture: Capture, leader_epoch: int, offset: int) -> bool:
     """Whether a captured log has a batch of that epoch at an offset."""
     return any(
-        run.leader_epoch == leader_epoch and run.first_offset <= offset < run.end_offset
-        for run in capture.runs
+        epoch_range.leader_epoch == leader_epoch
+        and epoch_range.first_offset <= offset < epoch_range.end_offset
+        for epoch_range in capture.epoch_ranges
     )
 
 
 def epoch_at(capture: Capture, offset: int) -> int | None:
     """The epoch of the batch that a captured log has at an offset; None where it has none."""
-    nth = bisect_right(capture.runs, offset, key=lambda run: run.first_offset) - 1
-    if nth < 0 or offset >= capture.runs[nth].end_offset:
+    nth = bisect_right(capture.epoch_ranges, offset, key=lambda epoch_range: epoch_range.first_offset) - 1
+    if nth < 0 or offset >= capture.epoch_ranges[nth].end_offset:
         return None
-    return capture.runs[nth].leader_epoch
+    return capture.epoch_ranges[nth].leader_epoch
 
 
 def replicas_of(captures: tuple[Capture, ...]) -> tuple[ReplicaKey, ...]:

@@ -32,43 +32,50 @@ def committed_stay(view: ClusterView) -> Iterator[Breach]:
         if replica.directory_id is None:  # each capture may be of another disk
             continue
         for before, after in successive(captures):
-            for run in _not_kept(before, after):
-                proven = _committed_end(view, before, run)
-                lost = _first_lacked(after, run.leader_epoch, run.first_offset, proven[0]) if proven else None
+            for epoch_range in _not_kept(before, after):
+                proven = _committed_end(view, before, epoch_range)
+                lost = (
+                    _first_lacked(after, epoch_range.leader_epoch, epoch_range.first_offset, proven[0])
+                    if proven
+                    else None
+                )
                 if proven is not None and lost is not None:
-                    yield _lost(view, before, after, run.leader_epoch, lost, *proven)
+                    yield _lost(view, before, after, epoch_range.leader_epoch, lost, *proven)
 
 
 def _not_kept(before: Capture, after: Capture) -> Iterator[EpochRange]:
     """The ranges of a capture that the next one does not hold in full."""
     now: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for run in after.runs:
-        now[run.leader_epoch].append((run.first_offset, run.end_offset))
-    for run in before.runs:
+    for epoch_range in after.epoch_ranges:
+        now[epoch_range.leader_epoch].append((epoch_range.first_offset, epoch_range.end_offset))
+    for epoch_range in before.epoch_ranges:
         if not any(
-            first <= run.first_offset and run.end_offset <= end for first, end in now[run.leader_epoch]
+            first <= epoch_range.first_offset and epoch_range.end_offset <= end
+            for first, end in now[epoch_range.leader_epoch]
         ):
-            yield run
+            yield epoch_range
 
 
-def _committed_end(view: ClusterView, before: Capture, run: EpochRange) -> tuple[int, Proof] | None:
+def _committed_end(view: ClusterView, before: Capture, epoch_range: EpochRange) -> tuple[int, Proof] | None:
     """Up to where a captured range was committed by a proof that binds the replica; None: nowhere."""
-    line = view.known.lineage.lines.get(run.leader_epoch)
-    prefix = view.known.committed_in.get(run.leader_epoch)
+    line = view.known.lineage.lines.get(epoch_range.leader_epoch)
+    prefix = view.known.committed_in.get(epoch_range.leader_epoch)
     if prefix is None or line is None or line.contested:
         return None
-    reached = before.runs[-1].leader_epoch if before.in_epoch is None else before.in_epoch
+    reached = before.epoch_ranges[-1].leader_epoch if before.in_epoch is None else before.in_epoch
     committed = _committed_by(prefix, reached)
-    if committed is None or committed[0] <= run.first_offset:
+    if committed is None or committed[0] <= epoch_range.first_offset:
         return None
     end, proof = committed
-    return min(end, run.end_offset), proof
+    return min(end, epoch_range.end_offset), proof
 
 
 def _first_lacked(after: Capture, epoch: int, first: int, end: int) -> int | None:
     """The first offset of an epoch, from `first` to `end`, that a later log lacks; None if it lacks none."""
-    ends = [run.end_offset for run in after.runs] + ([after.known_end] if after.known_end is not None else [])
-    starts = [run.first_offset for run in after.runs]
+    ends = [epoch_range.end_offset for epoch_range in after.epoch_ranges] + (
+        [after.known_end] if after.known_end is not None else []
+    )
+    starts = [epoch_range.first_offset for epoch_range in after.epoch_ranges]
     for offset in sorted({first, *(o for o in (*starts, *ends) if first < o < end)}):
         if first <= offset < end and lacks(after, epoch, offset):
             return offset

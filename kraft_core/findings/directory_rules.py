@@ -35,9 +35,9 @@ def stored_stays(view: ClusterView) -> Iterator[Breach]:
 
 
 def _lost_within_epoch(view: ClusterView, before: Capture, after: Capture) -> Iterator[Breach]:
-    for run in before.runs:
-        epoch, end = run.leader_epoch, run.end_offset
-        first = _first_lost(after, epoch, run.first_offset, end)
+    for epoch_range in before.epoch_ranges:
+        epoch, end = epoch_range.leader_epoch, epoch_range.end_offset
+        first = _first_lost(after, epoch, epoch_range.first_offset, end)
         if first is not None:
             fits = after.in_epoch is not None and after.older_log is None
             state = (
@@ -63,7 +63,11 @@ def _first_lost(after: Capture, epoch: int, first: int, end: int) -> int | None:
     """The first of a captured range that a later log has lost within the epoch; None if there is none."""
     bounds = [
         after.log_end_offset or 0,
-        *(at for run in after.runs for at in (run.first_offset, run.end_offset)),
+        *(
+            at
+            for epoch_range in after.epoch_ranges
+            for at in (epoch_range.first_offset, epoch_range.end_offset)
+        ),
     ]
     inside = sorted({first, *(bound for bound in bounds if first < bound < end)})
     return next((offset for offset in inside if _has_lost(after, epoch, offset)), None)
@@ -80,7 +84,7 @@ def _has_lost(after: Capture, epoch: int, offset: int) -> bool:
         return False
     there, state = epoch_at(after, offset), after.quorum_state_epoch
     is_lacking = offset >= after.log_end_offset if there is None else there < epoch
-    newest = max((run.leader_epoch for run in after.runs), default=-1)
+    newest = max((epoch_range.leader_epoch for epoch_range in after.epoch_ranges), default=-1)
     return is_lacking and newest <= epoch and (state is None or state <= epoch)
 
 
@@ -153,7 +157,8 @@ def _with_logs(view: ClusterView, voter: Voter) -> list[ReplicaKey]:
     return [
         replica
         for replica in view.known.holdings.replicas_of(voter)
-        if replica.directory_id is not None and any(c.runs for c in view.known.holdings.captures[replica])
+        if replica.directory_id is not None
+        and any(c.epoch_ranges for c in view.known.holdings.captures[replica])
     ]
 
 
@@ -185,8 +190,10 @@ def _doubled(view: ClusterView, voter: Voter, directories: list[ReplicaKey]) -> 
 def _written_after(view: ClusterView, one: ReplicaKey, other: ReplicaKey) -> bool:
     """Whether one directory has a batch that was appended after the other was captured with a log."""
     captures = view.known.holdings.captures
-    written = max(run.last_appended_at for capture in captures[one] for run in capture.runs)
-    taken = [c.captured_until for c in captures[other] if c.runs and c.captured_until is not None]
+    written = max(
+        epoch_range.last_appended_at for capture in captures[one] for epoch_range in capture.epoch_ranges
+    )
+    taken = [c.captured_until for c in captures[other] if c.epoch_ranges and c.captured_until is not None]
     return bool(taken) and written > min(taken)
 
 

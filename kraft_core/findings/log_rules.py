@@ -79,7 +79,11 @@ def _is_of_later_log(capture: Capture, found: Violation, entries: dict[int, int]
     Only a higher epoch truncates, and other epochs may then stand there. A deleted prefix removes the first
     entries, and raises the first one that is left.
     """
-    epoch, last_epoch, state = found.leader_epoch, capture.runs[-1].leader_epoch, capture.quorum_state_epoch
+    epoch, last_epoch, state = (
+        found.leader_epoch,
+        capture.epoch_ranges[-1].leader_epoch,
+        capture.quorum_state_epoch,
+    )
     is_newer_epoch_known = state is None or state > last_epoch or max(entries, default=-1) > last_epoch
     first = min(entries, default=epoch)
     is_first = entries[epoch] > found.offset if epoch in entries else True
@@ -140,7 +144,7 @@ def epoch_is_not_behind_log(view: ClusterView, capture: Capture) -> Iterator[Bre
 
 def _is_consistent(capture: Capture) -> bool:
     """Whether quorum-state and leader-epoch-checkpoint were copied after the log, as far as is known."""
-    last_epoch = capture.runs[-1].leader_epoch if capture.runs else -1
+    last_epoch = capture.epoch_ranges[-1].leader_epoch if capture.epoch_ranges else -1
     copied_before = capture.quorum_state_epoch is not None and capture.quorum_state_epoch < last_epoch
     return capture.consistent and not copied_before
 

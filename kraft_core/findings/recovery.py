@@ -100,7 +100,7 @@ def recovery_advice(
     candidates = [
         _candidate(known, captures[-1], counting[:1], ranges, statuses)
         for replica, captures in newest.items()
-        if replica.id not in gone and captures and (captures[-1].runs or captures[-1].log_end_offset)
+        if replica.id not in gone and captures and (captures[-1].epoch_ranges or captures[-1].log_end_offset)
     ]
     candidates.sort(key=_claim)
     voters = [c for c in candidates if not c.is_observer]
@@ -110,7 +110,7 @@ def recovery_advice(
     best = [c for c in best if not c.is_observer or is_usable(case, captured[c.capture_id])]
     safety = decided(case)
     epochs = [c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None]
-    epochs += [run.leader_epoch for c in known.facts.captures for run in c.runs[-1:]]
+    epochs += [epoch_range.leader_epoch for c in known.facts.captures for epoch_range in c.epoch_ranges[-1:]]
     epochs += [] if reported_epoch is None else [reported_epoch]
     return RecoveryAdvice(
         known.facts.cluster_id,
@@ -224,8 +224,8 @@ def _candidate(
 def _by_epoch(capture: Capture) -> Mapping[int, Sequence[_Offsets]]:
     """The offsets that a capture holds of each epoch: disjoint ranges, rising."""
     of_epoch: defaultdict[int, list[_Offsets]] = defaultdict(list)
-    for run in capture.runs:
-        of_epoch[run.leader_epoch].append((run.first_offset, run.end_offset))
+    for epoch_range in capture.epoch_ranges:
+        of_epoch[epoch_range.leader_epoch].append((epoch_range.first_offset, epoch_range.end_offset))
     return {epoch: union(ranges) for epoch, ranges in of_epoch.items()}
 
 
@@ -239,8 +239,8 @@ def _shared(held: Sequence[_Offsets], first: int, end: int) -> Iterator[_Offsets
 
 def _last_epoch(known: Conclusions, capture: Capture) -> int:
     """The epoch of the last batch, or of the checkpoint under which an empty log begins."""
-    if capture.runs and capture.runs[-1].end_offset == capture.log_end_offset:
-        return capture.runs[-1].leader_epoch
+    if capture.epoch_ranges and capture.epoch_ranges[-1].end_offset == capture.log_end_offset:
+        return capture.epoch_ranges[-1].leader_epoch
     of_snapshots = [
         s.leader_epoch
         for s in known.facts.snapshots
@@ -248,7 +248,9 @@ def _last_epoch(known: Conclusions, capture: Capture) -> int:
         and (capture.node_id, capture.directory_id) in s.held_by
         and s.proves
     ]
-    return max([*of_snapshots, *(run.leader_epoch for run in capture.runs[-1:])], default=-1)
+    return max(
+        [*of_snapshots, *(epoch_range.leader_epoch for epoch_range in capture.epoch_ranges[-1:])], default=-1
+    )
 
 
 def _leads(known: Conclusions, replica: ReplicaKey, epoch: int) -> bool:

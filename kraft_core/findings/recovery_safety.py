@@ -117,7 +117,7 @@ def _without_choice(case: RecoveryCase) -> Iterator[str]:
         reported = static_voters_reported(case.known)
         so_far = f" ({reported}, which proves no majority)" if reported else ""
         yield f"No voter set is known{so_far}: capture a controller whose log or checkpoint names the voters."
-    has_logs = any(capture.runs for newest in case.newest.values() for capture in newest)
+    has_logs = any(capture.epoch_ranges for newest in case.newest.values() for capture in newest)
     if not case.best and (case.counting or not has_logs):
         yield "No captured log of a voter could be read: capture the voters."
 
@@ -161,7 +161,8 @@ def _voted_for_less(case: RecoveryCase) -> Iterator[str]:
     voters = [voter for counted in case.counting for voter in counted.voters]
     for replica, newest in case.newest.items():
         if any(voter.matches(replica) for voter in voters) and any(
-            not capture.consistent and capture.runs and not _is_held(capture, case.best) for capture in newest
+            not capture.consistent and capture.epoch_ranges and not _is_held(capture, case.best)
+            for capture in newest
         ):
             yield (
                 f"Node {label(replica)} voted in a later epoch than its captured quorum-state has, and its "
@@ -180,7 +181,7 @@ def _of_another_disk(case: RecoveryCase) -> Iterator[str]:
         if voter.key.directory_id is not None or len(replicas) < 2:
             continue
         captures = [c for replica in replicas for c in case.known.holdings.captures[replica]]
-        if any(capture.runs and not _is_held(capture, case.best) for capture in captures):
+        if any(capture.epoch_ranges and not _is_held(capture, case.best) for capture in captures):
             yield (
                 f"Node {label(voter.key)} is a voter by id alone, not every capture of it names its "
                 "directory, and it held what the best claim lacks: find out whether its disk was replaced."
@@ -189,9 +190,12 @@ def _of_another_disk(case: RecoveryCase) -> Iterator[str]:
 
 def _is_held(capture: Capture, best: Sequence[Capture]) -> bool:
     """Whether the best claim's logs hold a captured log to its end."""
-    last = capture.runs[-1]
+    last = capture.epoch_ranges[-1]
     return all(
-        any(run.leader_epoch == last.leader_epoch and run.end_offset >= last.end_offset for run in one.runs)
+        any(
+            epoch_range.leader_epoch == last.leader_epoch and epoch_range.end_offset >= last.end_offset
+            for epoch_range in one.epoch_ranges
+        )
         for one in best
     )
 
@@ -257,9 +261,9 @@ def _may_be(name: str, replica: ReplicaKey) -> bool:
 def _is_off_line(case: RecoveryCase, epoch: int) -> bool:
     """Whether the best claim's logs have no batch of an epoch; what lies below their start is not known."""
     return bool(case.best) and all(
-        capture.runs
-        and capture.runs[0].leader_epoch <= epoch
-        and all(run.leader_epoch != epoch for run in capture.runs)
+        capture.epoch_ranges
+        and capture.epoch_ranges[0].leader_epoch <= epoch
+        and all(epoch_range.leader_epoch != epoch for epoch_range in capture.epoch_ranges)
         for capture in case.best
     )
 
@@ -287,7 +291,12 @@ def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
             "lack what the older had stored: capture the other voters."
         )
     newest = case.newest[replicas[0]]
-    if voter.key.directory_id is None and newest and not newest[-1].runs and not newest[-1].log_end_offset:
+    if (
+        voter.key.directory_id is None
+        and newest
+        and not newest[-1].epoch_ranges
+        and not newest[-1].log_end_offset
+    ):
         return f"{name} has an empty log, as on a new disk: capture the other voters."
     return _why_not_known(case, replicas[0])
 
@@ -320,14 +329,14 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
         return f"{name} was copied with a quorum-state older than its log: copy it again, quorum-state last."
     if capture.captured_from is None:
         return f"{name} has a capture that nothing dates: state when it was taken (capture.json)."
-    last = capture.runs[-1] if capture.runs else None
+    last = capture.epoch_ranges[-1] if capture.epoch_ranges else None
     if last and case.known.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is None:
         return f"{name} has a log of which the voters in force are not known: capture its checkpoints, too."
     return None
 
 
 def _log(capture: Capture) -> tuple[object, ...]:
-    return capture.log_start_offset, capture.known_end, capture.runs
+    return capture.log_start_offset, capture.known_end, capture.epoch_ranges
 
 
 def newest_of(known: Conclusions) -> dict[ReplicaKey, tuple[Capture, ...]]:

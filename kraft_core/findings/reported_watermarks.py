@@ -29,4 +29,6 @@ def reported_watermarks(view: ClusterView) -> list[ReportedWatermark]:
 def of_leader(view: ClusterView, leader: ReplicaKey, epoch: int) -> tuple[Capture, ...]:
     """The captures of a leader that hold anything of its epoch."""
     captures = view.known.holdings.captures.get(leader, ())
-    return tuple(c for c in captures if any(run.leader_epoch == epoch for run in c.runs))
+    return tuple(
+        c for c in captures if any(epoch_range.leader_epoch == epoch for epoch_range in c.epoch_ranges)
+    )

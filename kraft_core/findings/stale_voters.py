@@ -163,6 +163,6 @@ def _has_led(view: ClusterView, capture: Capture, missed: tuple[int, ...]) -> bo
         election.leader_id == capture.node_id
         and election.offset > max(missed, default=-1)
         and not view.known.in_force.is_unlawful(epoch)
-        and any(run.leader_epoch == epoch for run in capture.runs)
+        and any(epoch_range.leader_epoch == epoch for epoch_range in capture.epoch_ranges)
         for epoch, election in view.known.elections.items()
     )

@@ -69,9 +69,11 @@ def observed_truncations(known: Conclusions) -> list[TruncationRow]:
 
 def truncation_point(before: Capture, after: Capture) -> tuple[int, int] | None:
     """The lowest offset at which a later capture has a higher epoch, and that epoch; else None."""
-    for held in before.runs:
-        nth = bisect_right(after.runs, held.first_offset, key=lambda run: run.end_offset)
-        for now in after.runs[nth:]:
+    for held in before.epoch_ranges:
+        nth = bisect_right(
+            after.epoch_ranges, held.first_offset, key=lambda epoch_range: epoch_range.end_offset
+        )
+        for now in after.epoch_ranges[nth:]:
             if now.first_offset >= held.end_offset:
                 break
             if now.leader_epoch > held.leader_epoch:
@@ -84,15 +86,15 @@ def _between(known: Conclusions, before: Capture, after: Capture) -> Iterator[Tr
     if point is None:
         return
     truncated_to, by_epoch = point
-    lost = [run for run in before.runs if run.end_offset > truncated_to]
+    lost = [epoch_range for epoch_range in before.epoch_ranges if epoch_range.end_offset > truncated_to]
     records = [
         r
         for r in known.facts.control_records
         if r.type == "KRaftVoters"
         and any(
-            run.leader_epoch == r.leader_epoch
-            and max(run.first_offset, truncated_to) <= r.offset < run.end_offset
-            for run in lost
+            epoch_range.leader_epoch == r.leader_epoch
+            and max(epoch_range.first_offset, truncated_to) <= r.offset < epoch_range.end_offset
+            for epoch_range in lost
         )
     ]
     yield TruncationRow(
@@ -100,8 +102,8 @@ def _between(known: Conclusions, before: Capture, after: Capture) -> Iterator[Tr
         before.node_id,
         before.directory_id or ZERO_UUID,
         truncated_to,
-        max(run.end_offset for run in lost),
-        tuple(sorted({run.leader_epoch for run in lost})),
+        max(epoch_range.end_offset for epoch_range in lost),
+        tuple(sorted({epoch_range.leader_epoch for epoch_range in lost})),
         tuple(sorted({record.offset for record in records})),
         "; ".join(dict.fromkeys(_change(known, record) for record in records)),
         by_epoch,

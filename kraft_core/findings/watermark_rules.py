@@ -229,11 +229,11 @@ def _leader_shows(view: ClusterView, claim: _Claim, leads_in: SetInForce) -> boo
     return leader is not None and any(
         _was_taken_after(capture, claim.output)
         and capture.in_epoch == claim.epoch
-        and capture.known_end == capture.runs[-1].end_offset
+        and capture.known_end == capture.epoch_ranges[-1].end_offset
         and holds(capture, claim.epoch, claim.last.base_offset)
         for replica in view.known.holdings.replicas_of(leader)
         for capture in view.known.holdings.captures[replica]
-        if capture.runs
+        if capture.epoch_ranges
     )
 
 

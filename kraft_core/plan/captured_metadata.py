@@ -94,6 +94,6 @@ def _image_at(replay: Replay, offset: int) -> Image | None:
 def _source_of(quorum: CapturedQuorum) -> str | None:
     """The id of the capture whose log the quorum was read from."""
     newest = [captures[-1] for captures in quorum.known.holdings.captures.values()]
-    ends = [c for c in newest if c.runs and c.runs[-1].end_offset == quorum.log_end]
-    ends.sort(key=lambda c: (c.runs[-1].leader_epoch, c.replica == quorum.leader))
+    ends = [c for c in newest if c.epoch_ranges and c.epoch_ranges[-1].end_offset == quorum.log_end]
+    ends.sort(key=lambda c: (c.epoch_ranges[-1].leader_epoch, c.replica == quorum.leader))
     return ends[-1].capture_id if ends else None

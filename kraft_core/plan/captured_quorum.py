@@ -155,16 +155,16 @@ def quorum_of(
     errors: beside those that the captured logs show by themselves. They void the captures that show them.
     """
     newest = [captures[-1] for captures in known.holdings.captures.values()]
-    holders = [capture for capture in newest if capture.runs]
+    holders = [capture for capture in newest if capture.epoch_ranges]
     if not holders:
         return None
-    log_epoch = max(capture.runs[-1].leader_epoch for capture in holders)
+    log_epoch = max(capture.epoch_ranges[-1].leader_epoch for capture in holders)
     in_epochs = (c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None)
     epoch = max([log_epoch, *in_epochs])
     leader_id = _leader_id(known, newest, epoch)
-    of_epoch = [capture for capture in holders if capture.runs[-1].leader_epoch == log_epoch]
-    source = max(of_epoch, key=lambda c: (c.runs[-1].end_offset, c.node_id == leader_id))
-    log_end = source.runs[-1].end_offset
+    of_epoch = [capture for capture in holders if capture.epoch_ranges[-1].leader_epoch == log_epoch]
+    source = max(of_epoch, key=lambda c: (c.epoch_ranges[-1].end_offset, c.node_id == leader_id))
+    log_end = source.epoch_ranges[-1].end_offset
     voters = known.in_force.voters_at(log_epoch, log_end - 1)
     state = known.in_force.at(log_epoch, log_end - 1)
     leader = None if leader_id is None else _leader_key(known.in_force, voters, newest, leader_id, epoch)

@@ -112,19 +112,20 @@ class Registered:
 
 def _holds(log: Capture, record: RegistrationRecord) -> bool:
     return any(
-        run.leader_epoch == record.leader_epoch and run.first_offset <= record.offset < run.end_offset
-        for run in log.runs
+        epoch_range.leader_epoch == record.leader_epoch
+        and epoch_range.first_offset <= record.offset < epoch_range.end_offset
+        for epoch_range in log.epoch_ranges
     )
 
 
 def _gap(log: Capture, offset: int) -> str | None:
     """Why a captured log does not hold every record from an offset to its end, None if it does."""
     reached = offset
-    for run in log.runs:
-        if run.first_offset > reached:
-            lacks = range_words(reached, run.first_offset)
+    for epoch_range in log.epoch_ranges:
+        if epoch_range.first_offset > reached:
+            lacks = range_words(reached, epoch_range.first_offset)
             return f"the captured log of {log.node_id} lacks {lacks}, and no snapshot covers that"
-        reached = max(reached, run.end_offset)
+        reached = max(reached, epoch_range.end_offset)
     return None if log.known_end is not None else f"the log end of {log.node_id} cannot be read"
 
 

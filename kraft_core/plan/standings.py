@@ -79,7 +79,7 @@ class LeaderLog:
 
     @property
     def end_offset(self) -> int:
-        return self.source.runs[-1].end_offset
+        return self.source.epoch_ranges[-1].end_offset
 
     @property
     def epochs(self) -> EpochCache:
@@ -89,8 +89,8 @@ class LeaderLog:
 def epochs_of(capture: Capture) -> EpochCache:
     """Where each epoch begins in a captured log."""
     epochs = EpochCache()
-    for run in capture.runs:
-        epochs = epochs.assign(run.leader_epoch, run.first_offset)
+    for epoch_range in capture.epoch_ranges:
+        epochs = epochs.assign(epoch_range.leader_epoch, epoch_range.first_offset)
     return epochs
 
 
@@ -125,10 +125,10 @@ def _lag_ms(capture: Capture, end: int, source: Capture) -> int:
 
     Where that is inside an epoch, the record came soon after its last one: leaders append twice a second.
     """
-    until = min(source.runs[-1].last_appended_at, capture.captured_at)
-    run = next(run for run in source.runs if run.end_offset > end)
-    is_inside = capture.runs and run.first_offset < end
-    since = capture.runs[-1].last_appended_at if is_inside else run.first_appended_at
+    until = min(source.epoch_ranges[-1].last_appended_at, capture.captured_at)
+    epoch_range = next(epoch_range for epoch_range in source.epoch_ranges if epoch_range.end_offset > end)
+    is_inside = capture.epoch_ranges and epoch_range.first_offset < end
+    since = capture.epoch_ranges[-1].last_appended_at if is_inside else epoch_range.first_appended_at
     return max(0, until - since)
 
 
@@ -152,7 +152,7 @@ def _standing(
 def _not_keeping_up(log: LeaderLog, capture: Capture, lag: int, lag_ms: int) -> tuple[Standing, str] | None:
     """What a replica's own log and epoch show against it."""
     if _has_diverged(log, capture):
-        words = f"holds a tail of epoch {capture.runs[-1].leader_epoch} that will be truncated"
+        words = f"holds a tail of epoch {capture.epoch_ranges[-1].leader_epoch} that will be truncated"
         return Standing.DIVERGED, words
     if lag and lag_ms > FETCH_TIMEOUT_MS:
         return Standing.BEHIND, f"lacks the last {_records(lag)}, for {lag_ms / 1000:.1f} s"
@@ -223,7 +223,7 @@ def _silence(capture: Capture, fear: str) -> str | None:
 
     Only against a leader that appends can followers be measured. fear: what may be the case, in words.
     """
-    silent = capture.captured_at - capture.runs[-1].last_appended_at if capture.runs else None
+    silent = capture.captured_at - capture.epoch_ranges[-1].last_appended_at if capture.epoch_ranges else None
     if silent is None or silent <= FETCH_TIMEOUT_MS:
         return None
     return f"it appended nothing for {silent / 1000:.1f} s before it was captured, so {fear}"
@@ -231,9 +231,9 @@ def _silence(capture: Capture, fear: str) -> str | None:
 
 def _has_diverged(log: LeaderLog, capture: Capture) -> bool:
     """Whether its last batch lies above the end of that epoch in the leader's log."""
-    if not capture.runs:
+    if not capture.epoch_ranges:
         return False
-    last = capture.runs[-1]
+    last = capture.epoch_ranges[-1]
     end = log.epochs.end_offset_for(last.leader_epoch, log.end_offset)
     return end is not None and (end.leader_epoch != last.leader_epoch or end.end_offset < last.end_offset)
 

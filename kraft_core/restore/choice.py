@@ -243,7 +243,11 @@ def _losses(
 
 def _before_the_end(known: Conclusions) -> Iterator[Capture]:
     """Newest captures of voters that were taken before the newest captured record was appended."""
-    appended = [run.last_appended_at for capture in known.facts.captures for run in capture.runs]
+    appended = [
+        epoch_range.last_appended_at
+        for capture in known.facts.captures
+        for epoch_range in capture.epoch_ranges
+    ]
     last = max(appended, default=-1)
     newest = newest_of(known)
     for replica, captures in newest.items():

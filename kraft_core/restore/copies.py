@@ -31,5 +31,5 @@ def voter_copies(known: Conclusions) -> Iterator[VoterCopy]:
     found = dict.fromkeys(replica for voter in voters for replica in known.holdings.replicas_of(voter))
     for replica in found:
         for capture in newest[replica][-1:]:
-            last = max((run.last_appended_at for run in capture.runs), default=None)
+            last = max((epoch_range.last_appended_at for epoch_range in capture.epoch_ranges), default=None)
             yield VoterCopy(label(replica), capture.log_end_offset, last)

@@ -87,14 +87,14 @@ def horizon_of(
 
 
 def _epochs(capture: Capture) -> Iterator[int]:
-    yield from (run.leader_epoch for run in capture.runs)
+    yield from (epoch_range.leader_epoch for epoch_range in capture.epoch_ranges)
     yield from (epoch for epoch, _ in capture.leader_epoch_checkpoint or ())
     if capture.quorum_state_epoch is not None:
         yield capture.quorum_state_epoch
 
 
 def _ends(capture: Capture) -> Iterator[int]:
-    yield from (run.end_offset for run in capture.runs)
+    yield from (epoch_range.end_offset for epoch_range in capture.epoch_ranges)
     yield from (start for _, start in capture.leader_epoch_checkpoint or ())
     if capture.log_end_offset is not None:
         yield capture.log_end_offset

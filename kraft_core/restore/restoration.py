@@ -323,10 +323,12 @@ def _tails(
     lacked = lacking(known, source.capture)
     for each in logs:
         begins = [
-            max(first, run.first_offset)
+            max(first, epoch_range.first_offset)
             for _, epoch, first, end in lacked
-            for run in each.capture.runs
-            if run.leader_epoch == epoch and run.first_offset < end and first < run.end_offset
+            for epoch_range in each.capture.epoch_ranges
+            if epoch_range.leader_epoch == epoch
+            and epoch_range.first_offset < end
+            and first < epoch_range.end_offset
         ]
         if begins:
             yield without_transaction(each.log).image, _before(each, min(begins))

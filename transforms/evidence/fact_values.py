@@ -72,9 +72,11 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
     state = row["quorum_state"] or {}
     epochs = row["leader_epoch_checkpoint"]
     voters = state.get("current_voters")
-    runs = tuple(run(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["epoch_ranges"])
+    epoch_ranges = tuple(
+        epoch_range(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["epoch_ranges"]
+    )
     captured_at, source = known_ms(row["captured_at"]), row["captured_at_source"]
-    captured_from, captured_until, time_source = copied_between(captured_at, source, runs, headers)
+    captured_from, captured_until, time_source = copied_between(captured_at, source, epoch_ranges, headers)
     return Capture(
         capture_id=row["capture_id"],
         node_id=row["node_id"],
@@ -82,7 +84,7 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
         captured_at=captured_at,
         log_start_offset=row["log_start_offset"],
         log_end_offset=row["log_end_offset"],
-        runs=runs,
+        epoch_ranges=epoch_ranges,
         quorum_state_epoch=state.get("leader_epoch"),
         quorum_state_leader_id=state.get("leader_id"),
         voted_id=state.get("voted_id"),
@@ -110,7 +112,7 @@ def is_tail_damaged(row: Mapping[str, Any]) -> bool:
     )
 
 
-def run(row: Mapping[str, Any], begins_epoch: bool) -> EpochRange:
+def epoch_range(row: Mapping[str, Any], begins_epoch: bool) -> EpochRange:
     """An epoch range; its first batches are those of the epoch only if it begins with the LEADER_CHANGE."""
     return EpochRange(
         leader_epoch=row["leader_epoch"],

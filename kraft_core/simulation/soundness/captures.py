@@ -87,16 +87,20 @@ def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterF
 def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
     key = execution.moments[copy.log_at][copy.slot].key
     beside, missing = execution.moments[copy.files_at][copy.slot], copy.missing
-    runs = _runs(execution, log.batches)
+    epoch_ranges = _runs(execution, log.batches)
     ends = [snapshot.end_offset for snapshot in log.snapshots if snapshot.end_offset > 0]
-    ends += [] if log.named_end is None else [log.named_end, *(run.end_offset for run in runs[-1:])]
+    ends += (
+        []
+        if log.named_end is None
+        else [log.named_end, *(epoch_range.end_offset for epoch_range in epoch_ranges[-1:])]
+    )
     entries = None if missing.leader_epoch_checkpoint else beside.log.epochs.entries
     state = _NO_STATE if missing.quorum_state else _quorum_state(beside)
     directory_id = ZERO_UUID if missing.directory_id else key.directory_id or ZERO_UUID
     content = (
         key.id,
         directory_id,
-        runs,
+        epoch_ranges,
         log.snapshots,
         log.named_end,
         log.readable,
@@ -104,8 +108,10 @@ def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
         entries,
     )
     headers = [execution.snapshotted_at[s.end_offset, s.leader_epoch] for s in log.snapshots if s.end_offset]
-    at, source = _stated_time(copy, [*(run.last_appended_at for run in runs), *headers])
-    captured_from, captured_until, time_source = copied_between(at, source, runs, headers)
+    at, source = _stated_time(
+        copy, [*(epoch_range.last_appended_at for epoch_range in epoch_ranges), *headers]
+    )
+    captured_from, captured_until, time_source = copied_between(at, source, epoch_ranges, headers)
     return Capture(
         capture_id=f"{hash(content):x}",
         node_id=key.id,
@@ -113,7 +119,7 @@ def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
         captured_at=at,
         log_start_offset=log.start_offset,
         log_end_offset=max(ends, default=None),
-        runs=runs,
+        epoch_ranges=epoch_ranges,
         leader_epoch_checkpoint=entries,
         tail_damaged=log.tail_damaged,
         readable=log.readable,
@@ -149,15 +155,15 @@ def _quorum_state(replica: Replica) -> dict[str, Any]:
 
 
 def _runs(execution: Execution, batches: tuple[Batch, ...]) -> tuple[EpochRange, ...]:
-    runs: list[EpochRange] = []
+    epoch_ranges: list[EpochRange] = []
     first = 0
     for nth, batch in enumerate(batches):
         following = batches[nth + 1] if nth + 1 < len(batches) else None
         joined = following is not None and following.leader_epoch == batch.leader_epoch
         if not joined or following is None or following.base_offset != batch.end_offset:
-            runs.append(_run(execution, batches[first : nth + 1]))
+            epoch_ranges.append(_run(execution, batches[first : nth + 1]))
             first = nth + 1
-    return tuple(runs)
+    return tuple(epoch_ranges)
 
 
 def _run(execution: Execution, batches: tuple[Batch, ...]) -> EpochRange:

@@ -230,7 +230,9 @@ def _two_live_directories(sample: FaultyCopies) -> bool:
         if _names_its_log(capture) and capture.node_id <= sample.lives[0].script.setup.voters:
             key = (capture.node_id, capture.directory_id)
             first[key] = min(first.get(key, capture.captured_at), capture.captured_at)
-            newest[key] = max(newest.get(key, 0), max(run.last_appended_at for run in capture.runs))
+            newest[key] = max(
+                newest.get(key, 0), max(epoch_range.last_appended_at for epoch_range in capture.epoch_ranges)
+            )
     return any(
         one[0] == other[0] and one[1] != other[1] and newest[one] > first[other]
         for one in first
@@ -240,7 +242,7 @@ def _two_live_directories(sample: FaultyCopies) -> bool:
 
 def _names_its_log(capture: Capture) -> bool:
     """Whether it holds a log and says whose: a copy without a directory id may be of either directory."""
-    return bool(capture.runs) and capture.replica.directory_id is not None
+    return bool(capture.epoch_ranges) and capture.replica.directory_id is not None
 
 
 def _shrunk_log(sample: FaultyCopies) -> bool:
@@ -267,13 +269,13 @@ def _shrunk(sample: FaultyCopies) -> Iterator[Capture]:
         and one.directory_id != ZERO_UUID
         and not (one.has_wrong_time or other.has_wrong_time)
         and one.captured_at < other.captured_at
-        and bool(one.runs)
+        and bool(one.epoch_ranges)
         and other.log_start_offset is not None
         and other.readable
         and not other.tail_damaged
         and other.quorum_state_epoch is not None
-        and (other.log_end_offset or 0) < one.runs[-1].end_offset
-        and other.quorum_state_epoch <= one.runs[-1].leader_epoch
+        and (other.log_end_offset or 0) < one.epoch_ranges[-1].end_offset
+        and other.quorum_state_epoch <= one.epoch_ranges[-1].leader_epoch
         and other.older_log is None
         and (_was_voter(sample, one) or (one.quorum_state_epoch or 0) > other.quorum_state_epoch)
     )
@@ -305,8 +307,9 @@ def _goes_beyond(capture: Capture) -> bool:
 def _log_beyond_state(sample: FaultyCopies) -> bool:
     """The quorum-state is in an epoch below the last one of the log beside it."""
     return any(
-        capture.runs
-        and (capture.quorum_state_epoch or capture.runs[-1].leader_epoch) < capture.runs[-1].leader_epoch
+        capture.epoch_ranges
+        and (capture.quorum_state_epoch or capture.epoch_ranges[-1].leader_epoch)
+        < capture.epoch_ranges[-1].leader_epoch
         for capture in _copied_in_parts(sample)
     )
 

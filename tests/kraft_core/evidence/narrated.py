@@ -116,19 +116,21 @@ class Story:
 
         stated: by capture.json, else the time is that of a file.
         """
-        runs = tuple(self._run(text, digests) for text in log.split())
+        epoch_ranges = tuple(self._run(text, digests) for text in log.split())
         node, directory_id = directory(replica)
         source: CapturedAtSource = "capture.json" if stated else "file_time"
-        captured_from, captured_until, time_source = copied_between(at, source, runs, ())
+        captured_from, captured_until, time_source = copied_between(at, source, epoch_ranges, ())
         self.captures.append(
             Capture(
                 capture_id=f"{replica} {at} {log} {in_epoch} {digests}",
                 node_id=node,
                 directory_id=directory_id,
                 captured_at=at,
-                log_start_offset=runs[0].first_offset if runs else end,
-                log_end_offset=end if end is not None else (runs[-1].end_offset if runs else 0),
-                runs=runs,
+                log_start_offset=epoch_ranges[0].first_offset if epoch_ranges else end,
+                log_end_offset=end
+                if end is not None
+                else (epoch_ranges[-1].end_offset if epoch_ranges else 0),
+                epoch_ranges=epoch_ranges,
                 quorum_state_epoch=in_epoch,
                 captured_from=captured_from,
                 captured_until=captured_until,

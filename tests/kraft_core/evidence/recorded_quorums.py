@@ -77,12 +77,12 @@ class Node:
             time_source="capture.json",
             log_start_offset=self.start,
             log_end_offset=max([self.end, *(s.end_offset for s in snapshots if s.proves)]),
-            runs=tuple(self._runs()),
+            epoch_ranges=tuple(self._ranges()),
             quorum_state_epoch=self.epoch,
         )
         return ClusterFacts("recorded", (capture,), tuple(self._control_records()), snapshots)
 
-    def _runs(self) -> Iterator[EpochRange]:
+    def _ranges(self) -> Iterator[EpochRange]:
         first = 0
         for nth, (header, _) in enumerate(self.log, start=1):
             if nth < len(self.log) and self.log[nth][0].leader_epoch == header.leader_epoch:

@@ -362,7 +362,7 @@ class Quorum:
     def capture(self, replica: Replica) -> ClusterFacts:
         """The facts of a copy of one replica's directory, taken now."""
         node, directory_id = replica.name
-        runs = runs_of(replica.log)
+        epoch_ranges = runs_of(replica.log)
         capture = Capture(
             capture_id=f"{replica.name} {self.now}",
             node_id=node,
@@ -373,7 +373,7 @@ class Quorum:
             time_source="capture.json",
             log_start_offset=replica.start,
             log_end_offset=replica.end,
-            runs=runs,
+            epoch_ranges=epoch_ranges,
             quorum_state_epoch=replica.epoch,
             quorum_state_leader_id=replica.leader[0] if replica.leader else -1,
         )
@@ -410,30 +410,30 @@ class Quorum:
 
 
 def runs_of(log: list[Batch]) -> tuple[EpochRange, ...]:
-    """The runs of a log, as a scan of its batches finds them."""
-    runs: list[EpochRange] = []
+    """The epoch ranges of a log, as a scan of its batches finds them."""
+    epoch_ranges: list[EpochRange] = []
     start = 0
     for nth, batch in enumerate(log):
         if nth + 1 < len(log) and log[nth + 1].epoch == batch.epoch:
             continue
-        run = log[start : nth + 1]
-        begins = any(record.type == "LeaderChange" for record in run[0].records)
-        data = next((b for b in run if not b.records), None) if begins else None
-        runs.append(
+        epoch_range = log[start : nth + 1]
+        begins = any(record.type == "LeaderChange" for record in epoch_range[0].records)
+        data = next((b for b in epoch_range if not b.records), None) if begins else None
+        epoch_ranges.append(
             EpochRange(
                 batch.epoch,
-                run[0].base,
+                epoch_range[0].base,
                 batch.end,
-                str([(b.base, b.end, b.at) for b in run]),
-                run[0].at,
+                str([(b.base, b.end, b.at) for b in epoch_range]),
+                epoch_range[0].at,
                 batch.at,
-                run[0].end if begins else None,
+                epoch_range[0].end if begins else None,
                 data.end if data else None,
                 data.at if data else None,
             )
         )
         start = nth + 1
-    return tuple(runs)
+    return tuple(epoch_ranges)
 
 
 def voters_record(voters: VoterIds) -> dict[str, Any]:

@@ -39,14 +39,14 @@ def test_a_stated_time_bounds_the_copy_on_both_sides(node: Path) -> None:
 def test_without_one_only_the_newest_timestamp_in_the_log_bounds_it(node: Path) -> None:
     (node / "capture.json").unlink()
     capture = collected(node)
-    assert capture.captured_from == capture.runs[-1].last_appended_at < capture.captured_at
+    assert capture.captured_from == capture.epoch_ranges[-1].last_appended_at < capture.captured_at
     assert capture.captured_until is None
     assert capture.time_source == "newest timestamp in the log"
 
 
 def test_a_stated_time_that_the_copy_contradicts_bounds_nothing(node: Path) -> None:
     """By more than clocks differ: then it counts as a copy without a stated time."""
-    newest = collected(node).runs[-1].last_appended_at
+    newest = collected(node).epoch_ranges[-1].last_appended_at
     possible = collected(node, newest - CLOCK_SKEW_MS)
     assert possible.captured_until == possible.captured_at == newest - CLOCK_SKEW_MS
     assert not possible.has_wrong_time
@@ -68,7 +68,7 @@ def test_a_checkpoints_header_bounds_it_too(node: Path) -> None:
     for segment in (node / LOG).glob("*.log"):
         segment.unlink()
     capture = collected(node)
-    assert capture.runs == ()
+    assert capture.epoch_ranges == ()
     assert capture.captured_from is not None
 
 

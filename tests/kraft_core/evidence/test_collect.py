@@ -39,11 +39,11 @@ def test_a_directory_as_facts() -> None:
     facts = facts_of(GOLDEN / "uncommitted-truncation/after/node-1")
     capture = the_capture(facts)
     assert (capture.node_id, capture.log_start_offset, capture.log_end_offset) == (1, 0, 507)
-    assert [(r.leader_epoch, r.first_offset, r.end_offset) for r in capture.runs] == [
+    assert [(r.leader_epoch, r.first_offset, r.end_offset) for r in capture.epoch_ranges] == [
         (1, 0, 352),
         (3, 352, 507),
     ]
-    assert [(r.first_batch_end, r.first_data_end is not None) for r in capture.runs] == [
+    assert [(r.first_batch_end, r.first_data_end is not None) for r in capture.epoch_ranges] == [
         (3, True),
         (353, True),
     ]
@@ -65,9 +65,9 @@ def test_a_directory_as_facts() -> None:
 
 
 def test_where_a_segment_was_rolled_makes_no_difference() -> None:
-    """Node 1 rolled its log at 408, in the middle of epoch 3; its run equals that of another replica."""
+    """Node 1 rolled its log at 408, in the middle of epoch 3; its epoch range equals the other replica."""
     one, other = (the_capture(facts_of(GOLDEN / f"uncommitted-truncation/after/node-{n}")) for n in (1, 2))
-    assert one.runs == other.runs
+    assert one.epoch_ranges == other.epoch_ranges
 
 
 def test_a_copy_elsewhere_is_the_same_capture(tmp_path: Path) -> None:
@@ -101,10 +101,10 @@ def test_a_damaged_batch_leaves_a_hole(tmp_path: Path) -> None:
     content[len(content) // 2] ^= 0xFF
     segment.write_bytes(content)
     capture = the_capture(facts_of(copied))
-    assert len(capture.runs) == 3
-    assert capture.runs[0].end_offset < capture.runs[1].first_offset
+    assert len(capture.epoch_ranges) == 3
+    assert capture.epoch_ranges[0].end_offset < capture.epoch_ranges[1].first_offset
     assert not capture.tail_damaged
-    assert [run.first_batch_end for run in capture.runs] == [3, None, 353]
+    assert [epoch_range.first_batch_end for epoch_range in capture.epoch_ranges] == [3, None, 353]
 
 
 def test_a_torn_tail_ends_the_log_a_damaged_one_does_not(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_log_without_batches_ends_at_its_snapshot(tmp_path: Path) -> None:
         segment.unlink()
     (copied / LOG / f"{end:020}.log").touch()
     capture = the_capture(facts_of(copied))
-    assert capture.runs == ()
+    assert capture.epoch_ranges == ()
     assert (capture.log_start_offset, capture.log_end_offset, capture.known_end) == (end, end, end)
 
 
@@ -136,7 +136,7 @@ def test_checkpoints_without_a_segment_show_no_log_end(tmp_path: Path) -> None:
     for segment in (copied / LOG).glob("*.log"):
         segment.unlink()
     capture = the_capture(facts_of(copied))
-    assert (capture.runs, capture.log_start_offset, capture.known_end) == ((), None, None)
+    assert (capture.epoch_ranges, capture.log_start_offset, capture.known_end) == ((), None, None)
     assert capture.log_end_offset == max(s.end_offset for s in facts_of(copied).snapshots)
     assert capture.older_log is not None
 
@@ -170,5 +170,5 @@ def test_a_time_beyond_the_year_9999_is_clamped(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
     (facts,) = collect(find_controller_dirs([tmp_path]).directories, 1_760_000_000_000)
     capture = the_capture(facts)
-    assert capture.runs[-1].last_appended_at == capture.captured_from == LAST_MS
+    assert capture.epoch_ranges[-1].last_appended_at == capture.captured_from == LAST_MS
     assert [finding.rule for finding in judge(conclude(facts))] == [48]

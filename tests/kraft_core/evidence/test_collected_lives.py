@@ -142,8 +142,8 @@ def test_a_disk_that_was_formatted_before_the_quorum_began_says_nothing_about_it
 
 def test_when_a_life_began_is_known_from_offset_0_alone() -> None:
     def capture(first_offset: int) -> Capture:
-        run = EpochRange(1, first_offset, 20, "", 100_000, 200_000)
-        return Capture("c", 1, ZERO_UUID, 0, first_offset, 20, (run,))
+        epoch_range = EpochRange(1, first_offset, 20, "", 100_000, 200_000)
+        return Capture("c", 1, ZERO_UUID, 0, first_offset, 20, (epoch_range,))
 
     older = CapturedElsewhere("id/other", 1, ZERO_UUID, 39_999)
     assert that_may_be_ours([older], [capture(0), capture(10)]) == ()
@@ -158,7 +158,7 @@ def test_recovery_is_not_safe_beside_a_node_in_another_life(
     (facts,) = collect(find_controller_dirs([golden / HEALTHY]).directories)
     known = conclude(facts)
     assert recovery_advice(known, judge(known)).is_safe
-    born = min(capture.runs[0].first_appended_at for capture in facts.captures)
+    born = min(capture.epoch_ranges[0].first_appended_at for capture in facts.captures)
     elsewhere = CapturedElsewhere(f"{ID}/other", 7, ZERO_UUID, None if until is None else born + until)
     known = conclude(replace(facts, elsewhere=(elsewhere,)))
     advice = recovery_advice(known, judge(known))

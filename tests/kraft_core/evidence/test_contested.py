@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kraft_core.evidence.collect import collect
-from kraft_core.evidence.compared_batches import RunBatches, contested_epochs
+from kraft_core.evidence.compared_batches import RangeBatches, contested_epochs
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.evidence.set_history import set_nodes
@@ -84,9 +84,9 @@ def test_lacking_a_batch_of_another_history_is_no_lack() -> None:
     assert contested.commit.of_batch(1, 45, 50).status == "undecided"
 
 
-def batches(epoch: int, first: int, ends: str, crc: int = 0) -> RunBatches:
+def batches(epoch: int, first: int, ends: str, crc: int = 0) -> RangeBatches:
     """A run of batches that end at some offsets; the last one has another CRC if one is given."""
-    run = RunBatches(epoch)
+    run = RangeBatches(epoch)
     for end in map(int, ends.split()):
         other = crc if end == int(ends.split()[-1]) else 0
         run.add(header(epoch, first, end, other))

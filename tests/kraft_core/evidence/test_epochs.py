@@ -28,8 +28,8 @@ def test_clocks_that_contradict_give_no_time_without_leader() -> None:
     story = Story().leader(1, 0, 1, THREE).leader(4, 20, 2, THREE)
     story.capture("1", 1000, "1:0-20 4:20-30", 4)
     (capture,) = story.captures
-    below, own = capture.runs
-    story.captures[0] = replace(capture, runs=(replace(below, last_appended_at=250), own))
+    below, own = capture.epoch_ranges
+    story.captures[0] = replace(capture, epoch_ranges=(replace(below, last_appended_at=250), own))
     assert story.evidence().epochs[1].leaderless_ms is None
 
 

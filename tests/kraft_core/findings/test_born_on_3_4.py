@@ -80,7 +80,9 @@ def test_one_node_proves_what_the_leader_had_and_what_its_snapshots_cover(node: 
 def test_how_far_a_stated_time_is_off_reads_in_a_unit_of_its_size(earlier_s: int, words: str) -> None:
     directories = find_controller_dirs([GOLDEN / "born-on-3.4" / "node-3"]).directories
     (facts,) = collect(directories)
-    newest = max(run.last_appended_at for capture in facts.captures for run in capture.runs)
+    newest = max(
+        epoch_range.last_appended_at for capture in facts.captures for epoch_range in capture.epoch_ranges
+    )
     (facts,) = collect(directories, newest - 1000 * earlier_s)
     (wrong,) = [f for f in judge(conclude(facts)) if f.rule == 48]
     assert f", {words} before its newest timestamp" in wrong.sentence

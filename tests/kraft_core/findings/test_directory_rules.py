@@ -202,7 +202,7 @@ def test_a_new_disk_is_a_warning_and_not_safe() -> None:
     "change",
     [
         lambda s: Story(s.control_records, [c for c in s.captures if not c.directory_id.endswith("b")]),
-        lambda s: replace(s, captures=[*s.captures[:-1], replace(s.captures[-1], runs=())]),
+        lambda s: replace(s, captures=[*s.captures[:-1], replace(s.captures[-1], epoch_ranges=())]),
     ],
 )
 def test_without_a_second_log_there_is_no_finding(change: Callable[[Story], Story]) -> None:

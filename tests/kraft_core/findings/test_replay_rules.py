@@ -101,7 +101,10 @@ def test_nothing_is_judged_in_or_above_a_contested_epoch(contested: int) -> None
 def test_a_log_that_lacks_what_lies_below_proves_nothing() -> None:
     """Each capture without its first range: the log no longer begins at 0."""
     facts = known().facts
-    later = [replace(c, runs=tuple(r for r in c.runs if r.leader_epoch != 1)) for c in facts.captures]
+    later = [
+        replace(c, epoch_ranges=tuple(r for r in c.epoch_ranges if r.leader_epoch != 1))
+        for c in facts.captures
+    ]
     of = conclude(replace(facts, captures=tuple(later)))
     assert not found(refusal(3, 1100), refusal(4, 1900), of=of)
 
@@ -123,8 +126,10 @@ def test_a_replay_from_a_checkpoint_must_go_on_from_it() -> None:
     cut = [
         replace(
             c,
-            runs=tuple(
-                replace(r, first_offset=max(r.first_offset, end)) for r in c.runs if r.end_offset > end
+            epoch_ranges=tuple(
+                replace(r, first_offset=max(r.first_offset, end))
+                for r in c.epoch_ranges
+                if r.end_offset > end
             ),
         )
         for c in facts.captures

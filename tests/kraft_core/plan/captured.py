@@ -25,7 +25,9 @@ def facts_of(*names: str, running: bool = False) -> tuple[ClusterFacts, Register
     directories = find_controller_dirs([GOLDEN / name for name in names]).directories
     (facts,) = collect(directories)
     if running:
-        at = max(run.last_appended_at for capture in facts.captures for run in capture.runs)
+        at = max(
+            epoch_range.last_appended_at for capture in facts.captures for epoch_range in capture.epoch_ranges
+        )
         (facts,) = collect(directories, at)
     return facts, registered(directories)
 
@@ -44,7 +46,9 @@ def metadata(*names: str) -> CapturedMetadata:
     directories = find_controller_dirs([GOLDEN / name for name in names]).directories
     quorum = captured(*names, running=True)
     (facts,) = collect(directories)
-    at = max(run.last_appended_at for capture in facts.captures for run in capture.runs)
+    at = max(
+        epoch_range.last_appended_at for capture in facts.captures for epoch_range in capture.epoch_ranges
+    )
     (found,) = collect_lives(directories, at)
     by_capture = dict(zip((c.capture_id for c in found.facts.captures), found.directories, strict=True))
     return metadata_of(quorum, by_capture)

@@ -315,9 +315,12 @@ def test_what_is_missing_names_no_node_that_is_gone(action: Action) -> None:
     [
         ({"readable": False}, "files of its log could not be read"),
         ({"tail_damaged": True}, "its log is damaged at the end"),
-        ({"runs": (), "log_start_offset": None, "log_end_offset": None}, "no file of its log was captured"),
         (
-            {"runs": (), "log_start_offset": None, "log_end_offset": 0},
+            {"epoch_ranges": (), "log_start_offset": None, "log_end_offset": None},
+            "no file of its log was captured",
+        ),
+        (
+            {"epoch_ranges": (), "log_start_offset": None, "log_end_offset": 0},
             "no segment of it was captured, and a checkpoint ends at 0",
         ),
         ({"leader_epoch_checkpoint": ((2, 200),)}, "leader-epoch-checkpoint has epoch 2 from 200"),

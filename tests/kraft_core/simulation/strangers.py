@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kraft_core.evidence.collected_lives import collected_lives
-from kraft_core.evidence.compared_batches import RunBatches, contested_epochs
+from kraft_core.evidence.compared_batches import RangeBatches, contested_epochs
 from kraft_core.evidence.elsewhere import captured_elsewhere
 from kraft_core.evidence.facts import Capture, ClusterFacts
 from kraft_core.simulation.soundness.captures import Copy, batch_crc, facts_of, held_by
@@ -93,7 +93,7 @@ def _later(quorum: Execution, by: int) -> Execution:
 def told_apart(drawn: Strangers) -> list[ToldApart]:
     """The lives of the copies, the newest last."""
     captures: list[Capture] = []
-    batches: list[list[RunBatches]] = []
+    batches: list[list[RangeBatches]] = []
     snapshots = []
     for number, copy in enumerate(drawn.copies):
         facts = _facts(drawn, [copy])
@@ -125,14 +125,14 @@ def _facts(drawn: Strangers, copies: Sequence[Copy]) -> ClusterFacts:
     return facts_of((drawn.quorums[of.pop()],), tuple(replace(copy, life=0) for copy in copies))
 
 
-def _batches(quorum: Execution, copy: Copy) -> list[RunBatches]:
-    runs: list[RunBatches] = []
+def _batches(quorum: Execution, copy: Copy) -> list[RangeBatches]:
+    runs: list[RangeBatches] = []
     for batch in held_by(quorum, copy).batches:
         if not runs or (runs[-1].leader_epoch, runs[-1].end_offset) != (
             batch.leader_epoch,
             batch.base_offset,
         ):
-            runs.append(RunBatches(batch.leader_epoch))
+            runs.append(RangeBatches(batch.leader_epoch))
         runs[-1].bases.append(batch.base_offset)
         runs[-1].contents.append(batch_crc(quorum, batch) << 31 | batch.size_bytes)
         runs[-1].end_offset = batch.end_offset

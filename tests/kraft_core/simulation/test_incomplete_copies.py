@@ -125,8 +125,10 @@ def test_what_is_missing_is_not_in_the_facts() -> None:
 
     def bounds(missing: Missing) -> tuple[object, ...]:
         one = capture(missing)
-        runs = [(run.first_offset, run.end_offset) for run in one.runs]
-        return one.log_start_offset, one.log_end_offset, runs, one.readable, one.tail_damaged
+        epoch_ranges = [
+            (epoch_range.first_offset, epoch_range.end_offset) for epoch_range in one.epoch_ranges
+        ]
+        return one.log_start_offset, one.log_end_offset, epoch_ranges, one.readable, one.tail_damaged
 
     assert bounds(NOTHING) == (0, 8, [(0, 8)], True, False)
     assert bounds(Missing((0, 3))) == (3, 8, [(3, 8)], True, False)

@@ -205,7 +205,7 @@ def plain(facts: ClusterFacts) -> tuple[object, ...]:
             replace(
                 capture,
                 capture_id="",
-                runs=tuple(replace(run, digest="") for run in capture.runs),
+                epoch_ranges=tuple(replace(each, digest="") for each in capture.epoch_ranges),
                 time_source="flag",
                 captured_at_source="flag",
             )

@@ -33,7 +33,11 @@ def file_times_count(patch: pytest.MonkeyPatch) -> None:
 
 def batches_of_older_epochs_count(patch: pytest.MonkeyPatch) -> None:
     """Raft, figure 8: stored in whatever epoch."""
-    patch.setattr(Capture, "in_epoch", property(lambda one: one.runs[-1].leader_epoch if one.runs else None))
+    patch.setattr(
+        Capture,
+        "in_epoch",
+        property(lambda one: one.epoch_ranges[-1].leader_epoch if one.epoch_ranges else None),
+    )
     patch.setattr(majority.MajorityRule, "_steps_of", _steps_of_any_epoch)
 
 

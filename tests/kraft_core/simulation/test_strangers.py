@@ -52,6 +52,8 @@ def test_a_log_that_begins_after_epoch_1_may_be_of_the_quorum_that_lost_a_disk()
     """A wiped voter elected one whose log was empty: epoch 2 had committed, epoch 3 begins at 0."""
     drawn = strangers(random.Random(448521213))
     lives = told_apart(drawn)
-    firsts = [capture.runs[0] for life in lives for capture in life.facts.captures if capture.runs]
+    firsts = [
+        capture.epoch_ranges[0] for life in lives for capture in life.facts.captures if capture.epoch_ranges
+    ]
     assert (3, 0) in [(first.leader_epoch, first.first_offset) for first in firsts]
     assert not list(false_answers(drawn, lives))
