@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs.cli import main
 from kraft_core.format.capture import EDGE_BYTES
 from tests.jobs.captured_logs import captured
 from tests.jobs.lakes import report, run, versions
@@ -73,8 +74,10 @@ def test_the_memo_of_the_last_run_answers(lake: Any, golden_captures: list[Path]
     last = newest_version(copy, RUNS)
     # delta-rs writes the checkpoint, and joins files.
     until_checkpoint = (CHECKPOINT_EVERY - 2 - last) % CHECKPOINT_EVERY
-    blind = [ended(BLIND) for _ in range(until_checkpoint + 2)]
-    assert blind == [0] * until_checkpoint + [1, 1]
+    seen = min(until_checkpoint, 2)
+    for _ in range(until_checkpoint - seen):
+        assert main(command) == 0
+    assert [ended(BLIND) for _ in range(seen + 2)] == [0] * seen + [1, 1]
     (log,) = (copy / "captures/_delta_log").glob("*0.json")
     log.write_bytes(log.read_bytes())
     assert (ended(BLIND), ended(COMMAND), ended(BLIND)) == (1, 0, 0)

@@ -17,10 +17,8 @@ FIRST = 697
 
 
 @pytest.fixture(scope="module")
-def answers(
-    spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, list[dict[str, Any]]]]:
-    """The rows of every recipe, by its number, on two nodes without their first segment."""
+def truncated(spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The session with the lake of two nodes without their first segment."""
     tmp = tmp_path_factory.mktemp("truncated")
     for node in ("node-2", "node-3"):
         copy = Path(shutil.copytree(golden / "dynamic-membership" / node, tmp / "captures" / node))
@@ -30,37 +28,45 @@ def answers(
         assert list(log.glob(f"{FIRST:020}-*.checkpoint"))
     assert run(tmp / "lake", tmp / "captures", flags=("--fail-on", "never")) == 0
     open_lake(spark, tmp / "lake")
-    yield {
-        str(number): [row.asDict() for row in spark.sql(sql).collect()]
-        for number, (_, sql, _) in enumerate(RECIPES, start=1)
-    }
+    yield spark
     spark.catalog.setCurrentDatabase("default")  # of whoever used that one last
     spark.sql("DROP DATABASE kraft CASCADE")
 
 
-def test_topics_that_are_older_than_the_log(answers: Any) -> None:
-    found = {row["topic_name"]: row for row in answers["11"]}
+def answer(spark: Any, number: int) -> list[dict[str, Any]]:
+    """The rows of a recipe."""
+    _, sql, _ = RECIPES[number - 1]
+    return [row.asDict() for row in spark.sql(sql).collect()]
+
+
+def test_topics_that_are_older_than_the_log(truncated: Any) -> None:
+    found = {row["topic_name"]: row for row in answer(truncated, 11)}
     assert {"t-small", "t-rf2", "t-wide", "t-assign", "t-x", "t-last"} <= found.keys()
     assert [found[name]["is_exact"] for name in ("t-small", "t-x")] == [False, True]
     assert found["t-small"]["offset"] < FIRST <= found["t-x"]["offset"]
     assert found["t-assign"]["removed_at"] is not None
 
 
-def test_configs_that_are_older_than_the_log(answers: Any) -> None:
-    assert {row["name"] for row in answers["12"]} >= {"retention.ms"}
-    assert min(row["offset"] for row in answers["12"]) < FIRST
+def test_configs_that_are_older_than_the_log(truncated: Any) -> None:
+    found = answer(truncated, 12)
+    assert {row["name"] for row in found} >= {"retention.ms"}
+    assert min(row["offset"] for row in found) < FIRST
 
 
-def test_changes_of_partitions_whose_topic_is_older_than_the_log(answers: Any) -> None:
-    assert [row["changes"] for row in answers["14"]] == [9] * 5
-    assert all(row["topic_name"] for row in answers["14"])
+def test_changes_of_partitions_whose_topic_is_older_than_the_log(truncated: Any) -> None:
+    found = answer(truncated, 14)
+    assert [row["changes"] for row in found] == [9] * 5
+    assert all(row["topic_name"] for row in found)
 
 
-def test_times_of_fencing_after_the_checkpoint(answers: Any) -> None:
+def test_times_of_fencing_after_the_checkpoint(truncated: Any) -> None:
     """Both were unfenced by the checkpoint; what follows is the same as from the whole log."""
-    assert [row["broker_id"] for row in answers["13"]] == [12, 12, 11, 11]
-    assert all(row["fenced_by"] == "BROKER_REGISTRATION_CHANGE_RECORD" for row in answers["13"])
+    found = answer(truncated, 13)
+    assert [row["broker_id"] for row in found] == [12, 12, 11, 11]
+    assert all(row["fenced_by"] == "BROKER_REGISTRATION_CHANGE_RECORD" for row in found)
 
 
-def test_every_recipe_answers(answers: Any) -> None:
-    assert len(answers) == len(RECIPES)
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(1, len(RECIPES) + 1))
+def test_every_recipe_answers(truncated: Any, number: int) -> None:
+    answer(truncated, number)

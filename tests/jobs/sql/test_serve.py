@@ -20,6 +20,8 @@ import pytest
 
 from jobs.cli import main
 from jobs.questions import login
+from jobs.questions.question_session import question_session
+from jobs.questions.server import Address, serving
 from tests.long.processes import jvms
 from tests.long.venvs import installed
 
@@ -185,20 +187,34 @@ def is_closed(peer: socket.socket) -> bool:
         peer.setblocking(True)
 
 
+def assert_tls(port: int, certificate: Path) -> None:
+    """A port of this machine takes TLS, and waits for nobody's ClientHello."""
+    trusted = ssl.create_default_context(cafile=certificate)
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
+        trusted.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+    ):
+        assert secured.version() in ("TLSv1.2", "TLSv1.3")
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as slow:
+        # A ClientHello of 16 KB, byte by byte.
+        slow.sendall(b"\x16\x03\x01\x40\x00\x01")
+        until_closed(slow, time.monotonic(), drip=b"\x00")
+
+
+def test_other_hosts_are_served_over_tls(catalog_lake: Any, tmp_path: Path) -> None:
+    certified(tmp_path, "127.0.0.1")
+    pem, key = ((tmp_path / name).read_text() for name in ("cert.pem", "key.pem"))
+    address = Address("0.0.0.0", free_port(), pem, key)
+    with serving(question_session(catalog_lake.spark, None), address, login.Login("reader", "se:cret")):
+        assert_tls(address.port, tmp_path / "cert.pem")
+
+
+@pytest.mark.long
 def test_a_server_whose_jvm_has_ended_ends(lake: Any, tmp_path: Path) -> None:
     """With an error; until then, other hosts are served over TLS alone."""
     flags = certified(tmp_path, "127.0.0.1")
     server = Server(lake.path, tmp_path, "--host", "0.0.0.0", *flags)
-    trusted = ssl.create_default_context(cafile=tmp_path / "cert.pem")
-    with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=30) as plain,
-        trusted.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
-    ):
-        assert secured.version() in ("TLSv1.2", "TLSv1.3")
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as slow:
-        # A ClientHello of 16 KB, byte by byte.
-        slow.sendall(b"\x16\x03\x01\x40\x00\x01")
-        until_closed(slow, time.monotonic(), drip=b"\x00")
+    assert_tls(server.port, tmp_path / "cert.pem")
     os.kill(server.jvm(), signal.SIGKILL)
     assert server.process.wait(30) == 75
     said = server.errors.read_text()
