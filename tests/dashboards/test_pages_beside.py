@@ -23,9 +23,15 @@ from tests.dashboards.small_lakes import written_report
 from tests.dashboards.worlds import NOW, states, told
 
 
-def test_every_cluster_has_its_details(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of more clusters than a page has room for."""
+    return fleet(tmp_path_factory.mktemp("large") / "lake", 64, 20, 100)
+
+
+def test_every_cluster_has_its_details(large: Path, tmp_path: Path) -> None:
     """Each link of the fleet leads to a part of the page or to a file, and each of these leads back."""
-    lake, out = fleet(tmp_path / "lake", 64, 20, 100), tmp_path / "a page.html"
+    lake, out = large, tmp_path / "a page.html"
     made = written_report(lake, out, NOW_MS)
     assert len(made.detailed) + len(made.beside) == made.clusters == 64
     assert len(made.beside) >= 4
@@ -42,8 +48,8 @@ def test_every_cluster_has_its_details(tmp_path: Path) -> None:
     assert "<h3>Voters and leaders</h3>" in one
 
 
-def test_pages_of_clusters_that_are_gone_go(tmp_path: Path) -> None:
-    lake, out = fleet(tmp_path / "lake", 64, 20, 100), tmp_path / "page.html"
+def test_pages_of_clusters_that_are_gone_go(large: Path, tmp_path: Path) -> None:
+    lake, out = large, tmp_path / "page.html"
     made = written_report(lake, out, NOW_MS)
     some = [*made.detailed[:2]]
     (folder_of(out) / "notes.txt").write_text("mine")

@@ -230,6 +230,7 @@ def test_a_log_that_changes_all_the_time(golden: Path, tmp_path: Path) -> None:
     assert held[0] == held[1]
 
 
+@pytest.mark.long
 def test_a_lake_that_knows_less_than_was_captured(spark: Any, golden: Path, tmp_path: Path) -> None:
     """As an earlier version left it: part of a log under the whole log's capture_id. A run heals it."""
     tree = Path(shutil.copytree(golden / SCENARIO, tmp_path / "tree"))

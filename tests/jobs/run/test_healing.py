@@ -1,4 +1,7 @@
-"""Faults of copies heal: a later whole copy ends each finding, and known bytes are fresh again."""
+"""Faults of copies heal: a later whole copy ends each finding, and known bytes are fresh again.
+
+By default, test_unreadable.py has a fault that heals, and test_any_order.py one that a whole copy ends.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +61,7 @@ def captured_timestamps(lake: Path, capsys: pytest.CaptureFixture[str]) -> set[s
     return {line.split()[-1] for line in lines if line.startswith("kraftlake_captured_timestamp_seconds{")}
 
 
+@pytest.mark.long
 def test_every_fault_of_a_copy_heals(
     spark: Any, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -244,6 +244,7 @@ def test_a_later_capture_in_another_life_voids_what_was_safe(
     capsys.readouterr()
 
 
+@pytest.mark.long
 def test_a_forget_that_is_killed_while_rows_move_removes_only_what_was_named(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,10 +81,7 @@ def frame_bytes(value: bytes) -> int:
     return at
 
 
-@pytest.mark.parametrize("case", VERSIONS, ids=message_id)
-@settings(max_examples=20)
-@given(data=st.data())
-def test_any_value(case: tuple[Message, int], data: st.DataObject) -> None:
+def assert_any_value_is_text(case: tuple[Message, int], data: st.DataObject) -> None:
     """Former layouts, nulls, defaults of tagged fields, quotes, control characters and any Unicode."""
     message, version = case
     held = data.draw(st.lists(values(message, version), min_size=1, max_size=4))
@@ -93,6 +90,21 @@ def test_any_value(case: tuple[Message, int], data: st.DataObject) -> None:
     assert [json.loads(text) for text in texts] == [expected(record) for record in records]
 
 
+@pytest.mark.parametrize("case", VERSIONS, ids=message_id)
+@settings(max_examples=6)
+@given(data=st.data())
+def test_any_value(case: tuple[Message, int], data: st.DataObject) -> None:
+    assert_any_value_is_text(case, data)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", VERSIONS, ids=message_id)
+@given(data=st.data())
+def test_many_values(case: tuple[Message, int], data: st.DataObject) -> None:
+    assert_any_value_is_text(case, data)
+
+
+@settings(max_examples=30)
 @given(data=st.data())
 def test_types_of_one_chunk_are_kept_apart(data: st.DataObject) -> None:
     """Each text belongs to its record, whatever stands before and behind it."""

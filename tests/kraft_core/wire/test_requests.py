@@ -26,14 +26,30 @@ fetches = st.builds(FetchAsk, epochs, offsets, epochs, st.integers(-1, 1 << 40),
 snapshots = st.builds(SnapshotAsk, epochs, st.builds(EpochEnd, offsets, epochs), offsets)
 
 
-@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda each: getattr(each, "name", each))
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_every_message_comes_back_from_its_bytes(api: Any, version: int, data: st.DataObject) -> None:
+def assert_comes_back(api: Any, version: int, data: st.DataObject) -> None:
     for message in (api.request, api.response):
         value = data.draw(values(message, version))
         content = write_message(message, version, value)
         assert read_message(message, version, content) == (value, len(content))
+
+
+every_version = pytest.mark.parametrize(
+    ("api", "version"), VERSIONS, ids=lambda each: getattr(each, "name", each)
+)
+
+
+@every_version
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_every_message_comes_back_from_its_bytes(api: Any, version: int, data: st.DataObject) -> None:
+    assert_comes_back(api, version, data)
+
+
+@pytest.mark.long
+@every_version
+@given(data=st.data())
+def test_many_messages_come_back(api: Any, version: int, data: st.DataObject) -> None:
+    assert_comes_back(api, version, data)
 
 
 def ids(fields: tuple[Field, ...], body: dict[str, Any]) -> list[Any]:
