@@ -142,11 +142,13 @@ TOPIC, CONFIG = 2, 4
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 LEADER = {"version": 0, "leaderId": 1, "voters": [{"voterId": 1}], "grantingVoters": [{"voterId": 1}]}
 BROKEN = "broken.setting"
+SOUND = control_batch(0, 1, LEADER_CHANGE, LEADER) + metadata(
+    1, [(TOPIC, 0, {"name": "t", "topicId": TOPIC_ID})]
+)
 
 
 def test_a_file_that_fails_its_reader(
     spark: Any,
-    golden: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -166,7 +168,7 @@ def test_a_file_that_fails_its_reader(
             return 0
 
     lake, alone, captures = tmp_path / "lake", tmp_path / "alone", tmp_path / "captures"
-    shutil.copytree(golden / MINI, captures / "sound")
+    captured(captures, "sound", SOUND)
     config = {"resourceType": 2, "resourceName": "t", "name": BROKEN, "value": "hunter2"}
     log = metadata(1, [(TOPIC, 0, {"name": "t", "topicId": TOPIC_ID}), (CONFIG, 0, config)])
     captured(captures, FAILING, control_batch(0, 1, LEADER_CHANGE, LEADER) + log)
@@ -207,14 +209,13 @@ def test_a_file_that_fails_its_reader(
 
 def test_a_log_of_too_many_epochs(
     spark: Any,
-    golden: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its first files are read, up to the limit; the sound cluster beside it is as if alone."""
     lake, alone, captures = tmp_path / "lake", tmp_path / "alone", tmp_path / "captures"
-    shutil.copytree(golden / MINI, captures / "sound")
+    captured(captures, "sound", SOUND)
     epochs = [no_op_batch(offset, epoch=offset + 1) for offset in range(9)]
     captured(captures, FAILING, b"".join(epochs[:3]))
     for start in (3, 6):

@@ -123,10 +123,11 @@ def test_the_next_run_completes_it(
         assert content(lake, CLUSTER) == expected
 
 
+@pytest.mark.long
 def test_a_run_with_other_captures_completes_it(
     copied: Lake, golden: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Another cluster's: what was forgotten by half is gone, and its records, too."""
+    """By default test_derived_rows_of_no_capture_are_removed: what was forgotten by half is gone."""
     lake = copied
     expected = content(lake, CLUSTER)
     interrupted("maintain", lake, half_expired)

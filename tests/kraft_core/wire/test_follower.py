@@ -304,7 +304,15 @@ def test_a_snapshot_that_is_deleted_meanwhile_is_replaced_by_the_next() -> None:
     assert isinstance(parts[0].snapshot_id, EpochEnd)
 
 
-@settings(max_examples=20, deadline=None)
+@pytest.mark.long
+@settings(max_examples=400, deadline=None)
+@given(seed=st.integers(0, 1 << 30))
+def test_whatever_happens_to_many_quorums(seed: int) -> None:
+    with suppress(BrokenLogError):
+        _follow_a_random_quorum(seed)
+
+
+@settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 1 << 30))
 @example(2242)  # an election between a snapshot and the Fetch that follows it
 def test_whatever_happens_to_the_quorum(seed: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,20 @@ def broken() -> dict[str, Callable[[Rows], None]]:
             every[f"{suite.table.name}.key_is_unique"] = doubled(suite.table.name)
             every.setdefault(f"{suite.table.name}.required_columns_not_null", emptied(suite.table))
     return every
+
+
+@pytest.fixture(autouse=True)
+def interpreted(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Spark interprets queries over a few rows sooner than it compiles them."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    conf = request.getfixturevalue("spark").conf
+    conf.set("spark.sql.codegen.wholeStage", "false")
+    conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    yield
+    conf.unset("spark.sql.codegen.wholeStage")
+    conf.unset("spark.sql.codegen.factoryMode")
 
 
 def broken_run() -> list[dict[str, Any]]:
