@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from transforms.lake.storage import files, objects
 from transforms.lake.storage.files import FoundFile
+from transforms.lake.storage.kept_open import kept_open
 from transforms.lake.storage.listing import LOG, FolderListing, LakeListing, commit_name, lake_listing
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_copies import TableCopy, is_in_task, put_once
@@ -73,12 +74,17 @@ def delta_table(lake: Location, table: Table, version: int | None = None) -> Del
 def read_table(lake: Location, table: Table) -> Iterator[DeltaTable]:
     """The newest version of a table that exists, to be read within the block, or to make one commit from.
 
-    Of a table in a store a process fetches the log once, and then asks for newer commits only. A thread at a
-    time: nothing moves the version within the block. Raises DeltaError and OSError.
+    Of a table in a store a process fetches the log once, and then asks for newer commits only; one on a file
+    system is opened again where its log has changed. Nothing moves the version within the block: of a table
+    in a store it is for a thread at a time. Raises DeltaError and OSError.
     """
     folder = table_folder(lake, table)
-    if not isinstance(folder, StoreUrl) or is_in_task():
+    if is_in_task():
         yield delta_table(lake, table)
+        return
+    if not isinstance(folder, StoreUrl):
+        with kept_open(folder, lambda: delta_table(lake, table)) as held:
+            yield held
         return
     with _lock(folder):
         copy = _copy(folder)
