@@ -55,8 +55,8 @@ HELP = {
     "kraftlake_high_watermark_timestamp_seconds (high-watermark, KIP-595)",
     "kraftlake_high_watermark_timestamp_seconds": "The moment for which those bounds are proven",
     "kraftlake_committed_end_offset": "End of the proven committed log, exclusive",
-    "kraftlake_election_leaderless_seconds": "Most time without a leader before the newest epoch "
-    "(election-latency)",
+    "kraftlake_election_leaderless_seconds": "Time without a leader before the newest epoch, at most: since "
+    "the append below (election-latency)",
     "kraftlake_number_of_voters": "Voters in the newest set (number-of-voters, KIP-853)",
     "kraftlake_number_of_observers": "Captured controllers that do not vote (number-of-observers, KIP-853)",
     "kraftlake_number_of_offline_voters": "Captured voters that lag beyond the fetch timeout (KIP-853)",

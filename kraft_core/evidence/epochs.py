@@ -16,7 +16,7 @@ from kraft_core.evidence.rows import EpochRow, EpochSource
 
 def epochs(known: Conclusions) -> list[EpochRow]:
     """One row for each epoch that is known to have had a leader."""
-    starts, times, leaders = _starts_not_below(known), _times(known), _leaders(known)
+    starts, times, leaders = _starts_not_below(known), _times(known), leaders_named(known)
     snapshots = {s.leader_epoch for s in known.facts.snapshots if s.proves}
 
     def row(epoch: int) -> EpochRow:
@@ -108,7 +108,7 @@ def _times(known: Conclusions) -> dict[int, tuple[int | None, int | None]]:
     return {epoch: (earliest.get(epoch), latest.get(epoch)) for epoch in {*earliest, *latest}}
 
 
-def _leaders(known: Conclusions) -> dict[int, int | None]:
+def leaders_named(known: Conclusions) -> dict[int, int | None]:
     """Leaders that quorum-state files name; none where two files name different ones of one epoch.
 
     Of captures of two histories nobody knows whose leader a file names.

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.epochs import leaders_named
 from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.states import SetInForce
@@ -70,6 +71,20 @@ class CapturedQuorum:
         if member is None or member.standing not in (Standing.LEADER, Standing.LOST):
             return f"leader {self.leader.id} was not captured"
         return None if member.log_gap is None else f"leader {self.leader.id}: {member.log_gap}"
+
+    @property
+    def no_leader(self) -> str | None:
+        """Why nobody is known to lead the newest epoch, None if somebody is."""
+        if self.leader is not None:
+            return None
+        leader_ids = {
+            c.quorum_state_leader_id for c in self.known.facts.captures if c.quorum_state_epoch == self.epoch
+        }
+        if not leader_ids:
+            return "no captured log holds its LEADER_CHANGE, and no quorum-state of it was captured"
+        if any(leader_id is not None and leader_id >= 0 for leader_id in leader_ids):
+            return "the captures contradict each other about who leads it"
+        return "an election was under way at the captures, or no captured node had heard who won it"
 
     @property
     def leader_gap(self) -> str | None:
@@ -161,7 +176,7 @@ def quorum_of(
     log_epoch = max(capture.epoch_ranges[-1].leader_epoch for capture in holders)
     in_epochs = (c.quorum_state_epoch for c in known.facts.captures if c.quorum_state_epoch is not None)
     epoch = max([log_epoch, *in_epochs])
-    leader_id = _leader_id(known, newest, epoch)
+    leader_id = _leader_id(known, epoch)
     of_epoch = [capture for capture in holders if capture.epoch_ranges[-1].leader_epoch == log_epoch]
     source = max(of_epoch, key=lambda c: (c.epoch_ranges[-1].end_offset, c.node_id == leader_id))
     log_end = source.epoch_ranges[-1].end_offset
@@ -207,12 +222,9 @@ def _errors(found: Iterable[OpenError], newest: Iterable[Capture]) -> dict[str, 
     return errors
 
 
-def _leader_id(known: Conclusions, newest: Iterable[Capture], epoch: int) -> int | None:
+def _leader_id(known: Conclusions, epoch: int) -> int | None:
     election = known.elections.get(epoch)
-    if election is not None:
-        return election.leader_id
-    named = {c.quorum_state_leader_id for c in newest if c.quorum_state_epoch == epoch}
-    return next((leader_id for leader_id in named if leader_id is not None and leader_id >= 0), None)
+    return leaders_named(known).get(epoch) if election is None else election.leader_id
 
 
 def _leader_key(

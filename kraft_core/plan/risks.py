@@ -33,7 +33,7 @@ def _of_quorum(quorum: CapturedQuorum, judged: Judged) -> Iterator[Risk]:
         words = f"epoch {quorum.epoch} was won by a voter set that its log does not have in force"
         yield Risk("stale_voter_set", words)
     if quorum.leader is None:
-        yield Risk("no_leader", f"epoch {quorum.epoch} had no leader when this was captured")
+        yield Risk("no_leader", f"nobody is known to lead epoch {quorum.epoch}: {quorum.no_leader}")
     elif not quorum.leader_is_captured:
         words = f"leader {quorum.leader.id} was not captured: its log may hold more, even VotersRecords"
         yield Risk("leader_not_captured", words)

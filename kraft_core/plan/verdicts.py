@@ -162,18 +162,12 @@ def _watermarks(quorum: CapturedQuorum, both: tuple[World, World]) -> tuple[int 
 
 def _not_in_sight(quorum: CapturedQuorum) -> str:
     if quorum.leader is None:
-        return f"nobody is known to lead epoch {quorum.epoch}: {_why_no_leader(quorum)}"
+        return f"nobody is known to lead epoch {quorum.epoch}: {quorum.no_leader}"
     if quorum.voters is None or quorum.kraft_version is None:
         reported = static_voters_reported(quorum.known)
         unproven = f"; {reported}, which proves no majority" if reported else ""
         return f"the voter set in force is in no captured log or checkpoint{unproven}"
     return f"no captured log holds a record of epoch {quorum.epoch}, which {quorum.leader.id} leads"
-
-
-def _why_no_leader(quorum: CapturedQuorum) -> str:
-    if any(c.quorum_state_epoch == quorum.epoch for c in quorum.known.facts.captures):
-        return "an election was under way at the captures"
-    return "no captured log holds its LEADER_CHANGE, and no quorum-state of it was captured"
 
 
 def side(world: World) -> Side:

@@ -17,6 +17,7 @@ from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, 
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.plan import plan
 from kraft_core.plan.registrations import Registered
+from kraft_core.plan.risks import risks
 from kraft_core.plan.standings import Standing
 from kraft_core.plan.verdicts import judge
 from kraft_core.raft.voters import Endpoint
@@ -130,8 +131,10 @@ def test_an_election_is_under_way_only_where_a_quorum_state_says_so() -> None:
     known = [r for r in facts.control_records if r.type != "LeaderChange"]
     silent = tuple(replace(c, quorum_state_epoch=None, quorum_state_leader_id=None) for c in facts.captures)
     nobody = replace(facts, captures=silent, control_records=tuple(known))
+    two = tuple(replace(c, quorum_state_leader_id=nth) for nth, c in enumerate(electing, start=1))
     cases = [
         (replace(facts, captures=electing), "lead epoch 2: an election was under way"),
+        (replace(facts, captures=two), "lead epoch 2: the captures contradict each other about who leads it"),
         (nobody, "lead epoch 1: no captured log holds its LEADER_CHANGE, and no quorum-state of it was"),
     ]
     for left, words in cases:
@@ -140,6 +143,21 @@ def test_an_election_is_under_way_only_where_a_quorum_state_says_so() -> None:
         judged = judge(quorum, Remove(2))
         assert judged.verdict.name == "not_known"
         assert words in judged.verdict.reason
+        (risk,) = [risk for risk in risks(quorum, Remove(2), judged) if risk.name == "no_leader"]
+        assert words in risk.sentence
+
+
+def test_an_earlier_capture_names_the_leader_of_an_epoch_too() -> None:
+    """The newest copy of that node lost its quorum-state; a leader of an epoch stays its leader."""
+    facts, found = facts_of(HEALTHY)
+    first, *others = facts.captures
+    named = replace(first, quorum_state_epoch=2, quorum_state_leader_id=2)
+    later = replace(named, capture_id="later", quorum_state_epoch=None, quorum_state_leader_id=None)
+    later = replace(later, **dict.fromkeys(("captured_at", "captured_from", "captured_until"), 1 << 42))
+    quorum = quorum_of(conclude(replace(facts, captures=(named, later, *others))), found)
+    assert quorum is not None
+    assert quorum.leader is not None
+    assert (quorum.epoch, quorum.leader.id) == (2, 2)
 
 
 # --- times
