@@ -51,9 +51,7 @@ def strangers(source: random.Random) -> Strangers:
         quorums, copies = list(drawn.lives), list(drawn.copies)
     first = quorums[0]
     for number in range(len(quorums), source.choice((2, 2, 3))):
-        setup = replace(random_setup(source), seed=number + 1)
-        static = setup.static or first.script.setup.static
-        other = random_execution(source, replace(setup, static=static))
+        other = random_execution(source, replace(random_setup(source), seed=number + 1))
         by = _apart(source, first, other)
         drawn_copies = random_copies(source, other)
         copies += [replace(_moved(copy, by), life=number) for copy in drawn_copies]
