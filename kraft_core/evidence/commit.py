@@ -81,7 +81,10 @@ def committed_prefixes(
 
 
 class CommitStatus:
-    """Verdicts over one cluster's facts."""
+    """Verdicts over one cluster's facts.
+
+    is_reconfigured: static voters are configured with others, so that what these lack may be committed.
+    """
 
     def __init__(
         self,
@@ -89,6 +92,7 @@ class CommitStatus:
         in_force: InForce,
         holdings: Holdings,
         prefixes: dict[int, CommittedPrefix],
+        is_reconfigured: bool = False,
     ) -> None:
         self.lineage = lineage
         self.in_force = in_force
@@ -97,6 +101,7 @@ class CommitStatus:
             {} if lineage.contested_epochs else truncations(lineage, prefixes)
         )
         self._holdings = holdings
+        self._is_reconfigured = is_reconfigured
         self._next_sets = NextSets(lineage, in_force)
         self._newest = {replica: self._newest_captures(replica) for replica in holdings.captures}
 
@@ -168,6 +173,9 @@ class CommitStatus:
         voters = self.in_force.voters_at(line.leader_epoch, end - 1)
         if voters is None:
             words = "its voter set is unknown, and no other proof reaches it"
+            return CommitVerdict("undecided", words, line.newest_capture_at)
+        if voters.source == "static" and self._is_reconfigured:
+            words = f"other voters than {voters.words} are configured, and no other proof reaches it"
             return CommitVerdict("undecided", words, line.newest_capture_at)
         nth = bisect_left(line.appended_by, end, key=lambda entry: entry[0])
         appended_by = line.appended_by[nth][1]

@@ -8,19 +8,22 @@ from kraft_core.evidence.commit import CommitStatus, committed_prefixes
 from kraft_core.evidence.consistency import with_consistency
 from kraft_core.evidence.elections import Election, elections_of
 from kraft_core.evidence.elsewhere import that_may_be_ours
-from kraft_core.evidence.facts import ClusterFacts, distinct
+from kraft_core.evidence.facts import Capture, ClusterFacts, distinct
 from kraft_core.evidence.holdings import Holdings, holdings_of
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import Lineage, lineage_of
 from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
 from kraft_core.evidence.majority import MajorityRule
 from kraft_core.evidence.proofs import CommittedPrefix, by_epoch
+from kraft_core.evidence.static_voters import newest_static_election, reconfigured
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusions:
     """facts are distinct(); the rest is derived from them. What the tables and the rules read.
 
+    reconfigured: captures of static voters that are configured with others than the newest election names: a
+    majority of those may have stored what a majority of these had not.
     committed_in: what is committed of each epoch, for each end the proof of the lowest epoch in which that
     was; proofs that know no epoch are not among them.
     """
@@ -33,6 +36,7 @@ class Conclusions:
     lower_bounds: list[LowerBound]
     commit: CommitStatus
     committed_in: dict[int, CommittedPrefix]
+    reconfigured: tuple[Capture, ...]
 
 
 def conclude(facts: ClusterFacts) -> Conclusions:
@@ -50,7 +54,8 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     proofs += [
         (p.leader_epoch, p.end_offset, p) for line in lineage.lines.values() for p in rule.proofs(line)
     ]
-    commit = CommitStatus(lineage, states, holdings, committed_prefixes(lineage, proofs))
+    others = reconfigured(facts.captures, newest_static_election(elections, states))
+    commit = CommitStatus(lineage, states, holdings, committed_prefixes(lineage, proofs), bool(others))
     dated = [proof for proof in proofs if proof[2].committed_in is not None]
     committed_in = committed_prefixes(lineage, dated, by_epoch)
-    return Conclusions(facts, lineage, elections, states, holdings, bounds, commit, committed_in)
+    return Conclusions(facts, lineage, elections, states, holdings, bounds, commit, committed_in, others)

@@ -46,8 +46,9 @@ def _upper(known: Conclusions, sets: list[SetNode]) -> Iterator[HighWatermarkRow
     lowest = inf
     since = {c.captured_from for c in known.facts.captures if c.captured_from is not None}
     for as_of in sorted(since, reverse=True):
-        bounds = [(ends.bound(node.voters, as_of), node.voters) for node in _possible(sets, as_of)]
-        if not bounds:
+        possible = _possible(sets, as_of)
+        bounds = [(ends.bound(node.voters, as_of), node.voters) for node in possible]
+        if not bounds or (known.reconfigured and any(node.source == "static" for node in possible)):
             continue
         highest, voters = max(bounds, key=lambda entry: entry[0])
         if highest < lowest:

@@ -177,4 +177,9 @@ ADVICE = {
         "changed is unknown here.",
         f"If records are missing, capture another replica. If the log is whole, {_REPORT}.",
     ),
+    "static_voters_stay": Advice(
+        "Controllers are configured with different voters: two majorities may exist that share no voter, and "
+        "what counts as committed differs between them.",
+        "Compare controller.quorum.voters of all controllers. Set it to one list before any is restarted.",
+    ),
 }

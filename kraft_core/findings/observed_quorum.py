@@ -15,6 +15,7 @@ from itertools import groupby
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
 from kraft_core.evidence.rows import EpochRow, ObservedSource, VoterRow, VoterSetRow
+from kraft_core.evidence.static_voters import newest_static_election
 from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import Holder, Observation
 from kraft_core.findings.finding import Breach, of_rule
@@ -180,7 +181,7 @@ def _of_quorum_states(known: Conclusions, proven: Sequence[VoterSetRow]) -> Iter
             newest[capture.quorum_state_epoch] = capture
     shown = {row.voter_ids for row in proven if row.source in ("static", "record")}
     for epoch, capture in newest.items():
-        voters = tuple((node, ZERO_UUID) for node in sorted(set(capture.current_voters or ())))
+        voters = tuple((node, ZERO_UUID) for node in _configured(capture))
         if tuple(node for node, _ in voters) not in shown:
             words = f"quorum-state of {label(capture.replica)}; not proven"
             times = (capture.captured_from, capture.captured_until)
@@ -194,6 +195,44 @@ def _of_quorum_states(known: Conclusions, proven: Sequence[VoterSetRow]) -> Iter
                 times[1],
                 times,
             )
+
+
+def static_voters_stay(view: ClusterView) -> Iterator[Breach]:
+    """Rule 50, a warning: voters may be reconfigured with care, but which of two sets counts is not known."""
+    if any(node.source == "record" for node in view.sets):
+        return
+    for capture in view.known.reconfigured:
+        yield Breach(
+            of_rule(50),
+            "warning",
+            (capture.node_id, capture.directory_id, *_configured(capture)),
+            f"{label(capture.replica)} is configured with other voters than the quorum: its "
+            f"{_other_voters(view.known, capture)}.",
+            "controller.quorum.voters, as quorum-state of version 0 keeps it",
+            leader_epochs=tuple(epoch for epoch in (capture.quorum_state_epoch,) if epoch is not None),
+            replicas=(capture.replica,),
+            captures=(capture,),
+        )
+
+
+def static_voters_differ(known: Conclusions) -> str | None:
+    """Which others one of static voters is configured with, in words; None where all agree."""
+    for capture in known.reconfigured[:1]:
+        return (
+            f"{label(capture.replica)} is configured with other voters: its {_other_voters(known, capture)}"
+        )
+    return None
+
+
+def _other_voters(known: Conclusions, capture: Capture) -> str:
+    election = newest_static_election(known.elections, known.in_force)
+    named = f", and the newest election {{{','.join(map(str, election.voters))}}}" if election else ""
+    ids = ",".join(map(str, _configured(capture)))
+    return f"quorum-state of epoch {capture.quorum_state_epoch} names the static voters {{{ids}}}{named}"
+
+
+def _configured(capture: Capture) -> tuple[int, ...]:
+    return tuple(sorted(set(capture.current_voters or ())))
 
 
 def static_voters_reported(known: Conclusions) -> str | None:

@@ -17,7 +17,7 @@ from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.finding import Finding
-from kraft_core.findings.observed_quorum import static_voters_reported
+from kraft_core.findings.observed_quorum import static_voters_differ, static_voters_reported
 from kraft_core.raft.voters import ReplicaKey, Voter
 from kraft_core.wording import first_named
 
@@ -95,6 +95,7 @@ def reasons_against(case: RecoveryCase) -> Iterator[str]:
     """Why the best claim is not safe; nothing if it is. The one place where that is decided."""
     yield from _without_choice(case)
     yield from _too_few_voters(case)
+    yield from _other_voters(case)
     yield from _unusable_choice(case)
     yield from _lost_records(case)
     yield from _voted_for_less(case)
@@ -129,6 +130,13 @@ def _too_few_voters(case: RecoveryCase) -> Iterator[str]:
         if len(voters.voters) - len(missing) < voters.voters.majority:
             for voter in missing:
                 yield why_not_counted(case, voter) or ""
+
+
+def _other_voters(case: RecoveryCase) -> Iterator[str]:
+    """Static voters may be configured anew at any restart: a majority of those may have stored more."""
+    differ = static_voters_differ(case.known)
+    if differ is not None and case.counting and case.counting[0].source == "static":
+        yield f"Node {differ}: compare controller.quorum.voters of all controllers, and capture both sets."
 
 
 def _unusable_choice(case: RecoveryCase) -> Iterator[str]:

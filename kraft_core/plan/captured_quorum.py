@@ -15,6 +15,7 @@ from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
+from kraft_core.findings.observed_quorum import static_voters_differ
 from kraft_core.plan.registrations import Registered, Registration, Registrations
 from kraft_core.plan.standings import LeaderLog, Member, Standing, members_of
 from kraft_core.raft.epochs import EpochCache
@@ -206,8 +207,14 @@ def quorum_of(
         state.metadata_version,
         known.lineage.contested_epochs[::-1],
         members_of(log, newest, voters.voters if voters else None),
-        next((one.words for one in known.facts.elsewhere), None),
+        _superseded_by(known, voters),
     )
+
+
+def _superseded_by(known: Conclusions, voters: SetInForce | None) -> str | None:
+    words = next((one.words for one in known.facts.elsewhere), None)
+    differ = static_voters_differ(known) if voters is not None and voters.source == "static" else None
+    return words or (None if differ is None else f"node {differ}")
 
 
 def _errors(found: Iterable[OpenError], newest: Iterable[Capture]) -> dict[str, str]:

@@ -504,5 +504,13 @@ RULES = {
             finding=("findings.replay_rules.records_can_be_replayed",),
             note="the engine's logs hold no metadata records",
         ),
+        Rule(
+            50,
+            "static_voters_stay",
+            "all nodes of a static quorum are configured with the voters that its elections name",
+            "KIP-853, Quorum state: CurrentVoters",
+            finding=("findings.observed_quorum.static_voters_stay",),
+            note="the static voters of the engine's replicas do not change",
+        ),
     )
 }

@@ -65,6 +65,53 @@ def test_where_no_leader_change_is_in_sight_quorum_state_names_the_voters_and_pr
     assert "static voters" not in recovery_advice(silent, ()).why
 
 
+def with_voters(node: int, voters: tuple[int, ...], epoch: int = 6) -> Conclusions:
+    """The quorum, whose node was started with other static voters."""
+    (facts,) = collect(find_controller_dirs([GOLDEN / "born-on-3.4"]).directories)
+    captures = (
+        replace(c, current_voters=voters, quorum_state_epoch=epoch) if c.node_id == node else c
+        for c in facts.captures
+    )
+    return conclude(replace(facts, captures=tuple(captures)))
+
+
+@pytest.mark.parametrize(("voters", "epoch"), [((1,), 6), ((1, 2, 3, 4, 5), 6), ((1, 2, 3, 4, 5), 7)])
+def test_where_a_voter_is_configured_with_others_nothing_is_safe_or_bounded(
+    voters: tuple[int, ...], epoch: int
+) -> None:
+    """What a majority of those may have stored, captures of these do not show."""
+    quorum = with_voters(1, voters, epoch)
+    (finding,) = [f for f in judge(quorum) if f.rule == 50]
+    ids = ",".join(map(str, voters))
+    words = f"of epoch {epoch} names the static voters {{{ids}}}, and the newest election {{1,2,3}}"
+    assert (finding.severity, finding.replicas) == ("warning", ("1",))
+    assert finding.sentence == f"1 is configured with other voters than the quorum: its quorum-state {words}."
+    advice = recovery_advice(quorum, judge(quorum))
+    assert not advice.is_safe
+    assert f"Node 1 is configured with other voters: its quorum-state {words}" in advice.why
+    assert not [row for row in derive(quorum.facts).high_watermarks if row.upper_bound is not None]
+    assert ranges(quorum)[-1] == (6, 337, 338, "undecided")
+    _, registrations = facts_of("born-on-3.4")
+    captured = quorum_of(quorum, registrations)
+    assert captured is not None
+    verdict = plan(captured, Lose((2,))).judged.verdict
+    assert verdict.name == "not_known"
+    assert (words if epoch == 6 else "no captured log holds a record of epoch 7") in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("node", "voters", "epoch"), [(1, (3, 2, 1), 6), (1, (1,), 5), (4, (1, 2), 6)], ids=str
+)
+def test_who_is_no_voter_or_was_configured_before_the_newest_election_says_nothing(
+    node: int, voters: tuple[int, ...], epoch: int
+) -> None:
+    quorum = with_voters(1, voters, epoch)
+    captures = (replace(c, node_id=node) if c.node_id == 1 else c for c in quorum.facts.captures)
+    quorum = conclude(replace(quorum.facts, captures=tuple(captures)))
+    assert not [f for f in judge(quorum) if f.rule == 50]
+    assert recovery_advice(quorum, judge(quorum)).is_safe
+
+
 @pytest.mark.parametrize(("node", "committed"), [(1, 336), (2, 337), (3, 301)])
 def test_one_node_proves_what_the_leader_had_and_what_its_snapshots_cover(node: int, committed: int) -> None:
     quorum = known(node)
