@@ -34,10 +34,11 @@ bound holds.
 
 A replica uses the newest VotersRecord that it holds, committed or not, and returns to the one before if it is
 truncated. So the set in force at a batch follows from the batch's own line: the newest VotersRecord at or
-below it, or what a checkpoint restores where the records are gone. Without any VotersRecord (kraft.version
-0) it is the static set that LEADER_CHANGE names. A static set is configuration, and may change at any
-restart: where a voter's quorum-state names others than the newest election, nothing is bounded from above,
-and nothing is uncommitted. A record that cannot be read leaves the set unknown. An election is lawful if its LEADER_CHANGE names the set in force below it and a majority of that set granted it.
+below it, or what a checkpoint restores where the records are gone. Without any VotersRecord (kraft.version 0)
+it is the static set that LEADER_CHANGE names. A static set is configuration, and may change at any restart:
+where a voter's quorum-state names others than the newest election, nothing is bounded from above, and nothing
+is uncommitted. A record that cannot be read leaves the set unknown. An election is lawful if its
+LEADER_CHANGE names the set in force below it and a majority of that set granted it.
 
 4. What proves a commit
 
