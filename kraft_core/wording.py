@@ -10,6 +10,13 @@ def count(value: int, noun: str, plural: str | None = None) -> str:
     return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
 
 
+def length(ms: int, digits: int = 0) -> str:
+    """A time of days or hours if there are several, else of seconds: "222 days", "30 hours", "7199 s"."""
+    units = ((86_400_000, "day"), (3_600_000, "hour"))
+    seconds = ms // 1000 if digits == 0 else f"{ms / 1000:.{digits}f}"
+    return next((count(ms // unit, name) for unit, name in units if ms >= 2 * unit), f"{seconds} s")
+
+
 def first_named(things: Sequence[str], most: int, separator: str = ", ") -> str:
     """The first things, and how many more there are: "a, b and 3 more", or "a; b; and 3 more"."""
     more = len(things) - most

@@ -14,7 +14,7 @@ from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
 from kraft_core.findings.finding import Breach, Severity, of_rule, offset_words
 from kraft_core.raft.voters import ReplicaKey, Voter
-from kraft_core.wording import count
+from kraft_core.wording import length
 
 
 def stored_stays(view: ClusterView) -> Iterator[Breach]:
@@ -225,18 +225,12 @@ def copied_after_it_was_written(_: ClusterView, capture: Capture) -> Iterator[Br
         "warning",
         (capture.node_id, capture.directory_id, stated),
         f"A capture of {label(capture.replica)} is stated to be of {_utc(stated)} ({source}), "
-        f"{_length(newest - stated)} before its newest timestamp: that time proves nothing. State the "
+        f"{length(newest - stated)} before its newest timestamp: that time proves nothing. State the "
         "true one with --captured-at, or copy with kraftlake capture.",
         f"newest timestamp inside: {_utc(newest)}",
         replicas=(capture.replica,),
         captures=(capture,),
     )
-
-
-def _length(ms: int) -> str:
-    """In the largest unit of which there are several: 90 seconds, 30 hours, 222 days."""
-    units = ((86_400_000, "day"), (3_600_000, "hour"))
-    return next((count(ms // unit, name) for unit, name in units if ms >= 2 * unit), f"{ms // 1000} s")
 
 
 def _utc(ms: int) -> str:

@@ -13,6 +13,7 @@ from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.standings import FETCH_TIMEOUT_MS, Member, Standing
 from kraft_core.raft.voters import ReplicaKey
 from kraft_core.wire.quorum import DescribedQuorum, DescribedReplica
+from kraft_core.wording import length
 
 
 def living_quorum(copied: CapturedQuorum, described: DescribedQuorum) -> CapturedQuorum:
@@ -73,10 +74,10 @@ def _member(
         words = gap = "the leader has not seen it with the whole log, since when is not known"
     elif age > FETCH_TIMEOUT_MS:
         standing = Standing.BEHIND
-        words = f"lacks {lag}; the leader saw it with the whole log {age / 1000:.1f} s ago"
+        words = f"lacks {lag}; the leader saw it with the whole log {length(age, digits=1)} ago"
     else:
         standing = Standing.IN_SYNC
-        words = f"the leader saw it with the whole log {age / 1000:.1f} s ago"
+        words = f"the leader saw it with the whole log {length(age, digits=1)} ago"
     return Member(
         key,
         replica.is_voter,

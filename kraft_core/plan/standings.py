@@ -17,6 +17,7 @@ from kraft_core.findings.capture_order import is_later
 from kraft_core.protocol.replica import ReplicaConfig
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import ReplicaKey, VoterSet
+from kraft_core.wording import length
 
 # A capture further from the leader's (ms) shows where a replica was, not where it is.
 SAME_MOMENT_MS = CLOCK_SKEW_MS
@@ -155,7 +156,7 @@ def _not_keeping_up(log: LeaderLog, capture: Capture, lag: int, lag_ms: int) -> 
         words = f"holds a tail of epoch {capture.epoch_ranges[-1].leader_epoch} that will be truncated"
         return Standing.DIVERGED, words
     if lag and lag_ms > FETCH_TIMEOUT_MS:
-        return Standing.BEHIND, f"lacks the last {_records(lag)}, for {lag_ms / 1000:.1f} s"
+        return Standing.BEHIND, f"lacks the last {_records(lag)}, for {length(lag_ms, digits=1)}"
     in_epoch, elected = capture.in_epoch, log.known.elections.get(log.epoch)
     late = elected is not None and capture.captured_at - elected.elected_at > FETCH_TIMEOUT_MS
     if in_epoch is not None and in_epoch < log.epoch and late:
@@ -167,7 +168,7 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
     """What keeps a capture from showing the replica's log at the leader's moment."""
     if capture.has_wrong_time and capture.captured_from is not None:
         early = capture.captured_from - capture.captured_at
-        return f"the stated time of its capture is {early // 1000} s before its newest record"
+        return f"the stated time of its capture is {length(early)} before its newest record"
     if capture.captured_until is None:
         return "when it was captured is not stated (capture.json or --captured-at)"
     captures = log.known.holdings.captures[capture.replica]
@@ -179,7 +180,7 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
     apart = capture.captured_at - log.as_of
     if abs(apart) > SAME_MOMENT_MS:
         when = "before" if apart < 0 else "after"
-        return f"captured {abs(apart) // 1000} s {when} the leader"
+        return f"captured {length(abs(apart))} {when} the leader"
     if capture.known_end is None:
         return _end_gap(capture)
     if not capture.is_contiguous:
@@ -226,7 +227,7 @@ def _silence(capture: Capture, fear: str) -> str | None:
     silent = capture.captured_at - capture.epoch_ranges[-1].last_appended_at if capture.epoch_ranges else None
     if silent is None or silent <= FETCH_TIMEOUT_MS:
         return None
-    return f"it appended nothing for {silent / 1000:.1f} s before it was captured, so {fear}"
+    return f"it appended nothing for {length(silent, digits=1)} before it was captured, so {fear}"
 
 
 def _has_diverged(log: LeaderLog, capture: Capture) -> bool:

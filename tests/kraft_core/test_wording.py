@@ -6,7 +6,7 @@ import pytest
 
 from kraft_core.findings.finding import offset_words, range_words
 from kraft_core.plan.risks import failures
-from kraft_core.wording import count, first_named
+from kraft_core.wording import count, first_named, length
 
 
 def test_one_is_singular() -> None:
@@ -35,3 +35,11 @@ def test_a_range_of_one_is_its_number(end: int, offsets: str, range_: str) -> No
 )
 def test_the_first_are_named_and_the_others_counted(things: list[str], separator: str, text: str) -> None:
     assert first_named(things, 2, separator) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "digits", "text"),
+    [(6_200, 1, "6.2 s"), (7_199_999, 0, "7199 s"), (7_200_000, 1, "2 hours"), (310_993_000, 0, "3 days")],
+)
+def test_a_length_of_time_has_a_unit_of_its_size(ms: int, digits: int, text: str) -> None:
+    assert length(ms, digits) == text
