@@ -153,13 +153,27 @@ def _unmatched(
 
 
 def committed_agree(view: ClusterView) -> Iterator[Breach]:
-    """Rule 4: ranges of two epochs that are both proven committed do not overlap."""
+    """Rule 4: ranges of two epochs that are both proven committed do not overlap.
+
+    So with the last record below a checkpoint, which no captured log need hold.
+    """
     reaching: tuple[int, int, int] | None = None
-    for held in committed_ranges(view.known.lineage, view.known.commit.prefixes):
+    logged = committed_ranges(view.known.lineage, view.known.commit.prefixes)
+    for held in sorted({*logged, *_unlogged(view)}):
         if reaching is not None and held[0] < reaching[1] and held[2] != reaching[2]:
             yield _committed_twice(view, reaching, held)
         if reaching is None or held[1] > reaching[1]:
             reaching = held
+
+
+def _unlogged(view: ClusterView) -> Iterator[tuple[int, int, int]]:
+    """(first, end, epoch) of single records that are proven committed and that no captured log holds."""
+    lines = view.known.lineage.lines
+    for bound in view.known.lower_bounds:
+        for epoch, end, _ in bound.proofs():
+            line = lines.get(epoch)
+            if line is None or not (line.contested or line.covers(end - 1)):
+                yield end - 1, end, epoch
 
 
 def _committed_twice(view: ClusterView, one: tuple[int, int, int], other: tuple[int, int, int]) -> Breach:

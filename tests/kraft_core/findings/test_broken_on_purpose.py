@@ -93,6 +93,12 @@ def checkpoint_of_the_lost(captures: Captures) -> None:
     older.rename(older.with_name("00000000000000000353-0000000001.checkpoint"))
 
 
+def checkpoint_of_another_epoch(captures: Captures) -> None:
+    """Node 1 has a checkpoint whose last record was of epoch 2, where every log has epoch 1: a stray file."""
+    older = captures.node(AFTER, 1).checkpoint(321)
+    older.rename(older.with_name("00000000000000000340-0000000002.checkpoint"))
+
+
 def lost_tail(captures: Captures) -> None:
     """An older log: with the newer leader-epoch-checkpoint beside it, its end would be unknown."""
     node = captures.node(AFTER, 1)
@@ -321,6 +327,8 @@ TABLE = (
     Row(3, (AFTER,), another_batch, (400, (3,))),
     # The lost batches count as committed: above what log ends allow, lost by node 1 and lacked by leader 2.
     Row(4, (BEFORE, AFTER), checkpoint_of_the_lost, (352, (1, 3)), also(5, 7, 18, 22)),
+    # Renamed, it does not hold what its name promises either.
+    Row(4, (AFTER,), checkpoint_of_another_epoch, (339, (1, 2)), also(22)),
     Row(5, (BEFORE, AFTER), lost_tail, (340, (1,))),
     Row(6, (AFTER,), nothing, (490, (3,)), observed=(3, 2, (500, 490))),
     Row(7, (WIPE,), leader_without_the_end, (50, (1, 2))),
