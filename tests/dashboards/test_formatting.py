@@ -7,6 +7,7 @@ import pytest
 from dashboards.report import formatting
 from dashboards.report.formatting import DAY, HOUR, MINUTE, SECOND
 from dashboards.report.tables import offsets
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,9 @@ def test_sizes_and_lists() -> None:
     assert formatting.number(None) == "–"
     assert [formatting.ranges(n) for n in ([], [3], [0, 1, 2, 5, 7, 8])] == ["", "3", "0–2, 5, 7–8"]
     assert [formatting.listed(range(1, n)) for n in (1, 2, 3, 4)] == ["", "1", "1 and 2", "1, 2 and 3"]
+
+
+def test_a_directory_without_an_id_is_not_named() -> None:
+    assert formatting.replica(1, "dlQnpRFNQLyzxMXecUSy_g") == "node 1 (dlQnpR)"
+    assert formatting.replica(1, ZERO_UUID) == "node 1"
+    assert "AAAAAA" not in formatting.directory(ZERO_UUID).text

@@ -13,12 +13,16 @@ import pytest
 from jobs.cli import main
 from kraft_core.evidence.collect import collect, collect_lives
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.derive import derive
 from kraft_core.evidence.elsewhere import captured_elsewhere, that_may_be_ours
 from kraft_core.evidence.facts import Capture, CapturedElsewhere, EpochRange
 from kraft_core.evidence.log_ends import LogEnds
 from kraft_core.findings.judge import judge
+from kraft_core.findings.observed_quorum import observed_voter_sets
 from kraft_core.findings.recovery import recovery_advice
+from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.segment import scan
 from kraft_core.messages.uuid_text import ZERO_UUID
 from tests.kraft_core.evidence.narrated import Story
 
@@ -164,6 +168,44 @@ def test_recovery_is_not_safe_beside_a_node_in_another_life(
     advice = recovery_advice(known, judge(known))
     assert advice.is_safe == is_safe
     assert (f"Node 7 was captured in {ID}/other" in advice.why) == (not is_safe)
+
+
+def above_its_elections(node: Path) -> None:
+    """The captured log begins at 200, above both LEADER_CHANGEs, without any checkpoint."""
+    log_dir = node / "__cluster_metadata-0"
+    for checkpoint in log_dir.glob("*.checkpoint"):
+        checkpoint.unlink()
+    segments = sorted(log_dir.glob("*.log"))
+    log = b"".join(segment.read_bytes() for segment in segments)
+    for segment in segments:
+        segment.unlink()
+    first = next(item for item in scan(log) if isinstance(item, BatchHeader) and item.base_offset >= 200)
+    (log_dir / f"{first.base_offset:020}.log").write_bytes(log[first.position :])
+
+
+def test_a_life_without_an_election_in_sight_takes_no_voters_from_another(
+    golden: Path, tmp_path: Path
+) -> None:
+    """A static quorum, whose quorum-states name its voters, beside a dynamic one with the same node ids."""
+    for name in ("born-on-3.4", "election-storm"):
+        for found in golden.glob(f"{name}/node-*"):
+            copy = tmp_path / name / found.name
+            shutil.copytree(found, copy)
+            meta = copy / "meta.properties"
+            meta.write_text(re.sub("cluster.id=.*", "cluster.id=same", meta.read_text()))
+            if name == "born-on-3.4":
+                above_its_elections(copy)
+    lives = collect_lives(find_controller_dirs([tmp_path]).directories)
+    dynamic, static = (conclude(life.facts) for life in lives)
+    assert [row.source for row in derive(dynamic.facts).voter_sets] == ["bootstrap", "record"]
+    assert not derive(static.facts).voter_sets
+    (reported,) = observed_voter_sets(static, (), ())
+    assert (reported.source, reported.commit_status) == ("quorum-state", "undecided")
+    assert {row.commit_status for row in derive(static.facts).log_ranges} == {"undecided"}
+    assert not derive(static.facts).high_watermarks
+    advice = recovery_advice(static, judge(static))
+    assert not advice.is_safe
+    assert "names the static voters {1,2,3} of epoch 6, which proves no majority" in advice.why
 
 
 def test_a_voter_by_id_alone_proves_nothing_if_another_life_holds_its_node() -> None:
