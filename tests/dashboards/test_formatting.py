@@ -60,4 +60,4 @@ def test_sizes_and_lists() -> None:
 def test_a_directory_without_an_id_is_not_named() -> None:
     assert formatting.replica(1, "dlQnpRFNQLyzxMXecUSy_g") == "node 1 (dlQnpR)"
     assert formatting.replica(1, ZERO_UUID) == "node 1"
-    assert "AAAAAA" not in formatting.directory(ZERO_UUID).text
+    assert "AAAAAA" not in formatting.directory(ZERO_UUID)
