@@ -221,7 +221,7 @@ class CommitStatus:
         without one of the others.
         """
         leader = self.in_force.leader_among(voters.voters, line.leader_epoch)
-        if leader is None or self._holdings.is_elsewhere(leader):
+        if leader is None or self._holdings.is_doubtful(leader):
             return False
         return any(
             capture.captured_from is not None
@@ -256,7 +256,7 @@ class CommitStatus:
 
         None if that may have been before the append, or if a capture that may be as new holds it.
         """
-        if self._holdings.is_elsewhere(voter):
+        if self._holdings.is_doubtful(voter):
             return None
         found: list[_Lack] = []
         for capture in (c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]):

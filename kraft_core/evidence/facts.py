@@ -62,6 +62,8 @@ class Capture:
     leader_epoch_checkpoint: (epoch, start offset) entries of that file, None if unreadable.
     consistent: nothing shows that quorum-state is older than the log, neither this capture nor, after
     conclude(), the logs of others.
+    led_epoch: after conclude(), the newest epoch that its node had led before, by the quorum-states of
+    others; None for none.
     tail_damaged: bytes other than a torn last batch follow the last batch that could be read, so the log may
     have gone on.
     readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.
@@ -87,6 +89,7 @@ class Capture:
     captured_until: int | None = None
     time_source: TimeSource = "newest timestamp in the log"
     captured_at_source: CapturedAtSource = "file_time"
+    led_epoch: int | None = None
 
     @property
     def has_wrong_time(self) -> bool:
@@ -102,7 +105,7 @@ class Capture:
         """Where the replica's log ended when it was copied, None if that is not known.
 
         Nothing is known of the end where files could not be read, where the log goes on unreadably, or where
-        the copied log is older than the files beside it.
+        the copied log is older than other captured files.
         """
         if self.tail_damaged or not self.readable or self.older_log is not None:
             return None
@@ -127,13 +130,14 @@ class Capture:
 
     @property
     def older_log(self) -> str | None:
-        """What says, in words, that the copied log is older than the files beside it; None for nothing.
+        """What says, in words, that the copied log is older than other captured files; None for nothing.
 
         A log always has a segment, and no checkpoint above its end: one fetched from the leader replaces the
         log, which then begins there (KIP-630). An entry of leader-epoch-checkpoint is written at the end of
         the log or below, and removed when the log is truncated to or below it. A new leader writes
         LEADER_CHANGE as soon as its quorum-state says so; a checkpoint may have taken its place. A follower's
-        quorum-state may be in an epoch of which the log has no batch yet.
+        quorum-state may be in an epoch of which the log has no batch yet; that of a node which led an epoch,
+        by what others had heard before, never goes back below that epoch.
         """
         if self.log_start_offset is None and self.log_end_offset is not None:
             return f"no segment of it was captured, and a checkpoint ends at {self.log_end_offset}"
@@ -149,6 +153,8 @@ class Capture:
         led = epoch is not None and epoch > last_epoch and self.quorum_state_leader_id == self.node_id
         if led and (self.epoch_ranges or not self.log_end_offset):
             return f"quorum-state says that it led epoch {epoch}"
+        if self.led_epoch is not None and epoch is not None and max(epoch, last_epoch) < self.led_epoch:
+            return f"another node's quorum-state, captured before, says that it led epoch {self.led_epoch}"
         return None
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -64,16 +64,22 @@ class Holdings:
     went_back: ids of captures whose directory held more before, and nothing shows that a leader overruled
     it: an old disk or a restored backup. Such a log says nothing about what its replica had stored.
     elsewhere: replicas that another life of the cluster id holds captures of (kraft_core.evidence.elsewhere).
+    copied: replicas whose directory id other nodes have, too: nobody knows whose a copied directory was.
     """
 
     by_epoch: dict[int, dict[ReplicaKey, EpochHolding]]
     captures: dict[ReplicaKey, tuple[Capture, ...]]
     went_back: frozenset[str]
     elsewhere: frozenset[ReplicaKey]
+    copied: frozenset[ReplicaKey]
 
-    def is_elsewhere(self, voter: Voter) -> bool:
-        """Whether a voter may have had another disk, as captures of another life show: it proves nothing."""
-        return any(voter.matches(replica) for replica in self.elsewhere)
+    def is_doubtful(self, voter: Voter) -> bool:
+        """Whether it proves nothing: captures of another life may be of it, or its own of another node."""
+        return self.is_copied(voter) or any(voter.matches(replica) for replica in self.elsewhere)
+
+    def is_copied(self, voter: Voter) -> bool:
+        """Whether the captures of a voter that is known by id alone may be of another node."""
+        return voter.key.directory_id is None and any(voter.matches(replica) for replica in self.copied)
 
     def replicas_of(self, voter: Voter) -> list[ReplicaKey]:
         """The captured replicas that a voter stands for: several where it has no directory id."""
@@ -94,7 +100,16 @@ def holdings_of(captures: tuple[Capture, ...], elsewhere: frozenset[ReplicaKey] 
             _add(holding, epoch_range, capture)
     of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
     went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
-    return Holdings(dict(by_epoch), of_replica, went_back, elsewhere)
+    return Holdings(dict(by_epoch), of_replica, went_back, elsewhere, _copied(of_replica))
+
+
+def _copied(replicas: Iterable[ReplicaKey]) -> frozenset[ReplicaKey]:
+    """Those that share a directory id: formatting gives each directory one of its own (KIP-858)."""
+    by_directory: defaultdict[str, list[ReplicaKey]] = defaultdict(list)
+    for replica in replicas:
+        if replica.directory_id is not None:
+            by_directory[replica.directory_id].append(replica)
+    return frozenset(replica for same in by_directory.values() if len(same) > 1 for replica in same)
 
 
 def _add(holding: EpochHolding, epoch_range: EpochRange, capture: Capture) -> None:

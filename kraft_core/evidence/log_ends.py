@@ -74,7 +74,7 @@ class LogEnds:
 
     def _end(self, voter: Voter, as_of: int) -> float:
         """The lowest log end from a moment on; of an id without directory id, all its directories count."""
-        if self.known.holdings.is_elsewhere(voter):
+        if self.known.holdings.is_doubtful(voter):
             return inf
         found: list[float] = []
         for replica, ends in self.by_replica.items():

@@ -111,7 +111,7 @@ class MajorityRule:
 
         A time that is not known may be any; so may that of a directory of another life.
         """
-        another = [(-inf, inf)] if self.holdings.is_elsewhere(voter) else []
+        another = [(-inf, inf)] if self.holdings.is_doubtful(voter) else []
         found = [self.holdings.captures[replica] for replica in self.holdings.replicas_of(voter)]
         return [
             (

@@ -161,7 +161,7 @@ ADVICE = {
         "node with the old one.",
     ),
     "log_is_not_behind_its_files": Advice(
-        "The log ends before what the files beside it name: it is an older copy, or it lost its end.", _AGAIN
+        "The log ends before what other captured files name: it is an older copy, or it lost its end.", _AGAIN
     ),
     "one_quorum_per_cluster_id": Advice(
         "An output is of another quorum with the same cluster id, such as a clone. It bounds nothing here.",
@@ -181,5 +181,9 @@ ADVICE = {
         "Controllers are configured with different voters: two majorities may exist that share no voter, and "
         "what counts as committed differs between them.",
         "Compare controller.quorum.voters of all controllers. Set it to one list before any is restarted.",
+    ),
+    "one_node_per_directory_id": Advice(
+        "A directory was copied under another node id. What one node stored is no evidence that two did.",
+        "Check which node the directory is of, leave the copies out, and capture each controller itself.",
     ),
 }

@@ -6,6 +6,7 @@ A restored backup, an old disk or a second directory breaks that, and with it ev
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -197,6 +198,27 @@ def _written_after(view: ClusterView, one: ReplicaKey, other: ReplicaKey) -> boo
     return bool(taken) and written > min(taken)
 
 
+def one_node_per_directory_id(view: ClusterView) -> Iterator[Breach]:
+    """Rule 51: an error where the id alone says which voter a directory is of."""
+    by_directory: defaultdict[str, list[ReplicaKey]] = defaultdict(list)
+    for replica in view.known.holdings.copied:
+        by_directory[replica.directory_id or ""].append(replica)
+    voters = {voter for node in view.sets for voter in node.voters.voters}
+    for directory_id, found in sorted(by_directory.items()):
+        replicas = sorted(found, key=lambda replica: replica.id)
+        counts = any(voter.matches(r) for r in replicas for voter in voters if not voter.key.directory_id)
+        nodes = ", ".join(str(replica.id) for replica in replicas)
+        yield Breach(
+            of_rule(51),
+            "error" if counts else "warning",
+            (directory_id,),
+            f"Nodes {nodes} were captured with one directory id, {directory_id}: one is a copy of the other.",
+            "meta.properties; formatting gives each directory an id of its own",
+            replicas=tuple(replicas),
+            captures=tuple(c for replica in replicas for c in view.known.holdings.captures[replica]),
+        )
+
+
 def log_is_not_behind_its_files(_: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 46, a warning: the files may have been copied later than the log, else the log lost its end."""
     if capture.older_log is not None:
@@ -204,7 +226,7 @@ def log_is_not_behind_its_files(_: ClusterView, capture: Capture) -> Iterator[Br
             of_rule(46),
             "warning",
             (capture.node_id, capture.directory_id),
-            f"The captured log of {label(capture.replica)} is older than the files beside it: it ends at "
+            f"The captured log of {label(capture.replica)} is older than other captured files: it ends at "
             f"{capture.segments_end}, and {capture.older_log}. Copy it again; if it still ends there, "
             "it lost records.",
             capture.older_log,

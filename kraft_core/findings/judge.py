@@ -69,6 +69,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     47: (observed_quorum.one_quorum_per_cluster_id, life_rules.one_life_per_cluster_id),
     49: (replay_rules.records_can_be_replayed,),
     50: (observed_quorum.static_voters_stay,),
+    51: (directory_rules.one_node_per_directory_id,),
 }
 
 _NO_FACTS = RuleFacts()

@@ -293,6 +293,11 @@ def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
     replicas = case.known.holdings.replicas_of(voter)
     if not replicas:
         return f"{name} was not captured: capture it."
+    if case.known.holdings.is_copied(voter):
+        return (
+            f"{name} was captured with a directory id that another node has, too: one is a copy of the "
+            "other, and counts for neither: capture the controllers themselves."
+        )
     if len(replicas) > 1:
         return (
             f"{name} is a voter by id alone and has {len(replicas)} directories, the newer of which may "
@@ -328,7 +333,7 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
         return f"{name} has a gap in its captured log: capture it again."
     if capture.older_log is not None:
         return (
-            f"{name} has a log that is older than the files beside it ({capture.older_log}): capture it "
+            f"{name} has a log that is older than other captured files ({capture.older_log}): capture it "
             "again, or find out what it lost."
         )
     if capture.known_end is None:

@@ -193,7 +193,7 @@ def _end_gap(capture: Capture) -> str:
     if not capture.readable:
         return "files of its log could not be read"
     if capture.older_log is not None:
-        return f"its log is older than the files beside it, or a part of it ({capture.older_log})"
+        return f"its log is older than other captured files, or a part of it ({capture.older_log})"
     return "its log is damaged at the end" if capture.tail_damaged else "no file of its log was captured"
 
 

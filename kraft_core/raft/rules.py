@@ -512,5 +512,13 @@ RULES = {
             finding=("findings.observed_quorum.static_voters_stay",),
             note="the static voters of the engine's replicas do not change",
         ),
+        Rule(
+            51,
+            "one_node_per_directory_id",
+            "a directory id belongs to one node",
+            "KIP-858, directory.id",
+            finding=("findings.directory_rules.one_node_per_directory_id",),
+            note="each directory of the engine's quorums has an id of its own",
+        ),
     )
 }

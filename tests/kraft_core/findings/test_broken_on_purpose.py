@@ -6,6 +6,7 @@ that breaks of necessity. Every other error would be a false one.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -254,6 +255,15 @@ def other_static_voters(captures: Captures) -> None:
     captures.node(STATIC, 2).set_quorum_state(currentVoters=voters)
 
 
+def same_directory(captures: Captures) -> None:
+    """The directory of node 3 of a static quorum is a copy of node 1's, with another node.id."""
+    first, third = (captures.node(STATIC, number).path for number in (1, 3))
+    shutil.rmtree(third)
+    shutil.copytree(first, third)
+    meta = third / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=1", "node.id=3"))
+
+
 def log_behind_its_files(captures: Captures) -> None:
     captures.node(AFTER, 3).set_epochs((1, 0), (3, 352), (4, 9999))
 
@@ -361,6 +371,7 @@ TABLE = (
     Row(49, (AFTER,), unknown_topic_removed, (400, (3,))),
     Row(48, (AFTER,), stated_before_it_was_written, (None, ()), severity="warning"),
     Row(50, (STATIC,), other_static_voters, (None, (8,)), severity="warning"),
+    Row(51, (STATIC,), same_directory, (None, ())),
     # Or the same quorum had two leaders.
     Row(47, (AFTER,), only_report, (None, (3,)), also(1), severity="warning", observed=(3, 1, (400,))),
 )
@@ -387,7 +398,7 @@ def test_a_broken_rule_is_found_and_nothing_else(row: Row, tmp_path: Path) -> No
 
 
 def test_every_rule_has_a_row() -> None:
-    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == {*range(25), *range(44, 51)}
+    assert {row.rule for row in TABLE} == {*RULES_OF, *LOG_RULES_OF} == {*range(25), *range(44, 52)}
 
 
 # --- small tools ----------------------------------------------------------------------------------

@@ -1,13 +1,19 @@
-"""Rules 44 to 46: a directory that went back, a second one of a static id, a log older than its files."""
+"""Rules 44 to 46, 51: a directory that went back, a second one of a static id, a log older than other files,
+a directory under two node ids.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 
 import pytest
 
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.derive import derive
+from kraft_core.evidence.facts import label
+from kraft_core.evidence.log_ends import LogEnds
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
@@ -214,6 +220,81 @@ def test_directories_that_the_voter_set_names_are_voters_of_their_own() -> None:
     assert not found(story.capture("2b", 900, "1:0-50", 1), 45)
 
 
+def heard(
+    later: int, epoch: int = 2, leader: int = 3, end: str = "1:0-50", in_epoch: int | None = 1
+) -> Story:
+    """Node 1 had heard by 1000 that node 3 led epoch 2; node 3 was captured later."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
+    story.capture("1", 1000, "1:0-50", epoch, quorum_state_leader_id=leader)
+    story.capture("2", later, "1:0-50", 1, quorum_state_leader_id=1)
+    return story.capture("3", later, end, in_epoch, quorum_state_leader_id=1)
+
+
+HOUR = 3_600_000
+
+
+def test_a_log_without_the_epoch_that_its_node_had_led_is_older() -> None:
+    story = heard(HOUR)
+    (finding,) = found(story, 46)
+    words = "another node's quorum-state, captured before, says that it led epoch 2"
+    assert (finding.severity, finding.evidence) == ("warning", words)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert f"has a log that is older than other captured files ({words})" in advice.why
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        heard(61_000),  # within what clocks differ by
+        heard(500),
+        heard(HOUR, leader=2),  # which was captured without it, too, but is another one
+        heard(HOUR, in_epoch=3),  # a later leader may have truncated its LEADER_CHANGE
+        heard(HOUR, in_epoch=None),
+        heard(HOUR, end="1:0-40 2:40-50", in_epoch=2),
+        heard(HOUR, epoch=1, leader=1),
+    ],
+    ids=["clocks", "before", "other", "truncated", "unknown", "has it", "led"],
+)
+def test_a_log_may_lack_an_epoch_that_its_node_is_not_known_to_have_led_before(story: Story) -> None:
+    assert not [f for f in found(story, 46) if f.replicas == (label(story.captures[2].replica),)]
+
+
+# --- rule 51: one directory under several node ids ---------------------------------------------------
+
+
+def copied(*nodes: str, sets: str = "") -> Story:
+    """Voters 1, 2 and 3, of which node 1 leads; some are captured with the directory id of node 1."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets=sets)
+    for node in ("1", *nodes):
+        story.capture(node, 1000, "1:0-50", 1)
+        story.captures[-1] = replace(story.captures[-1], directory_id=story.captures[0].directory_id)
+    return story
+
+
+def test_copies_of_one_directory_count_for_no_static_voter() -> None:
+    """Without directory ids, three nodes with one log are a majority; here they are one node, three times."""
+    story = copied("2", "3")
+    (finding,) = found(story, 51)
+    assert (finding.severity, [name.partition("@")[0] for name in finding.replicas]) == (
+        "error",
+        ["1", "2", "3"],
+    )
+    known = conclude(story.facts())
+    assert not advised(story).is_safe
+    assert "one is a copy of the other, and counts for neither" in advised(story).why
+    assert {row.commit_status for row in derive(story.facts()).log_ranges} == {"undecided"}
+    assert LogEnds.of(known).bound(known.in_force.voters_at(1, 49), 0) == inf
+
+
+def test_a_copy_beside_the_voters_of_a_record_is_a_warning() -> None:
+    """Voters with directory ids are told from their copies, such as a staging copy with other node ids."""
+    story = copied("101", sets="1 2 3").capture("2", 1000, "1:0-50", 1)
+    (finding,) = found(story, 51)
+    assert finding.severity == "warning"
+    assert advised(story).is_safe
+
+
 # --- rule 46: a log older than its files ------------------------------------------------------------
 
 
@@ -226,4 +307,4 @@ def test_a_log_older_than_its_files_is_a_warning_and_does_not_count() -> None:
     assert not errors(story)
     advice = advised(story)
     assert not advice.is_safe
-    assert "has a log that is older than the files beside it" in advice.why
+    assert "has a log that is older than other captured files" in advice.why
