@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,8 +103,10 @@ def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]
     path, moment = _split(text, args.source)
     if path is None:
         raise Failure(f"{text!r} is not a path: give the directory that this moment refers to, too")
+    notes: Sequence[str] = ()
     if path not in opened:
         opened[path] = open_captured(path, args.settings.shown_configs)
+        notes = opened[path].notes
     try:
         newest = opened[path].image_at()
         image = newest
@@ -112,7 +114,7 @@ def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]
             image = image_at(opened[path], parse_moment(moment, newest.timestamp), newest.timestamp)
     except InvalidMomentError as error:
         raise Failure(str(error)) from None
-    warn(opened[path].notes, image)
+    warn(notes, image)
     return _End(path, image)
 
 

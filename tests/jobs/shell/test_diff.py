@@ -124,3 +124,10 @@ def test_failures_say_what_is_wrong(words, message):
     with pytest.raises(Failure, match=message) as failure:
         run(*words)
     assert failure.value.exit_code == ExitCode.USAGE
+
+
+def test_what_one_source_could_not_read_is_said_once(tmp_path, capsys):
+    log = tmp_path / "00000000000000000408.log"
+    log.write_bytes((GOLDEN / "corrupt/crc-flip-middle/00000000000000000408.log").read_bytes())
+    assert run("--from", "410", "--to", "end", log) == ExitCode.FINE
+    assert capsys.readouterr().err.count("cannot be read: bad_crc") == 1
