@@ -85,7 +85,9 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add_catalog(parser)
     add_clusters(parser)
     add_cluster_id(parser)
-    parser.add_argument("--node-id", type=int, metavar="N", help="node id of directories that contain none")
+    parser.add_argument(
+        "--node-id", type=node_id, metavar="N", help="node id of directories that contain none"
+    )
     parser.add_argument(
         "--captured-at",
         type=moment_ms,
@@ -166,6 +168,22 @@ def add_evidence_age(parser: argparse.ArgumentParser) -> None:
         help="evidence older than this proves what was safe then, not now (default: 24)",
     )
     add_now(parser)
+
+
+def node_id(text: str) -> int:
+    """The id of a node."""
+    id_ = int(text)
+    if id_ < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no node's id")
+    return id_
+
+
+def duration(text: str) -> float:
+    """Seconds of a number with a unit: 30s, 1m, 1h, 2d."""
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:])
+    if unit is None or not (text.isascii() and text[:-1].isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 30s, 1m, 1h or 2d")
+    return int(text[:-1]) * unit
 
 
 def positive_hours(text: str) -> float:

@@ -28,6 +28,7 @@ JVM_HAS_ENDED = (
 )
 VERBS = {
     "run": ("jobs.run", "load captures, derive the quorum's history, print a summary"),
+    "follow": ("jobs.follow", "load what running quorums commit, all the time"),
     "ingest": ("jobs.ingest", "load captures into the lake without deriving"),
     "derive": ("jobs.derive", "derive the history of the lake's clusters again"),
     "validate": ("jobs.validate", "evaluate KRaft's rules, validate the tables, print what needs attention"),
@@ -55,7 +56,7 @@ VERBS = {
 }
 
 # Verbs whose output ends with a JSON line, whatever happens; Ctrl-C ends them once.
-JOBS = ("run", "ingest", "derive", "validate", "maintain", "forget")
+JOBS = ("run", "follow", "ingest", "derive", "validate", "maintain", "forget")
 
 EPILOG = """examples:
   kraftlake run --captures /backup/controllers --lake /data/lake

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         print_line(f"# {line}")
     for cluster in settings.clusters:
         print_line(f"[clusters.{cluster.name}]")
-        for key in ("id", "environment", "owner"):
+        for key in ("id", "environment", "owner", "bootstrap_controllers", "command_config"):
             if (value := getattr(cluster, key)) is not None:
                 print_line(f"{key} = {json.dumps(value)}")
         if cluster.paths:

@@ -83,16 +83,21 @@ def run(args: argparse.Namespace) -> int:
     """Write the metrics. Raises Failure."""
     must_be_lake(args.lake)
     must_be_whole(args.lake)
-    from jobs.quorum.lake_samples import cluster_names, samples
-
-    lake = args.lake.resolve()
-    names = cluster_names(lake) | {cluster.id: cluster.name for cluster in args.settings.clusters}
-    text = "".join(f"{line}\n" for line in lines(named(samples(lake, now_of(args)), names)))
+    text = metrics_text(args)
     if args.out is None:
         sys.stdout.write(text)
     else:
         put(args.out, text)
     return ExitCode.FINE
+
+
+def metrics_text(args: argparse.Namespace) -> str:
+    """The metrics of args.lake; the settings name its clusters."""
+    from jobs.quorum.lake_samples import cluster_names, samples
+
+    lake = args.lake.resolve()
+    names = cluster_names(lake) | {cluster.id: cluster.name for cluster in args.settings.clusters}
+    return "".join(f"{line}\n" for line in lines(named(samples(lake, now_of(args)), names)))
 
 
 def put(path: Path, text: str) -> None:

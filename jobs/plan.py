@@ -10,7 +10,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.arguments import EPOCH, AddPaths, add_cluster_id, add_evidence_age, add_format, moment_ms, now_of
+from jobs.arguments import (
+    EPOCH,
+    AddPaths,
+    add_cluster_id,
+    add_evidence_age,
+    add_format,
+    moment_ms,
+    node_id,
+    now_of,
+)
 from jobs.plan_captures import captured_metadata, captured_quorum
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
 from jobs.quorum.living import add_live, from_living
@@ -84,7 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_live(parser)
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
     add_cluster_id(parser)
-    parser.add_argument("--node-id", type=int, metavar="N", help="node id of --captures that contain none")
+    parser.add_argument(
+        "--node-id", type=node_id, metavar="N", help="node id of --captures that contain none"
+    )
     parser.add_argument(
         "--captured-at",
         type=moment_ms,

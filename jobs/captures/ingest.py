@@ -17,6 +17,7 @@ from jobs.captures.new_captures import NewCaptures, known_now, new_captures
 from jobs.captures.planning import TRIES, ReadPlan, planned_again, without
 from jobs.captures.scan import DAMAGE, scan_files
 from jobs.runtime.run_record import RunRecord
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.wording import count
 from transforms.ingest.capture_rows import (
     better_row,
@@ -26,10 +27,12 @@ from transforms.ingest.capture_rows import (
     segment_rows,
 )
 from transforms.ingest.failing_files import FilesRefusedError, Load, failing_files, without_files
+from transforms.ingest.followed import is_superseded
 from transforms.ingest.known_files import IngestFiles, select_files
 from transforms.ingest.new_batches import has_lost_values, kraft_versions, lost_values
 from transforms.ingest.unchanged import CapturesChangedError, check_fetched, check_files
 from transforms.lake.arrow_rows import Row, to_rows
+from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.isolation import is_of_task
 from transforms.lake.lake import Lake
 from transforms.lake.storage import shown_configs
@@ -214,3 +217,20 @@ def commit(lake: Lake, pending: PendingCommit, run_columns: Row) -> None:
         lake.put(SEGMENTS, pending.segments, by="capture_id")
     if pending.captures:
         lake.put(CAPTURES, list(pending.captures.values()), by="capture_id")
+        remove_superseded(lake, pending.captures.values())
+
+
+def remove_superseded(lake: Lake, captures: Iterable[Row]) -> None:
+    """Remove what the lake holds of a followed log besides its longest copy, which has it all."""
+    longest = {row["directory_id"]: row for row in captures if row["node_id"] == FOLLOWED_NODE_ID}
+    if not longest:
+        return
+    columns = ["capture_id", "node_id", "directory_id", "log_end_offset"]
+    gone = [
+        row["capture_id"]
+        for row in rows_with(lake.path, CAPTURES, columns, directory_id=longest)
+        if is_superseded(row, longest[row["directory_id"]])
+    ]
+    if gone:
+        for table in (CAPTURES, SEGMENTS):
+            lake.writer.replace_where(table, among({"capture_id": gone}))

@@ -31,14 +31,15 @@ NAMED = (
 SOURCES = ("lake", "captures")
 TABLES = ("clusters", "expectations", "spark")
 SHOWN_CONFIGS = "shown_configs"
-CLUSTER_KEYS = {"id", "environment", "owner", "paths"}
+CLUSTER_KEYS = {"id", "environment", "owner", "paths", "bootstrap_controllers", "command_config"}
 
 
 @dataclass(frozen=True, slots=True)
 class NamedCluster:
     """A cluster named in the file; environment and owner are None if they are not set.
 
-    paths: captures below them are of this cluster, whatever they contain.
+    paths: captures below them are of this cluster, whatever they contain. bootstrap_controllers: where
+    kraftlake follow reads it, HOST:PORT,...; command_config: a client's properties file for that.
     """
 
     name: str
@@ -46,6 +47,8 @@ class NamedCluster:
     environment: str | None = None
     owner: str | None = None
     paths: tuple[str, ...] = ()
+    bootstrap_controllers: str | None = None
+    command_config: str | None = None
 
     @property
     def row(self) -> dict[str, str | None]:
@@ -132,11 +135,12 @@ def _check(file: Path, content: Mapping[str, Any]) -> None:
     for name, facts in content.get("clusters", {}).items():
         if not isinstance(facts, dict) or "id" not in facts or set(facts) - CLUSTER_KEYS:
             raise Failure(
-                f"{file}: cluster {name} must have an id; environment, owner and paths are optional"
+                f"{file}: cluster {name} must have an id; environment, owner, paths, "
+                "bootstrap_controllers and command_config are optional"
             )
         paths = facts.get("paths", [])
         if not all(isinstance(value, str) for key, value in facts.items() if key != "paths"):
-            raise Failure(f"{file}: id, environment and owner of cluster {name} must be strings")
+            raise Failure(f"{file}: all but the paths of cluster {name} must be strings")
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
             raise Failure(f"{file}: paths of cluster {name} must be a list of paths")
         if "/" in facts["id"]:

@@ -80,6 +80,8 @@ def collect_lives(
 ) -> list[CollectedCluster]:
     """The facts of each cluster, by cluster id, of several lives the newest last.
 
+    What was followed is left out: it is no replica's log, and says nothing about one.
+
     captured_at_ms: when all were copied, if known. cluster_id, node_id: of directories that contain none.
     given: the cluster id of a path, whatever it contains. What cannot be read raises nothing: its capture is
     not readable.
@@ -87,7 +89,7 @@ def collect_lives(
     of_cluster: defaultdict[str, list[tuple[Identity, ControllerDir]]] = defaultdict(list)
     for directory in directories:
         who = identity(directory, cluster_id, node_id, given(directory.path))
-        if who is not None:
+        if who is not None and not directory.followed:
             of_cluster[who.cluster_id].append((who, directory))
     return [life for key in sorted(of_cluster) for life in _collect_id(key, of_cluster[key], captured_at_ms)]
 

@@ -95,7 +95,7 @@ def _times(known: Conclusions) -> dict[int, tuple[int | None, int | None]]:
         if epoch is not None and time is not None:
             earliest[epoch] = min(time, earliest.get(epoch, time))
 
-    for capture in known.facts.captures:
+    for capture in known.facts.logs:
         if capture.quorum_state_leader_id is not None and capture.quorum_state_leader_id >= 0:
             at_or_before(capture.quorum_state_epoch, capture.captured_until)
         for epoch_range in capture.epoch_ranges:

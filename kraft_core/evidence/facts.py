@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from kraft_core.format.capture import CapturedAtSource
+from kraft_core.format.capture import FOLLOWED_NODE_ID, CapturedAtSource
 from kraft_core.raft.voters import ReplicaKey
 
 ControlType = Literal["LeaderChange", "KRaftVersion", "KRaftVoters"]
@@ -90,6 +90,11 @@ class Capture:
     time_source: TimeSource = "newest timestamp in the log"
     captured_at_source: CapturedAtSource = "file_time"
     led_epoch: int | None = None
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether it is no replica's log, but what leaders sent as committed."""
+        return self.node_id == FOLLOWED_NODE_ID
 
     @property
     def has_wrong_time(self) -> bool:
@@ -285,6 +290,8 @@ class ClusterFacts:
 
     contested_epochs: in which captures hold different batches at one offset, as far as batches were compared.
     elsewhere: of each node the newest, and those of directories captured here; () for an id with one life.
+    followed: what leaders sent to kraftlake follow, each below the high watermark that came with it: proven
+    committed, and stored by nobody. It is apart from captures, of which rules ask what a replica has.
     """
 
     cluster_id: str
@@ -294,6 +301,12 @@ class ClusterFacts:
     feature_levels: tuple[FeatureLevel, ...] = ()
     contested_epochs: tuple[int, ...] = ()
     elsewhere: tuple[CapturedElsewhere, ...] = ()
+    followed: tuple[Capture, ...] = ()
+
+    @property
+    def logs(self) -> tuple[Capture, ...]:
+        """Everything that holds a part of the log."""
+        return (*self.captures, *self.followed)
 
 
 def label(replica: ReplicaKey) -> str:
@@ -311,10 +324,6 @@ def distinct(facts: ClusterFacts) -> ClusterFacts:
 
     A directory that was captured several times without a change is there at its first and at its last time.
     """
-    copies: defaultdict[str, list[Capture]] = defaultdict(list)
-    for capture in facts.captures:
-        copies[capture.capture_id].append(capture)
-    captures = [capture for same in copies.values() for capture in _first_and_last(same)]
     records = {(r.offset, r.leader_epoch, r.type, r.batch_crc): r for r in facts.control_records}
     snapshots: dict[tuple[int, int, str], SnapshotFacts] = {}
     for snapshot in facts.snapshots:
@@ -322,13 +331,22 @@ def distinct(facts: ClusterFacts) -> ClusterFacts:
         snapshots[key] = _merged(snapshots[key], snapshot) if key in snapshots else snapshot
     return ClusterFacts(
         facts.cluster_id,
-        tuple(sorted(captures, key=lambda c: (c.captured_at, c.node_id, c.directory_id, c.capture_id))),
+        _distinct_captures(facts.captures),
         tuple(records[key] for key in sorted(records)),
         tuple(snapshots[key] for key in sorted(snapshots)),
         tuple(sorted(set(facts.feature_levels))),
         tuple(sorted(set(facts.contested_epochs))),
         facts.elsewhere,
+        _distinct_captures(facts.followed),
     )
+
+
+def _distinct_captures(captures: Iterable[Capture]) -> tuple[Capture, ...]:
+    copies: defaultdict[str, list[Capture]] = defaultdict(list)
+    for capture in captures:
+        copies[capture.capture_id].append(capture)
+    found = [capture for same in copies.values() for capture in _first_and_last(same)]
+    return tuple(sorted(found, key=lambda c: (c.captured_at, c.node_id, c.directory_id, c.capture_id)))
 
 
 def _first_and_last(copies: list[Capture]) -> Iterator[Capture]:

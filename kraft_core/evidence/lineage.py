@@ -118,7 +118,7 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
     """The tree of a cluster's (distinct) facts."""
     lines: defaultdict[int, _Line] = defaultdict(_Line)
     snapshot_ends = _snapshot_ends(facts)
-    for capture in facts.captures:
+    for capture in facts.logs:
         _add_ranges(lines, capture)
         _add_snapshot_link(lines, capture, snapshot_ends)
     _add_control_records(lines, facts.control_records)

@@ -3,10 +3,11 @@
 A snapshot is taken of committed records only (KIP-630). A new leader's controller becomes active, and writes
 data, once the leader's own LEADER_CHANGE batch is committed; before 3.6 it did so once everything below it
 was. A leader changes the voters only after a batch of its epoch and the change before are committed
-(KIP-853, Voter changes). Each is what the leader did by the set it believed in: where its LEADER_CHANGE
+(KIP-853, Voter changes). A leader names its high watermark with what it sends, and what is followed lies
+below it (KIP-595, Fetch). Each is what the leader did by the set it believed in: where its LEADER_CHANGE
 disagrees with the log's set, the bound is only believed; so is that of a snapshot whose holder may have
-learnt from such a leader what is committed. Replicas hold whole batches, so a bound inside a batch is rounded
-up to its end.
+learnt from such a leader what is committed, and of a log whose sender may have been one. Replicas hold whole
+batches, so a bound inside a batch is rounded up to its end.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class LowerBound:
 
 @dataclass(frozen=True, slots=True)
 class LowerBounds:
-    """The three kinds of bound over one cluster's (distinct) facts."""
+    """The kinds of bound over one cluster's (distinct) facts."""
 
     facts: ClusterFacts
     lineage: Lineage
@@ -61,7 +62,12 @@ class LowerBounds:
 
     def all(self) -> list[LowerBound]:
         """Every bound, by epoch and offset."""
-        bounds = [*self._snapshots(), *self._first_data_batches(), *self._voters_records()]
+        bounds = [
+            *self._snapshots(),
+            *self._first_data_batches(),
+            *self._voters_records(),
+            *self._followed(),
+        ]
         return sorted(bounds, key=lambda b: (b.leader_epoch, b.offset, b.kind))
 
     def _bound(
@@ -146,6 +152,18 @@ class LowerBounds:
             at = record.appended_at
             proven = tuple(commits)
             yield self._bound("voters_record", epoch, record.offset, bound, at, words, proven, epoch)
+
+    def _followed(self) -> Iterator[LowerBound]:
+        """The end of what was followed. A leader of its last epoch or of a later one sent it."""
+        unlawful = [epoch for epoch in self.in_force.elections if self.in_force.is_unlawful(epoch)]
+        for copy in self.facts.followed:
+            at = copy.captured_until
+            if at is None or not copy.epoch_ranges or self._contested(copy.epoch_ranges[-1].leader_epoch):
+                continue
+            epoch, end = copy.epoch_ranges[-1].leader_epoch, copy.epoch_ranges[-1].end_offset
+            believed = any(each >= epoch for each in unlawful)
+            words = f"a leader sent all below {end}/e{epoch} as committed"
+            yield self._bound("live", epoch, end, end, at, words, ((epoch, end),), None, believed=believed)
 
     def _contested(self, leader_epoch: int) -> bool:
         line = self.lineage.lines.get(leader_epoch)

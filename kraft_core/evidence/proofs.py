@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-BoundKind = Literal["snapshot", "first_data_batch", "voters_record"]
+BoundKind = Literal["snapshot", "first_data_batch", "voters_record", "live"]
 ProofKind = Literal[BoundKind, "majority"]
 Order: TypeAlias = tuple[int | str, ...]
-_RANK: dict[ProofKind, int] = {"snapshot": 0, "first_data_batch": 1, "voters_record": 2, "majority": 3}
+_RANK: dict[ProofKind, int] = {
+    "snapshot": 0,
+    "first_data_batch": 1,
+    "voters_record": 2,
+    "majority": 3,
+    "live": 4,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kraft_core.evidence.conclusions import Conclusions
+from kraft_core.evidence.holdings import holdings_of
 from kraft_core.evidence.rows import LogRange, ReplicaRange
 from kraft_core.messages.uuid_text import ZERO_UUID
 
@@ -26,7 +27,11 @@ def log_ranges(known: Conclusions) -> list[LogRange]:
 
 
 def replica_ranges(known: Conclusions) -> list[ReplicaRange]:
-    """What each replica held of each epoch: the union over its captures, gaps left open."""
+    """What each replica held of each epoch: the union over its captures, gaps left open.
+
+    What was followed is listed as that of a node FOLLOWED_NODE_ID.
+    """
+    followed = holdings_of(known.facts.followed).by_epoch
     rows = [
         ReplicaRange(
             known.facts.cluster_id,
@@ -38,7 +43,8 @@ def replica_ranges(known: Conclusions) -> list[ReplicaRange]:
             first_captured_at,
             last_captured_at,
         )
-        for epoch, of_epoch in known.holdings.by_epoch.items()
+        for by_epoch in (known.holdings.by_epoch, followed)
+        for epoch, of_epoch in by_epoch.items()
         for replica, holding in of_epoch.items()
         for first, end, first_captured_at, last_captured_at in _union(holding.ranges)
     ]

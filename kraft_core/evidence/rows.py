@@ -155,12 +155,13 @@ class VoterChangeRow:
 class HighWatermarkRow:
     """One proof about the high watermark. Key: evidence, source, as_of. describe: see findings.describe.
 
-    A lower bound holds from as_of on, an upper bound up to as_of. believed_bound: what only the leader of an
-    unlawful election considered committed. One of the three is set.
+    live: what a leader answered to kraftlake follow. A lower bound holds from as_of on, an upper bound up to
+    as_of. believed_bound: what only the leader of an unlawful election considered committed. One of the three
+    is set.
     """
 
     cluster_id: str
-    evidence: Literal["snapshot", "first_data_batch", "voters_record", "log_ends", "describe"]
+    evidence: Literal["snapshot", "first_data_batch", "voters_record", "log_ends", "describe", "live"]
     source: str
     as_of: int
     leader_epoch: int | None

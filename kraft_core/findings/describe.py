@@ -3,7 +3,8 @@
 `describe --status` prints one field per line, `describe --replication` a table with tabs; `--human-readable`
 changes only how its times are written. The name of an output begins with the time the command was started (ms
 since the epoch); what it prints was true at one moment between that and its end. Source: Kafka's
-MetadataQuorumCommand.
+MetadataQuorumCommand. kraftlake follow writes what a leader answers in the same form, under a name that ends
+with LIVE.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes, uuid_text
 
 LONGEST_COMMAND_MS = 10_000
 """How long a describe command is assumed to have run where its end is unknown."""
+
+LIVE = "-live.txt"
 
 _STARTED_AT = re.compile(r"(\d{13,})(?:\D|$)", re.ASCII)
 _FIELD = re.compile(r"(\w+):(.*)", re.ASCII)
@@ -97,7 +100,8 @@ def _bounds(
     text = f"{output.source}: leader {output.node_id} of epoch {epoch} reported {reported}"
 
     def row(source: str, at: int, *bounds: int | None) -> HighWatermarkRow:
-        return HighWatermarkRow(known.facts.cluster_id, "describe", source, at, epoch, *bounds)
+        kind = "live" if output.source.endswith(LIVE) else "describe"
+        return HighWatermarkRow(known.facts.cluster_id, kind, source, at, epoch, *bounds)
 
     if known.in_force.is_unlawful(epoch):
         yield row(text, end, None, None, reported)

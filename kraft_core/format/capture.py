@@ -17,6 +17,8 @@ from kraft_core.format.errors import FileChangedError
 from kraft_core.messages.uuid_text import ZERO_UUID
 
 EDGE_BYTES = 64 * 1024
+# Instead of a node's id: of what leaders sent to a follower, which is nobody's replica (Fetch's replicaId).
+FOLLOWED_NODE_ID = -1
 CAPTURE_JSON = "capture.json"
 CapturedAtSource = Literal["flag", "capture.json", "file_time"]
 
@@ -52,7 +54,10 @@ class FileIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The replica that the directory belongs to. directory_id: the zero uuid if unknown."""
+    """The replica that the directory belongs to. directory_id: the zero uuid if unknown.
+
+    node_id: FOLLOWED_NODE_ID for what leaders sent.
+    """
 
     cluster_id: str
     node_id: int
@@ -72,6 +77,7 @@ def identity(
     meta = directory.meta
     cluster = given or (meta.cluster_id if meta else None) or cluster_id
     node = meta.node_id if meta and meta.node_id is not None else node_id
+    node = FOLLOWED_NODE_ID if directory.followed else node
     if cluster is None or node is None:
         return None
     return Identity(cluster, node, (meta.directory_id if meta else None) or ZERO_UUID)

@@ -84,7 +84,8 @@ class ControllerDir:
 
     path: the metadata.log.dir; log_dir: the __cluster_metadata-0 in it. meta, quorum_state,
     leader_epoch_checkpoint ((epoch, start offset) ...), topic_id: None if the file is absent or among the
-    faults. captured_at: from capture.json; newest_file_at: the latest modification; both in ms.
+    faults. captured_at: from capture.json; newest_file_at: the latest modification; both in ms. followed: by
+    capture.json it is no copy of a node's directory, but what leaders sent as committed.
     segments by base offset; checkpoints by end offset and epoch, finished ones only; unfinished: the .part
     files; deleted: names of files that Kafka marked for deletion, which no longer belong to the log.
     unreadable: files and folders that could not be listed, opened or read; faults: these, and files whose
@@ -106,6 +107,7 @@ class ControllerDir:
     deleted: tuple[str, ...]
     unreadable: tuple[FileFault, ...]
     faults: tuple[FileFault, ...]
+    followed: bool = False
 
     @property
     def log_readable(self) -> bool:
@@ -239,7 +241,7 @@ class _Reader:
         quorum_state = self._side_file(self._in_log("quorum-state"), read_quorum_state)
         epochs = self._side_file(self._in_log("leader-epoch-checkpoint"), read_leader_epoch_checkpoint)
         topic_id = self._side_file(self._in_log("partition.metadata"), read_partition_metadata)
-        captured_at = self._side_file(self._beside("capture.json"), read_capture_json)
+        note = self._side_file(self._beside("capture.json"), read_capture_json)
         bootstrap = self._bootstrap()
         self._add_not_supplied()
         return ControllerDir(
@@ -249,7 +251,7 @@ class _Reader:
             quorum_state=quorum_state,
             leader_epoch_checkpoint=epochs,
             topic_id=topic_id,
-            captured_at=captured_at,
+            captured_at=note.captured_at if note else None,
             newest_file_at=self._newest_ms,
             segments=tuple(log.segments),
             checkpoints=tuple(c for c in log.checkpoints if c.id and not c.id.suffix),
@@ -258,6 +260,7 @@ class _Reader:
             deleted=tuple(log.deleted),
             unreadable=tuple(self._unreadable),
             faults=tuple(self._faults),
+            followed=note is not None and note.followed,
         )
 
     def _listed(self) -> list[str] | None:

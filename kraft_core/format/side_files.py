@@ -153,9 +153,25 @@ def read_partition_metadata(text: str) -> str:
     return topic_id
 
 
-def read_capture_json(text: str) -> int:
-    """When the directory was captured, ms since the epoch; a time without a zone is UTC."""
-    captured_at = _member(_json_object(text), "captured_at", str)
+@dataclass(frozen=True, slots=True)
+class CaptureNote:
+    """capture.json, which Kraftlake writes beside a copy: when it was made, ms since the epoch.
+
+    followed: no node's directory was copied, but what leaders sent as committed (kraftlake follow).
+    """
+
+    captured_at: int
+    followed: bool = False
+
+
+def read_capture_json(text: str) -> CaptureNote:
+    """The note of a copy; a time without a zone is UTC."""
+    note = _json_object(text)
+    followed = _member(note, "followed", bool) if "followed" in note else False
+    return CaptureNote(_captured_ms(_member(note, "captured_at", str)), followed)
+
+
+def _captured_ms(captured_at: str) -> int:
     try:
         moment = datetime.fromisoformat(captured_at)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

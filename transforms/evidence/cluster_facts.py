@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraft_core.columnar.schema import message_columns
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from transforms.evidence.batch_facts import batch_conflicts, batch_counts, batch_ends
 from transforms.evidence.other_lives import elsewhere, other_lives, siblings
 from transforms.evidence.pinned_tables import NO_ROWS, PinnedTables
+from transforms.ingest.followed import is_superseded
 from transforms.lake.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
@@ -126,7 +128,13 @@ def cluster_row(facts: GroupFacts, cluster: str, fresh: FreshRows = FreshRows())
         of_cluster = rows.filter(pc.field("cluster_id") == cluster)
         row[kind] = of_cluster.drop_columns(["cluster_id"]).to_pylist()
     replaced = {capture["capture_id"] for capture in fresh.captures}
-    kept = [capture for capture in row["captures"] if capture["capture_id"] not in replaced]
+    followed = {c["directory_id"]: c for c in fresh.captures if c["node_id"] == FOLLOWED_NODE_ID}
+    kept = [
+        capture
+        for capture in row["captures"]
+        if capture["capture_id"] not in replaced
+        and not is_superseded(capture, followed.get(capture["directory_id"]))
+    ]
     row["captures"] = [*kept, *fresh.captures]
     row["observations"] = [*row.get("observations", ()), *fresh.observations]
     row["snapshot_deviations"] = list(fresh.snapshot_deviations)

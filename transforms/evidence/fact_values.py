@@ -31,13 +31,14 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
     elections = {(r.leader_epoch, r.offset) for r in controls if r.type == "LeaderChange"}
     checkpoints = list(snapshots(row))
     headers = header_timestamps(checkpoints)
+    captures = [
+        capture(copy, elections, headers[copy["capture_id"]])
+        for c in row["captures"]
+        for copy in first_and_last(c)
+    ]
     return ClusterFacts(
         cluster_id=row["cluster_id"],
-        captures=tuple(
-            capture(copy, elections, headers[copy["capture_id"]])
-            for c in row["captures"]
-            for copy in first_and_last(c)
-        ),
+        captures=tuple(c for c in captures if not c.is_followed),
         control_records=tuple(controls),
         snapshots=tuple(checkpoints),
         feature_levels=tuple(FeatureLevel(**f) for f in row["feature_levels"]),
@@ -46,6 +47,7 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
             CapturedElsewhere(e["life_id"], e["node_id"], e["directory_id"], e["until"])
             for e in row["elsewhere"]
         ),
+        followed=tuple(c for c in captures if c.is_followed),
     )
 
 

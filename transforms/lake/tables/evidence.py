@@ -186,7 +186,7 @@ HIGH_WATERMARKS = Table(
     "A proof about the high watermark: a lower bound holds from as_of on, an upper bound up to as_of",
     (
         CLUSTER_ID,
-        required("evidence", "STRING", "Kind of proof: snapshot, first_data_batch, log_ends, ..."),
+        required("evidence", "STRING", "Kind of proof: snapshot, first_data_batch, log_ends, live, ..."),
         required("source", "STRING", "What it was derived from, in words"),
         required("as_of", "TIMESTAMP", "Time of the bound"),
         Column("leader_epoch", "INT", "Epoch that the proof refers to"),

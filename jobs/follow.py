@@ -1,0 +1,214 @@
+"""kraftlake follow: load what running quorums commit, all the time."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs import arguments
+from jobs.job import opened_job
+from jobs.maintenance.publishing import add_catalog
+from jobs.metrics import metrics_text, put
+from jobs.quorum.asked import add_command_config, living_cluster
+from jobs.report import made_page, page_file, put_page
+from jobs.run import load
+from jobs.runtime.crash import failure_of
+from jobs.runtime.lakes import must_be_whole
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import warn_line
+from jobs.runtime.progress import Progress
+
+if TYPE_CHECKING:
+    from transforms.live.following import FollowedCluster
+    from transforms.live.options import LiveCluster
+
+EXAMPLES = """examples:
+  kraftlake follow --bootstrap-controllers h1:9093,h2:9093,h3:9093 --lake /data/lake
+  kraftlake follow --lake /data/lake --config kraftlake.toml --report /srv/www/kraft.html
+  kraftlake follow --bootstrap-controllers h1:9093 --lake .lake --for 1h --interval 10s
+  kraftlake follow --bootstrap-controllers h1:9093 --lake .lake --for 0s
+
+Without --bootstrap-controllers it follows every cluster of kraftlake.toml with bootstrap_controllers. The
+user needs ClusterAction and Describe on resource Cluster (docs/live.md). SIGTERM ends it cleanly; started
+again, it goes on where it ended, also after a kill.
+exit codes: 0 it ended as asked, 1 a cluster refuses to the end, 4 the spool is in use, 75 try again, 78 the
+only cluster refuses"""
+
+# Seconds that a pass reads at most, before it loads.
+READING = 60.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bootstrap-controllers", metavar="HOST:PORT,...", help="addresses of controllers")
+    add_command_config(parser)
+    arguments.add_lake(parser)
+    arguments.add_wait(parser)
+    add_catalog(parser)
+    parser.add_argument(
+        "--cluster",
+        action="append",
+        default=[],
+        metavar="CLUSTER",
+        help="only this cluster of kraftlake.toml, repeatable; with --bootstrap-controllers, its id",
+    )
+    parser.add_argument(
+        "--for",
+        dest="lasting",
+        type=arguments.duration,
+        metavar="DURATION",
+        help="end after so long, such as 30s, 10m, 1h, 2d; 0s loads what is committed now (default: never)",
+    )
+    parser.add_argument(
+        "--interval",
+        type=arguments.duration,
+        default=60.0,
+        metavar="DURATION",
+        help="how often to load and derive (default: 1m)",
+    )
+    parser.add_argument(
+        "--spool",
+        type=Path,
+        metavar="PATH",
+        help="folder for what was read, kept (default: that of the lake with .spool)",
+    )
+    parser.add_argument(
+        "--report", type=page_file, metavar="FILE", help="also write the HTML page to this file"
+    )
+    parser.add_argument("--metrics", type=Path, metavar="FILE", help="also write the Prometheus text file")
+    parser.set_defaults(now=None)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow until the end. Returns the exit code. Raises Failure."""
+    from transforms.live.following import FollowedCluster
+
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    spool = spool_of(args)
+    clusters = [FollowedCluster(cluster, spool) for cluster in chosen(args)]
+    try:
+        with alone(spool):
+            follow(args, clusters, spool, stopped)
+    finally:
+        for cluster in clusters:
+            cluster.close()
+    refused = [cluster for cluster in clusters if cluster.refused is not None]
+    return ExitCode.FOUND if refused else ExitCode.FINE
+
+
+def follow(
+    args: argparse.Namespace, clusters: Sequence[FollowedCluster], spool: Path, stopped: threading.Event
+) -> None:
+    """Read and load every interval, until it is stopped or the time is over. Raises Failure."""
+    from transforms.live.following import read_all
+    from transforms.live.spool import has_log
+
+    began = time.monotonic()
+    give_up = None if args.lasting is None else began + args.lasting
+    while not stopped.is_set():
+        next_pass = time.monotonic() + args.interval
+        is_last = give_up is not None and time.monotonic() >= give_up
+        read_all(clusters, READING)
+        if len(clusters) == 1 and clusters[0].refused is not None:
+            raise Failure(clusters[0].refused, ExitCode.ENVIRONMENT)
+        if has_log(spool):
+            load_pass(args, clusters, spool)
+        is_behind = any(cluster.is_behind for cluster in clusters)
+        if is_last and not is_behind:
+            return
+        until = next_pass if give_up is None else min(next_pass, give_up)
+        if not is_behind:
+            stopped.wait(max(0.0, until - time.monotonic()))
+
+
+def load_pass(args: argparse.Namespace, clusters: Sequence[FollowedCluster], spool: Path) -> None:
+    """Load what the spool has, derive and show it. A lake that is busy is left for the next pass."""
+    outputs = [output for cluster in clusters for output in cluster.outputs()]
+    args.progress = Progress(args.log)
+    try:
+        load_spool(args, spool)
+    except Failure as failure:
+        if failure.exit_code != ExitCode.LAKE_BUSY:
+            raise
+        warn_line(f"kraftlake follow: not loaded yet: {failure}")
+        return
+    for output in outputs:
+        output.unlink(missing_ok=True)
+    if args.report is not None:
+        put_page(made_page(args, args.report), args.report)
+    if args.metrics is not None:
+        put(args.metrics, metrics_text(args))
+
+
+def load_spool(args: argparse.Namespace, spool: Path) -> None:
+    """One run over the spool. Raises Failure."""
+    from jobs.captures.inputs import opened_inputs
+    from jobs.captures.planning import Selection, plan
+    from transforms.lake.lives import expanded
+
+    seen = must_be_whole(args.lake)
+    with opened_inputs([str(spool)], None) as inputs:
+        planned = plan(Selection((spool,)))
+        with opened_job(args, args.progress, make_lake=True, seen=seen) as job:
+            load(job, planned, inputs.fetch, derive=True)
+            job.publish()
+            job.end(expanded(args.lake, planned.clusters), (), 0)
+
+
+def chosen(args: argparse.Namespace) -> list[LiveCluster]:
+    """The clusters to follow. Raises Failure."""
+    if args.bootstrap_controllers is not None:
+        if len(args.cluster) > 1:
+            raise Failure("--bootstrap-controllers are of one cluster: give one --cluster")
+        id_ = args.cluster[0] if args.cluster else None
+        return [living_cluster("bootstrap.controllers", args.bootstrap_controllers, args, id_)]
+    named = [cluster for cluster in args.settings.clusters if cluster.bootstrap_controllers is not None]
+    unknown = set(args.cluster) - {cluster.id for cluster in named}
+    if unknown:
+        raise Failure(
+            f"no section of kraftlake.toml has bootstrap_controllers of {', '.join(sorted(unknown))}"
+        )
+    found = [cluster for cluster in named if not args.cluster or cluster.id in args.cluster]
+    if not found:
+        raise Failure(
+            "give --bootstrap-controllers, or bootstrap_controllers in a section [clusters.NAME] of "
+            "kraftlake.toml"
+        )
+    of_settings: list[LiveCluster] = []
+    for cluster in found:
+        own = argparse.Namespace(command_config=cluster.command_config or args.command_config)
+        of_settings.append(
+            living_cluster("bootstrap.controllers", cluster.bootstrap_controllers or "", own, cluster.id)
+        )
+    return of_settings
+
+
+def spool_of(args: argparse.Namespace) -> Path:
+    """The folder of the spool. Raises Failure."""
+    if args.spool is not None:
+        return args.spool
+    if not isinstance(args.lake, Path):
+        raise Failure("a lake in a store has no folder beside it: give --spool")
+    return args.lake.with_name(f"{args.lake.name}.spool")
+
+
+@contextmanager
+def alone(spool: Path) -> Iterator[Any]:
+    """The only process that writes the spool. Raises Failure."""
+    try:
+        spool.mkdir(parents=True, exist_ok=True)
+        with (spool / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Failure(f"another process follows into {spool}", ExitCode.LAKE_BUSY) from None
+            yield lock
+    except OSError as error:
+        raise failure_of(error, spool) or Failure(f"{spool}: {error}") from None

@@ -1,0 +1,88 @@
+"""kraftlake follow, of simulated quorums on loopback: what it loads is what captures have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from kraft_core.simulation.actions import Elapse, Write
+from kraft_core.simulation.directories import write_directories
+from tests.jobs.lakes import run
+from tests.kraft_core.wire.test_follower import snapshotted, started
+from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
+from tests.transforms.live.test_stream import expected
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import (
+    BATCHES,
+    CAPTURES,
+    FINDINGS,
+    HIGH_WATERMARKS,
+    LOG_RANGES,
+    OBSERVATIONS,
+    RECORDS,
+    SEGMENTS,
+    Table,
+)
+
+
+def follow(held: LoopbackQuorum, lake: Path, *flags: str) -> int:
+    return main(
+        ["follow", "--bootstrap-controllers", controllers(held), "--lake", str(lake), "--for", "0s", *flags]
+    )
+
+
+def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
+    found = rows_with(lake, table)
+    return sorted(found, key=lambda row: tuple(row[name] for name in table.key))
+
+
+def go_on(held: LoopbackQuorum) -> None:
+    with held.lock:
+        held.quorum.act(Write(3))
+        held.quorum.act(Elapse(300))
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("begin", [started, snapshotted])
+def test_it_loads_what_captures_have(begin: Any, tmp_path: Path) -> None:
+    """A capture of the directories changes no row of the log, and adds what only directories know."""
+    lake, quorum = tmp_path / "lake", begin()
+    with loopback(quorum) as held:
+        assert follow(held, lake) == 0
+        go_on(held)
+        assert follow(held, lake) == 0
+    followed = rows(lake, RECORDS)
+    assert [row["offset"] for row in followed] == expected(quorum)
+    (copy,) = rows(lake, CAPTURES)
+    assert (copy["node_id"], copy["log_end_offset"]) == (-1, expected(quorum)[-1] + 1)
+    assert {row["capture_id"] for row in rows(lake, SEGMENTS)} == {copy["capture_id"]}
+    assert {row["commit_status"] for row in rows(lake, LOG_RANGES)} == {"committed"}
+    quorum.act(Elapse(500))
+    write_directories(quorum, tmp_path / "captures")
+    batches = rows(lake, BATCHES)
+    assert run(lake, tmp_path / "captures", flags=("--fail-on", "never")) == 0
+    after = {row["offset"]: row for row in rows(lake, RECORDS)}
+    assert [after[row["offset"]] for row in followed] == followed
+    kept = rows(lake, BATCHES)
+    assert all(batch in kept for batch in batches)
+    assert {row["node_id"] for row in rows(lake, CAPTURES)} == {-1, *quorum.replicas}
+    assert [row for row in rows(lake, FINDINGS) if row["severity"] == "error"] == []
+
+
+@pytest.mark.usefixtures("spark")
+def test_high_watermarks_are_points(tmp_path: Path) -> None:
+    """Each sample bounds it from both sides within the milliseconds of the answer."""
+    lake, quorum = tmp_path / "lake", started()
+    with loopback(quorum) as held:
+        assert follow(held, lake) == 0
+        go_on(held)
+        assert follow(held, lake) == 0
+    end = expected(quorum)[-1] + 1
+    live = [row for row in rows(lake, HIGH_WATERMARKS) if row["evidence"] == "live"]
+    assert {row["lower_bound"] for row in live if row["lower_bound"]} >= {end}
+    assert {row["upper_bound"] for row in live if row["upper_bound"]} >= {end}
+    assert len({row["upper_bound"] for row in live if row["upper_bound"]}) == 2
+    assert {row["kind"] for row in rows(lake, OBSERVATIONS)} == {"status", "replication"}

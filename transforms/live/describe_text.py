@@ -1,0 +1,52 @@
+"""A leader's answer as kafka-metadata-quorum describe prints it (Kafka's MetadataQuorumCommand)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from kraft_core.wire.quorum import DescribedQuorum, DescribedReplica
+
+_REPLICATION = (
+    "NodeId",
+    "DirectoryId",
+    "LogEndOffset",
+    "Lag",
+    "LastFetchTimestamp",
+    "LastCaughtUpTimestamp",
+    "Status",
+)
+
+
+def status_text(cluster_id: str, quorum: DescribedQuorum) -> str:
+    """As describe --status prints it."""
+    watermark = -1 if quorum.high_watermark is None else quorum.high_watermark
+    lags = [lag for each in quorum.replicas if each.is_voter if (lag := quorum.lag_of(each)) is not None]
+    lines = {
+        "ClusterId": cluster_id,
+        "LeaderId": quorum.leader_id,
+        "LeaderEpoch": quorum.leader_epoch,
+        "HighWatermark": watermark,
+        "MaxFollowerLag": max(lags, default=0),
+        "CurrentVoters": _listed(each for each in quorum.replicas if each.is_voter),
+        "CurrentObservers": _listed(each for each in quorum.replicas if not each.is_voter),
+    }
+    return "".join(f"{name}:\t{value}\n" for name, value in lines.items())
+
+
+def replication_text(quorum: DescribedQuorum) -> str:
+    """As describe --replication prints it."""
+    rows = [list(_REPLICATION), *_replicas(quorum)]
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def _replicas(quorum: DescribedQuorum) -> Iterator[list[str]]:
+    for each in quorum.replicas:
+        role = "Follower" if each.is_voter else "Observer"
+        known = each.log_end_offset, quorum.lag_of(each), each.last_fetch_at, each.last_caught_up_at
+        numbers = [str(-1 if value is None else value) for value in known]
+        yield [str(each.node_id), each.directory_id, *numbers, "Leader" if each == quorum.leader else role]
+
+
+def _listed(replicas: Iterable[DescribedReplica]) -> str:
+    return json.dumps([{"id": each.node_id, "directoryId": each.directory_id} for each in replicas])

@@ -1,0 +1,112 @@
+"""Living quorums read into spools, all at the same time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from kraft_core.wire.errors import RefusedError, WireError
+from transforms.live.log_reader import LogReader
+from transforms.live.options import EARLIEST, LiveCluster
+from transforms.live.quorum_asker import QuorumAsker
+from transforms.live.spool import Spool
+
+log = logging.getLogger("kraftlake.live")
+# Clusters that are read at the same time.
+THREADS = 16
+# Seconds that a cluster without a leader is waited for.
+PATIENCE = 5.0
+_EVERYTHING = 1 << 62
+_ID_UNKNOWN = (
+    "the quorum does not tell its cluster's id: give it as --cluster, or as id of its section in "
+    "kraftlake.toml"
+)
+
+
+class FollowedCluster:
+    """One quorum, and its folder below `root`. refused: what a person has to change, None for nothing.
+
+    is_behind: whether there is more to read at once.
+    """
+
+    def __init__(self, cluster: LiveCluster, root: Path) -> None:
+        self.cluster = cluster
+        self.refused: str | None = None
+        self.is_behind = False
+        self._root = root
+        self._asker = QuorumAsker(cluster)
+        self._reader: LogReader | None = None
+        self._spool: Spool | None = None
+        self._said: str | None = None
+
+    def read(self, seconds: float) -> None:
+        """Ask for the quorum once, and read all that it has committed, or for so long. Raises OSError."""
+        self.is_behind = False
+        try:
+            self._read(time.monotonic() + seconds)
+        except RefusedError as error:
+            self.close()
+            self.refused = str(error)
+            self._say(f"refused, asking again: {error}")
+        except WireError as error:
+            self._say(f"no leader answers, asking again: {error}")
+        else:
+            self.refused = self._said = None
+
+    def _read(self, give_up: float) -> None:
+        sample = self._asker.sample()
+        if self._spool is None:
+            if sample.cluster_id is None:
+                raise RefusedError(_ID_UNKNOWN)
+            self._spool = Spool(self._root, sample.cluster_id)
+        self._spool.add_sample(sample)
+        reader = self._reader or self._opened(self._spool)
+        self._reader = reader
+        answers_until = min(give_up, time.monotonic() + PATIENCE)
+        while True:
+            reader.poll(1, 1.0)
+            parts = reader.cut_to(_EVERYTHING)
+            for part in parts:
+                self._spool.add(part)
+            position, follower = reader.position, reader.follower
+            if follower.leader is None or follower.high_watermark < 0 or position is None:
+                if time.monotonic() > answers_until:
+                    raise WireError(follower.why)
+            elif position.offset >= follower.high_watermark:
+                self._spool.note()
+                return
+            if time.monotonic() > give_up:
+                self._spool.note()
+                self.is_behind = True
+                return
+
+    def _opened(self, spool: Spool) -> LogReader:
+        start = spool.position or EARLIEST
+        return LogReader(self.cluster, start, fail_on_data_loss=False, cluster_id=spool.cluster_id)
+
+    def outputs(self) -> list[Path]:
+        """The describe outputs that it has written."""
+        return [] if self._spool is None else self._spool.outputs()
+
+    def close(self) -> None:
+        """Close the connections; reading opens them again, and goes on where the spool ends."""
+        self._asker.close()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _say(self, line: str) -> None:
+        """A line of log, unless it was the last one, too."""
+        if line != self._said:
+            log.warning("%s: %s", self.cluster.name, line)
+            self._said = line
+
+
+def read_all(clusters: Sequence[FollowedCluster], seconds: float) -> None:
+    """Read every cluster, each for so long at most. Raises OSError."""
+    with ThreadPoolExecutor(THREADS) as threads:
+        for _ in threads.map(lambda cluster: cluster.read(seconds), clusters):
+            pass

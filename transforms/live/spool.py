@@ -1,0 +1,162 @@
+"""What a follower has read of one quorum, as files that run reads: the committed log, and describe outputs.
+
+A folder of a cluster has a copy for each unbroken stretch of the log: a new one begins where the quorum had
+deleted what was not read yet, with the snapshot that replaces it. Segments hold the very bytes of the
+fetched batches, so that a record is the same one, whether it was followed or captured. Whoever is killed
+while writing leaves at most a torn batch, which is cut off when the folder is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from kraft_core.columnar.timestamps import representable
+from kraft_core.findings.describe import LIVE
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.side_file_texts import checkpoint_name
+from kraft_core.messages.uuid_text import uuid_text
+from kraft_core.wire.batches import whole_batches
+from kraft_core.wire.errors import WireError
+from kraft_core.wire.follower import LogPart, Part, Position, SnapshotPart
+from transforms.lake.arrow_rows import EPOCH
+from transforms.live.describe_text import replication_text, status_text
+from transforms.live.quorum_asker import QuorumSample
+
+# A segment that has reached this size is followed by another one.
+SEGMENT_BYTES = 64 * 1024 * 1024
+OUTPUTS = "quorum"
+
+
+class Spool:
+    """The folder of a cluster below `root`; what a killed process left is repaired. Raises OSError."""
+
+    def __init__(self, root: Path, cluster_id: str, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.cluster_id = cluster_id
+        self.folder = root / cluster_id
+        self._segment_bytes = segment_bytes
+        self._snapshot: SnapshotPart | None = None
+        (self.folder / OUTPUTS).mkdir(parents=True, exist_ok=True)
+        self._copy, self._last = self._found()
+
+    @property
+    def position(self) -> Position | None:
+        """From where to read on; None: from the beginning."""
+        if self._last is None:
+            return None
+        return Position(self._last.next_offset, self._last.leader_epoch, self._last.leader_epoch)
+
+    def add(self, part: Part) -> None:
+        """Write what was read next. A snapshot is kept until the log that follows it comes."""
+        if isinstance(part, SnapshotPart):
+            self._snapshot = part
+        else:
+            self._append(part)
+
+    def note(self) -> None:
+        """Say that this is what is committed now, by this machine's clock or the leader's, which is later."""
+        if self._copy is not None and self._last is not None:
+            _note(self._copy, representable(self._last.max_timestamp))
+
+    def add_sample(self, sample: QuorumSample) -> None:
+        """Write an answer to DescribeQuorum as describe outputs."""
+        times = f"{sample.asked_at}-{sample.answered_at}"
+        folder, quorum = self.folder / OUTPUTS, sample.quorum
+        _put(folder / f"{times}-replication{LIVE}", replication_text(quorum))
+        _put(folder / f"{times}-status{LIVE}", status_text(self.cluster_id, quorum))
+
+    def outputs(self) -> list[Path]:
+        """The describe outputs that are there."""
+        return sorted((self.folder / OUTPUTS).glob(f"*{LIVE}"))
+
+    def _append(self, part: LogPart) -> None:
+        if self._snapshot is not None or self._copy is None:
+            self._begin_copy()
+        assert self._copy is not None
+        log = self._copy / LOG_DIR_NAME
+        segment = max(log.glob("*.log"), default=None)
+        if segment is None or segment.stat().st_size >= self._segment_bytes:
+            segment = log / f"{part.batches[0].base_offset:020}.log"
+        with segment.open("ab") as file:
+            file.write(part.records)
+        self._last = part.batches[-1]
+
+    def _begin_copy(self) -> None:
+        """A directory that is in place at once, so that a killed process leaves a whole one or none."""
+        directory_id = uuid_text(uuid4().bytes)
+        made = self.folder / f".{directory_id}"
+        (made / LOG_DIR_NAME).mkdir(parents=True)
+        identity = {"cluster.id": self.cluster_id, "directory.id": directory_id, "version": 1}
+        (made / "meta.properties").write_text(
+            "".join(f"{name}={value}\n" for name, value in identity.items())
+        )
+        if self._snapshot is not None:
+            end = self._snapshot.snapshot_id
+            name = checkpoint_name(end.end_offset, end.leader_epoch)
+            (made / LOG_DIR_NAME / name).write_bytes(self._snapshot.content)
+        _note(made, 0)
+        self._copy = made.rename(self.folder / f"copy-{directory_id}")
+        self._snapshot, self._last = None, None
+
+    def _found(self) -> tuple[Path | None, BatchHeader | None]:
+        """The newest copy, and its last batch. Removes copies that were begun and have no batch."""
+        for begun in self.folder.glob(".*"):
+            shutil.rmtree(begun)
+        found: list[tuple[BatchHeader, Path]] = []
+        for copy in self.folder.glob("copy-*"):
+            last = _last_batch(sorted((copy / LOG_DIR_NAME).glob("*.log")))
+            if last is None:
+                shutil.rmtree(copy)
+            else:
+                found.append((last, copy))
+        if not found:
+            return None, None
+        last, copy = max(found, key=lambda entry: entry[0].next_offset)
+        return copy, last
+
+
+def has_log(root: Path) -> bool:
+    """Whether there is anything to read below a root."""
+    return any(root.glob(f"*/copy-*/{LOG_DIR_NAME}/*.log"))
+
+
+def _last_batch(segments: Sequence[Path]) -> BatchHeader | None:
+    """The last whole batch; what follows it is cut off."""
+    for segment in reversed(segments):
+        content = segment.read_bytes()
+        last = max(_sound(content), key=lambda batch: batch.end, default=None)
+        if last is None:
+            segment.unlink()
+            continue
+        if last.end < len(content):
+            with segment.open("r+b") as file:
+                file.truncate(last.end)
+        return last
+    return None
+
+
+def _sound(content: bytes) -> Iterator[BatchHeader]:
+    """The batches up to the first that is torn."""
+    try:
+        yield from whole_batches(content)
+    except WireError:
+        return
+
+
+def _note(copy: Path, last_appended_at: int) -> None:
+    at = max(time.time_ns() // 1_000_000, last_appended_at)
+    note = {"captured_at": (EPOCH + timedelta(milliseconds=at)).isoformat(), "followed": True}
+    _put(copy / "capture.json", json.dumps(note))
+
+
+def _put(file: Path, text: str) -> None:
+    """Put a file in place whole."""
+    written = file.with_name(f".{file.name}")
+    written.write_text(text)
+    written.replace(file)
