@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from kraft_core.evidence.watermark_at import WatermarkAt, newest_watermark
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.wording import count
 from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_plan import known_paths
@@ -117,12 +118,15 @@ class Found:
     def cluster_lines(self, cluster: str) -> list[str]:
         """The summary of one cluster."""
         captures = self.of(CAPTURES, cluster)
+        followed = any(c["node_id"] == FOLLOWED_NODE_ID for c in captures)
+        captures = [c for c in captures if c["node_id"] != FOLLOWED_NODE_ID]
         replicas = {(c["node_id"], c["directory_id"]) for c in captures}
         nodes = sorted({node for node, _ in replicas})
         listing = ", ".join(map(str, nodes))
+        of_nodes = f" ({'node' if len(nodes) == 1 else 'nodes'} {listing})" if nodes else ""
         lines = [
             f"cluster {cluster}{self._name(cluster)}: {count(len(captures), 'capture')} of "
-            f"{count(len(replicas), 'replica')} ({'node' if len(nodes) == 1 else 'nodes'} {listing})"
+            f"{count(len(replicas), 'replica')}{of_nodes}{', and followed' if followed else ''}"
         ]
         lines += [f"  {self._lives[cluster]}"] if cluster in self._lives else []
         lines += self._voter_lines(cluster)

@@ -138,7 +138,7 @@ HAVING MAX(turns) >= 3
 ORDER BY cluster_id, turns_in_an_hour DESC;
 
 -- How far behind was each replica at its last capture? lag_records counts from the longest log that a capture of the
--- cluster held by then; a longer log that was not captured is not known.
+-- cluster held by then, or that was followed by then; a longer log is not known.
 CREATE OR REPLACE VIEW replica_lag AS
 WITH known AS (
   SELECT *, MAX(log_end_offset) OVER (PARTITION BY cluster_id ORDER BY captured_at
@@ -152,7 +152,7 @@ SELECT k.cluster_id, k.node_id, k.directory_id, k.captured_at, k.log_end_offset,
        ARRAY_CONTAINS(v.voter_ids, k.node_id) AS is_voter
 FROM known k
 LEFT JOIN current_voters v ON v.cluster_id = k.cluster_id
-WHERE k.nth = 1
+WHERE k.nth = 1 AND k.node_id >= 0
 ORDER BY k.cluster_id, lag_records DESC, k.node_id;
 
 -- Which expectations hold? The newest result of each. Every validation evaluates all of a user's own ones: those that

@@ -28,9 +28,9 @@ JVM_HAS_ENDED = (
 )
 VERBS = {
     "run": ("jobs.run", "load captures, derive the quorum's history, print a summary"),
-    "follow": ("jobs.follow", "load what running quorums commit, all the time"),
     "ingest": ("jobs.ingest", "load captures into the lake without deriving"),
     "derive": ("jobs.derive", "derive the history of the lake's clusters again"),
+    "follow": ("jobs.follow", "load what running quorums commit, all the time"),
     "validate": ("jobs.validate", "evaluate KRaft's rules, validate the tables, print what needs attention"),
     "explain": ("jobs.explain", "explain what became of an offset, or which replica to recover from"),
     "findings": ("jobs.findings", "list findings, or acknowledge a known one"),

@@ -28,7 +28,7 @@ from transforms.quality.expectation_suites import WHOLE_LAKE
 from transforms.quality.rehearsals import newest_rehearsals
 
 # The verbs that load captures: only they show how old the lake is.
-READING = ("run", "ingest")
+READING = ("run", "ingest", "follow")
 # Exit codes of a successful run, with or without findings.
 GOOD = (ExitCode.FINE, ExitCode.FOUND)
 STATES = ("open", "acknowledged", "resolved")

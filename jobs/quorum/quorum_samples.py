@@ -9,6 +9,7 @@ from typing import Any
 
 from jobs.quorum.sample import Sample
 from kraft_core.evidence.watermark_at import newest_watermark
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.standings import FETCH_TIMEOUT_MS
 from transforms.lake.delta_rs import greatest, rows_with
@@ -59,9 +60,10 @@ class ClusterRows:
 
     @property
     def newest(self) -> list[Row]:
-        """The newest capture of each replica."""
+        """The newest capture of each replica; what was followed is none."""
         found: dict[tuple[int, str], Row] = {}
-        for row in sorted(self.of(CAPTURES), key=lambda row: row["captured_at"]):
+        replicas = (row for row in self.of(CAPTURES) if row["node_id"] != FOLLOWED_NODE_ID)
+        for row in sorted(replicas, key=lambda row: row["captured_at"]):
             found[row["node_id"], row["directory_id"]] = row
         return list(found.values())
 

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from jobs.follow import alone
+from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.simulation.actions import Elapse, Write
 from kraft_core.simulation.directories import write_directories
+from kraft_core.wire.apis import FETCH, FETCH_SNAPSHOT
 from tests.jobs.lakes import run
 from tests.kraft_core.wire.test_follower import snapshotted, started
 from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
@@ -86,3 +89,56 @@ def test_high_watermarks_are_points(tmp_path: Path) -> None:
     assert {row["upper_bound"] for row in live if row["upper_bound"]} >= {end}
     assert len({row["upper_bound"] for row in live if row["upper_bound"]}) == 2
     assert {row["kind"] for row in rows(lake, OBSERVATIONS)} == {"status", "replication"}
+
+
+@pytest.mark.usefixtures("spark")
+def test_one_process_follows_the_clusters_of_the_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that refuses costs itself only; page and metrics name the others."""
+    lake, one, other, broker = tmp_path / "lake", started(1), started(2), started(3)
+    page, metrics, settings = tmp_path / "page.html", tmp_path / "m.prom", tmp_path / "kraftlake.toml"
+    with loopback(one) as first, loopback(other) as second, loopback(broker) as refusing:
+        refusing.without |= {FETCH.key, FETCH_SNAPSHOT.key}
+        named = {"one": first, "other": second, "broker": refusing}
+        settings.write_text(
+            "".join(
+                f'[clusters.{name}]\nid = "{held.quorum.setup.cluster_id}"\n'
+                f'bootstrap_controllers = "{controllers(held)}"\n'
+                for name, held in named.items()
+            )
+        )
+        words = ["follow", "--config", str(settings), "--lake", str(lake), "--for", "0s"]
+        shown = ["--report", str(page), "--metrics", str(metrics)]
+        assert main([*words, *shown]) == ExitCode.FOUND
+        assert main([*words, "--cluster", "one"]) == 0
+        assert main([*words, "--cluster", "broker"]) == ExitCode.ENVIRONMENT
+    said = capsys.readouterr().err
+    assert "it is a broker, and brokers do not serve the metadata log" in said
+    ids = {one.setup.cluster_id, other.setup.cluster_id}
+    assert {row["cluster_id"] for row in rows(lake, RECORDS)} == ids
+    text = metrics.read_text()
+    assert all(f'kraftlake_committed_end_offset{{cluster="{name}"' in text for name in ("one", "other"))
+    assert 'node_id="-1"' not in text
+    assert all(id_ in page.read_text() for id_ in ids)
+
+
+def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--lake", str(tmp_path / "lake"))
+    assert main(["follow", *where]) == ExitCode.USAGE
+    assert "give --bootstrap-controllers, or bootstrap_controllers in a section" in capsys.readouterr().err
+    assert main(["follow", *where, "--cluster", "one"]) == ExitCode.USAGE
+    assert main(["follow", "--lake", "s3://bucket/lake", "--bootstrap-controllers", "h:1"]) == ExitCode.USAGE
+    assert "give --spool" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["follow", *where, "--bootstrap-controllers", "h:1", "--for", "1x"])
+    assert not (tmp_path / "lake").exists()
+
+
+def test_nobody_else_writes_the_spool(tmp_path: Path) -> None:
+    with (
+        alone(tmp_path / "spool"),
+        pytest.raises(Failure, match="another process follows into"),
+        alone(tmp_path / "spool"),
+    ):
+        pass

@@ -62,6 +62,13 @@ class Started:
         """The exit code, once it has ended."""
         return self._process.wait(LONGEST)
 
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def terminate(self) -> None:
+        """SIGTERM to Python alone."""
+        self._process.terminate()
+
     def kill_after(self, seconds: float, only_python: bool) -> bool:
         """SIGKILL after some seconds, to Python alone or to its JVM too. False if it had ended by then."""
         try:

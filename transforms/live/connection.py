@@ -91,7 +91,7 @@ class NodeConnection:
         if body["errorCode"]:
             raise RefusedError(
                 f"{self.address}: the node does not tell its cluster's id ({error_name(body['errorCode'])}): "
-                "give it as option clusterId, or plan's --cluster (cluster.id of meta.properties has it), or "
+                "give it as option clusterId, or as --cluster (cluster.id of meta.properties has it), or "
                 "allow the user Alter on resource Cluster"
             )
         return body["clusterId"]

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kraft_core.wire.errors import RefusedError, WireError
+from kraft_core.wire.observing import NodeAddress
+from transforms.live.connection import NodeConnection
 from transforms.live.log_reader import LogReader
 from transforms.live.options import EARLIEST, LiveCluster
 from transforms.live.quorum_asker import QuorumAsker
@@ -20,10 +22,6 @@ THREADS = 16
 # Seconds that a cluster without a leader is waited for.
 PATIENCE = 5.0
 _EVERYTHING = 1 << 62
-_ID_UNKNOWN = (
-    "the quorum does not tell its cluster's id: give it as --cluster, or as id of its section in "
-    "kraftlake.toml"
-)
 
 
 class FollowedCluster:
@@ -59,9 +57,7 @@ class FollowedCluster:
     def _read(self, give_up: float) -> None:
         sample = self._asker.sample()
         if self._spool is None:
-            if sample.cluster_id is None:
-                raise RefusedError(_ID_UNKNOWN)
-            self._spool = Spool(self._root, sample.cluster_id)
+            self._spool = Spool(self._root, sample.cluster_id or self._told_id(sample.answered_by))
         self._spool.add_sample(sample)
         reader = self._reader or self._opened(self._spool)
         self._reader = reader
@@ -82,6 +78,15 @@ class FollowedCluster:
                 self._spool.note()
                 self.is_behind = True
                 return
+
+    def _told_id(self, address: NodeAddress) -> str:
+        """The cluster's id, which the sample did not tell. Raises RefusedError, which says why."""
+        connection = NodeConnection(address, self.cluster.security)
+        try:
+            connection.must_be_controller()
+            return connection.cluster_id()
+        finally:
+            connection.close()
 
     def _opened(self, spool: Spool) -> LogReader:
         start = spool.position or EARLIEST

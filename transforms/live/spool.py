@@ -37,10 +37,9 @@ OUTPUTS = "quorum"
 class Spool:
     """The folder of a cluster below `root`; what a killed process left is repaired. Raises OSError."""
 
-    def __init__(self, root: Path, cluster_id: str, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, root: Path, cluster_id: str) -> None:
         self.cluster_id = cluster_id
         self.folder = root / cluster_id
-        self._segment_bytes = segment_bytes
         self._snapshot: SnapshotPart | None = None
         (self.folder / OUTPUTS).mkdir(parents=True, exist_ok=True)
         self._copy, self._last = self._found()
@@ -81,7 +80,7 @@ class Spool:
         assert self._copy is not None
         log = self._copy / LOG_DIR_NAME
         segment = max(log.glob("*.log"), default=None)
-        if segment is None or segment.stat().st_size >= self._segment_bytes:
+        if segment is None or segment.stat().st_size >= SEGMENT_BYTES:
             segment = log / f"{part.batches[0].base_offset:020}.log"
         with segment.open("ab") as file:
             file.write(part.records)

@@ -441,11 +441,14 @@ def test_partition_metadata():
 
 
 def test_capture_json():
-    assert read_capture_json('{"captured_at": "2026-11-21T09:44:09.058Z"}') == 1795254249058
-    assert read_capture_json('{"captured_at": "2026-11-21T10:44:09.058+01:00"}') == 1795254249058
-    assert read_capture_json('{"captured_at": "2026-11-21T09:44:09"}') == 1795254249000
+    assert read_capture_json('{"captured_at": "2026-11-21T09:44:09.058Z"}').captured_at == 1795254249058
+    assert read_capture_json('{"captured_at": "2026-11-21T10:44:09.058+01:00"}').captured_at == 1795254249058
+    assert read_capture_json('{"captured_at": "2026-11-21T09:44:09"}').captured_at == 1795254249000
+    assert not read_capture_json('{"captured_at": "2026-11-21T09:44:09"}').followed
+    assert read_capture_json('{"captured_at": "2026-11-21T09:44:09", "followed": true}').followed
     for invalid in (
         '{"captured_at": 5}',
+        '{"captured_at": "2026-11-21T09:44:09", "followed": 1}',
         '{"captured_at": "yesterday"}',
         "{}",
         "[" * 100_000,

@@ -11,7 +11,7 @@ CLUSTER_ID = required(
     "cluster_id", "STRING", "Cluster id of meta.properties; where it names several lives, with /life"
 )
 
-NODE_ID = required("node_id", "INT", "Controller's node id")
+NODE_ID = required("node_id", "INT", "Controller's node id; -1 for what kraftlake follow read")
 
 DIRECTORY_ID = required("directory_id", "STRING", "Directory id of the replica; the zero uuid when unknown")
 
