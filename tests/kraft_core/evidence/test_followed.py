@@ -1,0 +1,80 @@
+"""What leaders sent as committed: proven by their word, and stored by nobody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.derive import derive
+from kraft_core.evidence.facts import ClusterFacts
+from kraft_core.evidence.rows import ClusterEvidence
+from kraft_core.findings.judge import judge
+from kraft_core.findings.recovery import recovery_advice
+from kraft_core.format.capture import FOLLOWED_NODE_ID
+from tests.kraft_core.evidence.narrated import Story
+
+THREE = "1 2 3"
+
+
+def begun() -> Story:
+    return Story().leader(1, 0, 1, THREE, sets=THREE)
+
+
+def with_followed(story: Story, log: str, at: int = 1000, stated: bool = True) -> ClusterFacts:
+    """The facts of a story, and a log that was followed until a time."""
+    facts = story.facts()
+    copies = Story(first_batches=story.first_batches).capture("9", at, log, stated=stated).captures
+    followed = tuple(replace(copy, node_id=FOLLOWED_NODE_ID) for copy in copies)
+    return replace(facts, followed=followed)
+
+
+def ranges(found: ClusterEvidence) -> list[str]:
+    return [f"{r.leader_epoch}: {r.first_offset}-{r.end_offset} {r.commit_status}" for r in found.log_ranges]
+
+
+def test_all_of_it_is_committed_from_then_on() -> None:
+    found = derive(with_followed(begun(), "1:0-30"))
+    assert ranges(found) == ["1: 0-30 committed"]
+    (row,) = (row for row in found.high_watermarks if row.evidence == "live")
+    assert (row.lower_bound, row.upper_bound, row.as_of) == (30, None, 1000)
+
+
+def test_it_proves_what_captures_alone_leave_open() -> None:
+    story = begun().capture("1", 900, "1:0-40", 1)
+    assert story.ranges() == ["1: 0-40 undecided"]
+    assert ranges(derive(with_followed(story, "1:0-30"))) == ["1: 0-30 committed", "1: 30-40 undecided"]
+
+
+def test_it_is_no_replica_s_log() -> None:
+    """It counts for no majority, bounds nothing from above, and no advice recovers from it."""
+    facts = with_followed(begun().capture("1", 900, "1:0-40", 1), "1:0-30")
+    known = conclude(facts)
+    assert {replica.id for replica in known.holdings.captures} == {1}
+    assert {replica.id for by_epoch in known.holdings.by_epoch.values() for replica in by_epoch} == {1}
+    found = derive(facts)
+    assert [row for row in found.high_watermarks if row.upper_bound is not None] == []
+    assert {row.node_id for row in found.replica_ranges} == {FOLLOWED_NODE_ID, 1}
+    advice = recovery_advice(known, judge(known))
+    assert {each.node_id for each in (*advice.best, *advice.others)} == {1}
+
+
+def test_what_an_unlawful_leader_may_have_sent_is_only_believed() -> None:
+    """Leader 2 counts by three of five voters."""
+    story = Story().leader(1, 0, 1, "1 2 3 4 5", sets="1 2 3 4 5").leader(2, 30, 2, THREE, granted="2 3")
+    found = derive(with_followed(story, "1:0-30 2:30-40"))
+    (row,) = (row for row in found.high_watermarks if row.evidence == "live")
+    assert (row.lower_bound, row.believed_bound) == (None, 40)
+    assert "committed" not in repr(ranges(found))
+
+
+def test_without_a_time_it_proves_nothing() -> None:
+    found = derive(with_followed(begun(), "1:0-30", stated=False))
+    assert [row for row in found.high_watermarks if row.evidence == "live"] == []
+    assert ranges(found) == ["1: 0-30 undecided"]
+
+
+def test_where_captures_contradict_it_nothing_is_proven() -> None:
+    facts = replace(with_followed(begun().capture("1", 900, "1:0-30", 1), "1:0-30"), contested_epochs=(1,))
+    found = derive(facts)
+    assert ranges(found) == ["1: 0-30 undecided"]
+    assert found.high_watermarks == []
