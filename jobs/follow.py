@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--spool",
         type=Path,
         metavar="PATH",
-        help="folder for what was read, kept (default: that of the lake with .spool)",
+        help="folder for what was read, kept; every Spark worker must see it (default: the lake's with .spool)",
     )
     parser.add_argument(
         "--report", type=page_file, metavar="FILE", help="also write the HTML page to this file"
@@ -184,9 +185,9 @@ def chosen(args: argparse.Namespace) -> list[LiveCluster]:
     of_settings: list[LiveCluster] = []
     for cluster in found:
         own = argparse.Namespace(command_config=cluster.command_config or args.command_config)
-        of_settings.append(
-            living_cluster("bootstrap.controllers", cluster.bootstrap_controllers or "", own, cluster.id)
-        )
+        where = cluster.bootstrap_controllers or ""
+        found_there = living_cluster("bootstrap.controllers", where, own, cluster.id)
+        of_settings.append(replace(found_there, name=cluster.name))
     return of_settings
 
 
