@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--spool",
         type=Path,
         metavar="PATH",
-        help="folder for what was read, kept; every Spark worker must see it (default: the lake's with .spool)",
+        help="folder for what was read, kept, seen by every Spark worker (default: the lake's with .spool)",
     )
     parser.add_argument(
         "--report", type=page_file, metavar="FILE", help="also write the HTML page to this file"
