@@ -50,6 +50,8 @@ EXAMPLES = """examples:
   kraftlake plan --live h1:9093,h2:9093,h3:9093 remove 3
   kraftlake plan upgrade metadata.version 4.4 --captures /backup/controllers
   kraftlake plan release 4.4 --lake /data/lake
+  kraftlake plan restart-broker 2 --captures /backup/controllers
+  kraftlake plan remove-broker 2 --lake /data/lake
 
 The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
 time. Spark is not started.
@@ -60,6 +62,8 @@ exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong u
 QUESTIONS: dict[str, tuple[str, str, str]] = {
     "upgrade": ("jobs.plan_upgrade", "FEATURE LEVEL", "finalize a level of a feature, or go back to it"),
     "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
+    "restart-broker": ("jobs.plan_broker", "ID", "stop a broker and start it again"),
+    "remove-broker": ("jobs.plan_broker", "ID", "stop a broker for good and unregister it"),
 }
 # What each action does, and the least and greatest number of nodes it takes (None: any number).
 ACTIONS: dict[str, tuple[str, int, int | None]] = {

@@ -65,5 +65,6 @@ def as_json(
         "evidence": list(answer.evidence),
         "missing": list(answer.missing),
         "unread": list(unread),
+        **({"partitions": dict(answer.partitions)} if answer.partitions else {}),
         **risks_and_steps(answer.risks, answer.steps),
     }

@@ -52,6 +52,12 @@ ZK_MIGRATION_STATES = {0: "NONE", 1: "MIGRATION", 2: "PRE_MIGRATION", 3: "POST_M
 MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 """Zero uuid: the log directory of a replica that was assigned before Kafka had directory ids."""
 
+UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""The log directory of a replica that its broker has not reported yet (DirectoryId)."""
+
+LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAg"
+"""The log directory of a replica whose broker knows only that it is offline (DirectoryId)."""
+
 
 def word(words: Mapping[int, str], number: int) -> str:
     """Kafka's name of a code, or UNKNOWN(n) for one that no release defines."""

@@ -6,7 +6,8 @@ answered in this form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from kraft_core.plan.risks import Risk
@@ -23,7 +24,8 @@ class Answer:
     error. not_known: the captures do not decide it.
 
     question: what was asked, in words. evidence: what the verdict rests on, with offsets. missing: what to
-    capture to know a verdict that is not known. error, error_text: Kafka's, where it refuses.
+    capture to know a verdict that is not known. error, error_text: Kafka's, where it refuses. partitions: of
+    a question about brokers, every partition (TOPIC-N) by what becomes of it.
     """
 
     question: str
@@ -35,6 +37,7 @@ class Answer:
     steps: tuple[PlanStep, ...] = ()
     error: ErrorCode | None = None
     error_text: str | None = None
+    partitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @property
     def exception(self) -> str | None:

@@ -31,6 +31,13 @@ class PlanStep:
     expect: str | None = None
 
 
+CAPTURE_MORE = PlanStep(
+    "capture what is missing, quorum-state after the log",
+    "kraftlake capture METADATA_LOG_DIR --to FOLDER",
+    "plan again, and go on only if it is SAFE",
+)
+
+
 def steps(quorum: CapturedQuorum, action: Action, judged: Judged) -> tuple[PlanStep, ...]:
     """The remaining steps of an action, as of the captures; if it is not safe, what to do first."""
     match judged.verdict.name:
@@ -78,11 +85,7 @@ def _know_more(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
     if joining is not None and not any(not member.is_voter for member in quorum.members_of(joining)):
         yield from _format_and_start(quorum, joining)
         yield _caught_up(quorum, joining, None)
-    yield PlanStep(
-        "capture what is missing, quorum-state after the log",
-        "kraftlake capture METADATA_LOG_DIR --to FOLDER",
-        "plan again, and go on only if it is SAFE",
-    )
+    yield CAPTURE_MORE
 
 
 def _add(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> Iterator[PlanStep]:

@@ -29,7 +29,7 @@ from kraft_core.plan.answer import Answer, AnswerName
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.feature_control import Blocker, FeatureState, blockers, level_words, refusal, state_of
 from kraft_core.plan.risks import Risk
-from kraft_core.plan.steps import PlanStep, bootstrap
+from kraft_core.plan.steps import CAPTURE_MORE, PlanStep, bootstrap
 from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.protocol.errors import ErrorCode
 
@@ -81,7 +81,7 @@ def plan_upgrade(metadata: CapturedMetadata, upgrade: FeatureUpgrade) -> Answer:
         return made
     reason = f"{open_questions[0]}; if the rest is as the captures show: {made.verdict}, {made.reason}"
     return replace(
-        made, verdict="not_known", reason=reason, missing=tuple(open_questions), steps=tuple(_know_more())
+        made, verdict="not_known", reason=reason, missing=tuple(open_questions), steps=(CAPTURE_MORE,)
     )
 
 
@@ -147,7 +147,7 @@ def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureS
     stuck = _not_committed(judge(metadata.quorum, Lose(())))
     if stuck is not None:
         verdict, reason, missing = stuck
-        return Answer(question, verdict, reason, evidence, missing, steps=tuple(_know_more()))
+        return Answer(question, verdict, reason, evidence, missing, steps=(CAPTURE_MORE,))
     risks = tuple(_risks(metadata, state, upgrade))
     reason = "; ".join(risk.sentence for risk in risks) or "Kafka accepts it, and it can be undone"
     steps = tuple(_steps(metadata, state, upgrade))
@@ -328,11 +328,3 @@ def _steps(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgr
     yield PlanStep("ask Kafka without changing anything", f"{tool} {command} --dry-run", note)
     yield PlanStep("finalize", f"{tool} {command}", note)
     yield PlanStep("look", f"{tool} describe", f"FinalizedVersionLevel of {', '.join(upgrade.updates)}")
-
-
-def _know_more() -> Iterator[PlanStep]:
-    yield PlanStep(
-        "capture what is missing, quorum-state after the log",
-        "kraftlake capture METADATA_LOG_DIR --to FOLDER",
-        "plan again, and go on only if it is SAFE",
-    )

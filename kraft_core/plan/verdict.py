@@ -20,6 +20,7 @@ EXCEPTIONS = {
     ErrorCode.UNSUPPORTED_VERSION: "UnsupportedVersionException",
     ErrorCode.INVALID_REQUEST: "InvalidRequestException",
     ErrorCode.INVALID_UPDATE_VERSION: "InvalidUpdateVersionException",
+    ErrorCode.BROKER_ID_NOT_REGISTERED: "BrokerIdNotRegisteredException",
     ErrorCode.DUPLICATE_VOTER: "DuplicateVoterException",
     ErrorCode.VOTER_NOT_FOUND: "VoterNotFoundException",
     ErrorCode.NOT_LEADER_OR_FOLLOWER: "NotLeaderOrFollowerException",

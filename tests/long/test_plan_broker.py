@@ -1,0 +1,225 @@
+"""Plans about brokers from captures of a running cluster; then the broker is stopped, killed or unregistered.
+
+Who was named is who went offline or under min ISR, by kafka-topics. Needs `make kafka`. KRAFTLAKE_SEED draws
+other cases.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kraft_core.evidence.collect import collect_lives
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.image.image import Image
+from kraft_core.plan.answer import Answer
+from kraft_core.plan.broker_loss import PartitionLoss, lose_broker
+from kraft_core.plan.broker_plan import BrokerChange, plan_broker
+from kraft_core.plan.captured_metadata import CapturedMetadata, metadata_of
+from kraft_core.plan.captured_quorum import quorum_of
+from kraft_core.plan.registrations import registered
+from tests.long.live_cluster import LiveCluster
+from tests.long.live_quorum import kafka_tools
+
+pytestmark = pytest.mark.long
+
+BROKERS = (11, 12, 13)
+SESSION_MS = 6000
+ROUNDS = 6
+PARTITIONS = 4
+# Replication factor and min.insync.replicas, None where the topic has none of its own.
+TOPICS = ((1, None), (1, 1), (2, None), (2, 1), (2, 2), (3, None), (3, 2), (3, 3))
+
+
+@dataclass(slots=True)
+class BrokerCluster(LiveCluster):
+    """One controller, whose sessions of brokers are short."""
+
+    def configure(self, node: int) -> str:
+        file = LiveCluster.configure(self, node)
+        more = "broker.heartbeat.interval.ms=1000" if node in self.brokers else "process.roles=controller"
+        text = Path(file).read_text().replace("process.roles=controller\n", "")
+        Path(file).write_text(f"{text}\n{more}\nbroker.session.timeout.ms={SESSION_MS}\n")
+        return file
+
+
+@dataclass(slots=True)
+class Drawn:
+    """A cluster with topics drawn for it."""
+
+    live: BrokerCluster
+    seed: random.Random
+    nth: int = 0
+
+    def by(self, *without: int) -> int:
+        return next(b for b in BROKERS if b in self.live.running and b not in without)
+
+    def create_topics(self) -> None:
+        for rf, least in TOPICS:
+            assignment = ",".join(
+                ":".join(map(str, self.seed.sample(BROKERS, rf))) for _ in range(PARTITIONS)
+            )
+            words = ["--create", "--topic", f"t{rf}-{least}", "--replica-assignment", assignment]
+            if least is not None:
+                words += ["--config", f"min.insync.replicas={least}"]
+            self.live.tool("topics", *words, by=11)
+
+    def metadata(self) -> CapturedMetadata:
+        self.nth += 1
+        folder = self.live.capture(f"before-{self.nth}", 1)
+        directories = find_controller_dirs([folder]).directories
+        (found,) = collect_lives(directories)
+        quorum = quorum_of(conclude(found.facts), registered(directories))
+        assert quorum is not None
+        ids = (capture.capture_id for capture in found.facts.captures)
+        return metadata_of(quorum, dict(zip(ids, found.directories, strict=True)))
+
+    def described(self, by: int) -> dict[str, tuple[int, set[int]]]:
+        """Leader (-1: none) and ISR of every partition, but of internal topics."""
+        printed = self.live.tool("topics", "--describe", "--exclude-internal", by=by)
+        found = re.findall(r"Topic: (\S+)\tPartition: (\d+)\tLeader: (\S+)\t.*?Isr: ([\d,]*)", printed)
+        return {
+            f"{topic}-{partition}": (
+                -1 if leader == "none" else int(leader),
+                {int(each) for each in isr.split(",") if each},
+            )
+            for topic, partition, leader, isr in found
+        }
+
+    def listed(self, which: str, by: int) -> set[str]:
+        printed = self.live.tool("topics", "--describe", "--exclude-internal", which, by=by)
+        return {f"{topic}-{n}" for topic, n in re.findall(r"Topic: (\S+)\s+Partition: (\d+)", printed)}
+
+    def wait_until(self, wanted: dict[str, tuple[int, set[int]]], by: int) -> None:
+        """Until kafka-topics describes this, at most for 30 s; what then differs, the caller finds."""
+        until = time.monotonic() + 30
+        while self.described(by) != wanted and time.monotonic() < until:
+            time.sleep(0.5)
+
+    def heal(self) -> None:
+        """Start whoever is down, until every replica is in sync again."""
+        for broker in BROKERS:
+            if broker not in self.live.running:
+                self.live.start(broker)
+        for _ in range(90):
+            if not self.listed("--under-replicated-partitions", self.by()):
+                return
+            time.sleep(1)
+        raise AssertionError("partitions stay under-replicated")
+
+    def take_down(self, broker: int, how: str) -> None:
+        if how == "stop":
+            self.live.stop(broker)
+        elif how == "kill":
+            self.live.kill(broker)
+        else:
+            self.live.tool("cluster", "unregister", "--id", str(broker), by=self.by(broker))
+
+
+@pytest.fixture
+def drawn(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Drawn]:
+    """One controller, three brokers, the topics; param: ELR's level, the cluster's min ISR and a number."""
+    elr, least, nth = request.param
+    seed = random.Random(f"{os.environ.get('KRAFTLAKE_SEED', '1')} {elr} {least} {nth}")
+    live = BrokerCluster(kafka_tools(), tmp_path / "live", 29700 + 20 * nth, brokers=set(BROKERS))
+    for node in (1, *BROKERS):
+        live.address(node)
+    features = ("--feature", f"eligible.leader.replicas.version={elr}")
+    live.format(1, "--initial-controllers", f"1@{live.address(1)}:{live.random_uuid()}", *features)
+    for broker in BROKERS:
+        live.format(broker)
+    try:
+        for node in (1, *BROKERS):
+            live.start(node)
+        live.leader(1)
+        live.wait_for_brokers(by=11)
+        if least is not None:
+            words = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
+            live.tool("configs", *words, f"min.insync.replicas={least}", by=11)
+        found = Drawn(live, seed)
+        found.create_topics()
+        yield found
+    finally:
+        live.close()
+
+
+def after(losses: list[PartitionLoss]) -> dict[str, tuple[int, set[int]]]:
+    return {
+        f"{loss.partition.topic_name}-{loss.partition.partition_id}": (loss.after.leader, set(loss.after.isr))
+        for loss in losses
+        if not loss.partition.topic_name.startswith("__")
+    }
+
+
+def named(losses: list[PartitionLoss], under: bool | None) -> set[str]:
+    """The partitions that are offline (under: True adds those under min ISR; None: who may be)."""
+    return {
+        f"{loss.partition.topic_name}-{loss.partition.partition_id}"
+        for loss in losses
+        if (under is not None and loss.after.is_offline) or (loss.after.is_under_min_isr is under)
+    }
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [(1, None, 0), (1, 2, 1), (0, None, 2), (0, 2, 3), (1, None, 4), (0, 1, 5)],
+    indirect=True,
+)
+def test_who_was_named_is_who_went(drawn: Drawn, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(ROUNDS):
+        one, other = drawn.seed.sample(BROKERS, 2)
+        before = drawn.seed.choice((None, None, "stop", "kill"))
+        if before is not None:
+            drawn.take_down(other, before)
+            down = after(lose_broker(_image(drawn.metadata()), other, 1))
+            drawn.wait_until(down, drawn.by())
+        how = drawn.seed.choice(("stop", "kill", "unregister"))
+        metadata = drawn.metadata()
+        losses = lose_broker(_image(metadata), one, 1)
+        made = plan_broker(metadata, BrokerChange(one, is_removal=False))
+        removed = plan_broker(metadata, BrokerChange(one, is_removal=True))
+        drawn.take_down(one, how)
+        by = drawn.by(one)
+        drawn.wait_until(after(losses), by)
+
+        with capsys.disabled():
+            print(f"{before} {other}, then {how} {one}: {made.verdict}, {made.reason[:150]}")
+        assert drawn.described(by) == after(losses)
+        offline = {name for name in named(losses, False) if after(losses)[name][0] == -1}
+        assert drawn.listed("--unavailable-partitions", by) == offline
+        under = drawn.listed("--under-min-isr-partitions", by)
+        sure, perhaps = named(losses, True), named(losses, None)
+        assert sure <= under <= sure | perhaps, (sure ^ under, perhaps)
+        _check(made, losses, under)
+        assert removed.verdict == "risky"
+        assert removed.partitions == made.partitions
+
+        if how == "unregister":
+            drawn.live.stop(one)
+        drawn.heal()
+
+
+def _image(metadata: CapturedMetadata) -> Image:
+    assert metadata.image is not None
+    return metadata.image
+
+
+def _check(made: Answer, losses: list[PartitionLoss], under: set[str]) -> None:
+    """The verdict is what happened: risky if a partition went, not known only where min ISR decides."""
+    already = {
+        f"{loss.partition.topic_name}-{loss.partition.partition_id}"
+        for loss in losses
+        if loss.before.is_offline or loss.before.is_under_min_isr
+    }
+    perhaps = set(made.partitions["min_isr_not_known"])
+    went = under - already - perhaps
+    assert set(made.partitions["offline"]) | set(made.partitions["under_min_isr"]) == went
+    assert made.verdict == ("risky" if went else "not_known" if perhaps else "safe"), made.reason
