@@ -1,4 +1,7 @@
-"""kraftlake explain: what became of an offset, or which replica to recover from; without Spark."""
+"""kraftlake explain: what became of an offset, why a partition was in trouble, which replica to recover from.
+
+Without Spark.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ EXAMPLES = """examples:
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --offset 355
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --recovery
   kraftlake explain --lake /data/lake --recovery --without 2 --without 3
-  kraftlake explain --lake /data/lake --offset 355 --format json"""
+  kraftlake explain --lake /data/lake --offset 355 --format json
+  kraftlake explain --lake /data/lake --topic orders --partition 3 --at 2026-11-21T09:42:33Z"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--recovery",
         action="store_true",
         help="which replica to recover from, and what each would lose",
+    )
+    question.add_argument(
+        "--topic",
+        metavar="T",
+        help="why a partition of this topic had no leader, a small ISR or no ELR",
+    )
+    parser.add_argument("--partition", type=_partition, metavar="P", help="with --topic: the partition")
+    parser.add_argument(
+        "--at", metavar="TIME", help="with --topic: when, a time or an offset (default: the log's end)"
     )
     parser.add_argument(
         "--without",
@@ -57,12 +70,26 @@ def _offset(text: str) -> int:
     return int(text)
 
 
+def _partition(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a partition: they begin at 0")
+    return int(text)
+
+
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     if args.without and not args.recovery:
         raise Failure("--without N is an option of --recovery")
+    if (args.topic is None) != (args.partition is None):
+        raise Failure("--topic T and --partition P belong together")
+    if args.at is not None and args.topic is None:
+        raise Failure("--at TIME is an option of --topic")
     must_be_lake(args.lake)
     cluster = one_cluster(args.lake, args.cluster)
+    if args.topic is not None:
+        from jobs.explain_partition import explain_partition
+
+        return explain_partition(args, cluster)
     return _explain_recovery(args, cluster) if args.recovery else _explain_offset(args, cluster)
 
 

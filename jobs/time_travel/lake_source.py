@@ -39,6 +39,7 @@ from transforms.lake.tables import (
 
 Row = dict[str, Any]
 OF_VERSIONS = {"cluster_id", *(column.name for column in VERSION)}
+_ALL = ds.scalar(True)
 KINDS = {ZK_MIGRATION_STATES.name: "zk_migration"}
 # The histories behind each directory of the tree.
 HISTORIES_BY_DIRECTORY: Mapping[str, tuple[str, ...]] = {
@@ -80,11 +81,7 @@ class LakeSource:
     def image_at(self, offset: int | None = None) -> Image:
         wanted = self.last_offset if offset is None else offset
         step = self.step_at(wanted)
-        image = Image()
-        for table in HISTORIES:
-            values = [name for name in table.names if name not in OF_VERSIONS]
-            for row in self._versions(table, valid_at(wanted), values):
-                image.tables.put(change_of(KINDS.get(table.name, table.name), row))
+        image = self.part_at(wanted, dict.fromkeys(HISTORIES, _ALL))
         image.offset, image.leader_epoch = wanted, -1 if step is None else step.leader_epoch
         image.timestamp = self.append_before(wanted + 1) or -1
         for missing in self._missing:
@@ -95,6 +92,15 @@ class LakeSource:
                 self._note(
                     f"offset {wanted} is inside a metadata transaction; its changes are visible at its end"
                 )
+        return image
+
+    def part_at(self, offset: int, wanted: Mapping[Table, ds.Expression]) -> Image:
+        """The things of some histories, those that meet a condition, at an offset (inclusive)."""
+        image = Image()
+        for table, condition in wanted.items():
+            values = [name for name in table.names if name not in OF_VERSIONS]
+            for row in self._versions(table, valid_at(offset) & condition, values):
+                image.tables.put(change_of(KINDS.get(table.name, table.name), row))
         return image
 
     def step_at(self, offset: int) -> Step | None:
@@ -146,9 +152,24 @@ class LakeSource:
         ]
         return iter(sorted(found, key=lambda event: event.offset))
 
-    def _events_of(self, table: Table, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
+    def events_of(self, wanted: Mapping[Table, ds.Expression]) -> list[Event]:
+        """Every event of some histories, of the things that meet a condition, in the order of the log."""
+        found = [
+            event
+            for table, condition in wanted.items()
+            for event in self._events_of(table, [("image",)], self.last_offset, condition)
+        ]
+        return sorted(found, key=lambda event: event.offset)
+
+    def _events_of(
+        self,
+        table: Table,
+        patterns: Sequence[tree.Path],
+        last_offset: int,
+        condition: ds.Expression = _ALL,
+    ) -> Iterator[Event]:
         key = [name for name in table.key if name != "valid_from_offset"]
-        rows = self._versions(table, ds.field("valid_from_offset") <= last_offset)
+        rows = self._versions(table, (ds.field("valid_from_offset") <= last_offset) & condition)
         rows.sort(key=lambda row: (*(row[name] for name in key), row["valid_from_offset"]))
         for _, of_thing in groupby(rows, key=lambda row: [row[name] for name in key]):
             yield from self._events_of_thing(

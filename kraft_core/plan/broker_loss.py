@@ -6,22 +6,16 @@ with eligible leader replicas as in KIP-966. All three events take the broker ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_core.image.brokers import Broker
-from kraft_core.image.configs import TOPIC_RESOURCE, Config
-from kraft_core.image.features import Feature
+from kraft_core.image.effective_configs import elr_enabled, min_isr, unclean_election
 from kraft_core.image.image import Image
 from kraft_core.image.names import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from kraft_core.image.partitions import Partition
-from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS
-from kraft_core.messages.releases import ELR_VERSION
+from kraft_core.image.tables import BROKERS, PARTITIONS
 
 NO_LEADER = -1
-MIN_ISR = "min.insync.replicas"
-UNCLEAN_ELECTION = "unclean.leader.election.enable"
-BROKER_RESOURCE = 4  # ConfigResource.Type.BROKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,35 +120,3 @@ def is_online(broker: Broker, directory: str) -> bool:
     if directory in (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY):
         return True
     return directory != LOST_DIRECTORY and (not broker.log_dirs or directory in broker.log_dirs)
-
-
-def elr_enabled(image: Image) -> bool:
-    feature: Feature | None = image.tables.get(FEATURES, (ELR_VERSION,))
-    return feature is not None and feature.level > 0
-
-
-def min_isr(image: Image, topic_name: str, leader: int) -> int | None:
-    """min.insync.replicas of a topic as its leader knows it; None where only that broker's file says it."""
-    found = _config(image, topic_name, MIN_ISR, leader)
-    return int(found) if found is not None and found.strip().isdecimal() else None
-
-
-def unclean_election(image: Image, topic_name: str, controller_id: int) -> bool | None:
-    """Whether the controller may elect a replica that is not in sync; None where only its file says it."""
-    found = _config(image, topic_name, UNCLEAN_ELECTION, controller_id)
-    return None if found is None else found.strip().lower() == "true"
-
-
-def _config(image: Image, topic_name: str, name: str, node_id: int) -> str | None:
-    """The topic's, else the node's, else the cluster's (KafkaConfigSchema.resolveEffectiveTopicConfig)."""
-    for resource in _resources(topic_name, node_id):
-        config: Config | None = image.tables.get(CONFIGS, (*resource, name))
-        if config is not None:
-            return config.value
-    return None
-
-
-def _resources(topic_name: str, node_id: int) -> Iterator[tuple[int, str]]:
-    yield TOPIC_RESOURCE, topic_name
-    yield BROKER_RESOURCE, str(node_id)
-    yield BROKER_RESOURCE, ""

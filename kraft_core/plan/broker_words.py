@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kraft_core.image.brokers import Broker
+from kraft_core.image.effective_configs import elr_enabled
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS
-from kraft_core.plan.broker_loss import PartitionLoss, elr_enabled
+from kraft_core.plan.broker_loss import PartitionLoss
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.reassignment import is_active
 from kraft_core.wording import count, first_named

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from kraft_core.image.effective_configs import BROKER_RESOURCE, MIN_ISR
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, CONFIGS
 from kraft_core.messages.metadata import METADATA_RECORDS
@@ -34,8 +35,6 @@ from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.protocol.errors import ErrorCode
 
 FEATURES_TOOL = "bin/kafka-features.sh"
-MIN_ISR = "min.insync.replicas"
-_BROKER_RESOURCE = 4  # ConfigResource.Type.BROKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +296,7 @@ def _elr_risk(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureU
         return
     configs = metadata.image.tables.items(CONFIGS) if metadata.image is not None else ()
     named = sorted(
-        (key[1] for key, _ in configs if key[0] == _BROKER_RESOURCE and key[1] and key[2] == MIN_ISR),
+        (key[1] for key, _ in configs if key[0] == BROKER_RESOURCE and key[1] and key[2] == MIN_ISR),
         key=lambda name: (len(name), name),
     )
     words = f"Kafka sets {MIN_ISR} for the whole cluster, and removes it from the configs of single brokers"

@@ -11,6 +11,7 @@ import pytest
 from kraft_core.image.brokers import Broker
 from kraft_core.image.change import Change
 from kraft_core.image.configs import TOPIC_RESOURCE, Config
+from kraft_core.image.effective_configs import BROKER_RESOURCE, MIN_ISR, UNCLEAN_ELECTION
 from kraft_core.image.endpoints import EndPoint
 from kraft_core.image.features import Feature
 from kraft_core.image.image import Image
@@ -19,7 +20,7 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS
 from kraft_core.messages.releases import ELR_VERSION
 from kraft_core.plan.answer import Answer
-from kraft_core.plan.broker_loss import BROKER_RESOURCE, MIN_ISR, UNCLEAN_ELECTION, PartitionLoss, lose_broker
+from kraft_core.plan.broker_loss import PartitionLoss, lose_broker
 from kraft_core.plan.broker_plan import BrokerChange, plan_broker
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.reassignment import move_off

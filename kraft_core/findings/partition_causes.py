@@ -1,0 +1,146 @@
+"""The cause of one change of a partition, as far as the log proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kraft_core.image.broker_events import broker_event_words
+from kraft_core.image.brokers import Broker
+from kraft_core.image.events import Event
+from kraft_core.image.partitions import Partition
+
+NO_LEADER = -1
+
+
+def trouble_words(partition: Partition, least: int | None) -> str | None:
+    """What a partition lacked, None where it lacked nothing. least: its min.insync.replicas, if known."""
+    if partition.leader == NO_LEADER:
+        return "without a leader"
+    if least is not None and len(partition.isr) < min(least, len(partition.replicas)):
+        return "under min.insync.replicas: acks=all failed"
+    lacking = [replica for replica in partition.replicas if replica not in partition.isr]
+    return f"without {_ids(lacking)} in its ISR" if lacking else None
+
+
+def change_words(before: Partition | None, after: Partition | None) -> str:
+    """What changed: "leader 11 to none, ISR [11, 12] to [12]"."""
+    if after is None:
+        return "deleted"
+    if before is None:
+        return f"leader {_leader(after)}, ISR {_ids(after.isr)}, replicas {_ids(after.replicas)}"
+    found = [
+        f"{name} {_ids(old)} to {_ids(new)}"
+        for name, old, new in (
+            ("ISR", before.isr, after.isr),
+            ("ELR", before.eligible_leader_replicas, after.eligible_leader_replicas),
+            ("last known ELR", before.last_known_elr, after.last_known_elr),
+            ("replicas", before.replicas, after.replicas),
+            ("adding", before.adding_replicas, after.adding_replicas),
+            ("removing", before.removing_replicas, after.removing_replicas),
+        )
+        if old != new
+    ]
+    if after.leader != before.leader:
+        found.insert(0, f"leader {_leader(before)} to {_leader(after)}")
+    if after.directories != before.directories and after.replicas == before.replicas:
+        found.append("log directories")
+    if after.leader_recovery_state != before.leader_recovery_state:
+        found.append("leader recovering" if after.leader_recovery_state else "leader recovered")
+    return ", ".join(found) or "leader epoch only"
+
+
+def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
+    """Why a partition changed, in words; None for its creation, and where the log does not say it."""
+    before, after = event.before, event.after
+    if before is None or after is None or not event.is_exact:
+        return None
+    if event.record_type == "CLEAR_ELR_RECORD":
+        return "min.insync.replicas was set: Kafka clears the ELR then"
+    together = _together(event, before, after, of_brokers)
+    if together:
+        return f"in one append with: {'; '.join(together)}"
+    if (before.replicas, before.adding_replicas, before.removing_replicas) != (
+        after.replicas,
+        after.adding_replicas,
+        after.removing_replicas,
+    ):
+        return "a reassignment"
+    if after.leader != before.leader:
+        return "an election without a change of a broker: by an operator, or to the preferred leader"
+    left, joined = _without(before.isr, after.isr), _without(after.isr, before.isr)
+    if left or joined:
+        parts = [f"{_named(left)} fell behind"] if left else []
+        parts += [f"{_named(joined)} caught up"] if joined else []
+        return f"reported by leader {_leader(after)} (AlterPartition): {', '.join(parts)}"
+    return None
+
+
+def _together(event: Event, before: Partition, after: Partition, of_brokers: Iterable[Event]) -> list[str]:
+    """The events, at the same time, of brokers that left or joined the ISR or ELR, or the lead."""
+    touched = set(_without(before.isr, after.isr)) | set(_without(after.isr, before.isr))
+    touched |= set(before.eligible_leader_replicas) ^ set(after.eligible_leader_replicas)
+    if after.leader != before.leader:
+        touched |= {before.leader, after.leader}
+    return [
+        f"broker {(each.after or each.before).broker_id} {words} (offset {each.offset})"
+        for each in of_brokers
+        if each.timestamp == event.timestamp
+        and (each.after or each.before).broker_id in touched
+        and (words := broker_event_words(each.before, each.after))
+    ]
+
+
+def why_leaderless(event: Event, of_brokers: Sequence[Event]) -> str:
+    """Of a change that left a partition without a leader: why each replica could not lead."""
+    after: Partition = event.after
+    reasons = [f"{replica} {_cannot_lead(replica, after, event, of_brokers)}" for replica in after.replicas]
+    before: Partition | None = event.before
+    led = "" if before is None else f" leader {before.leader} went, and"
+    return f"No leader from offset {event.offset}:{led} no replica could take over: {'; '.join(reasons)}."
+
+
+def _cannot_lead(replica: int, after: Partition, event: Event, of_brokers: Sequence[Event]) -> str:
+    """of_brokers: in the order of the log. What the append of the change itself did to the broker counts."""
+    sync = "not in sync"
+    if replica in after.isr or replica in after.eligible_leader_replicas:
+        sync = "in the ISR" if replica in after.isr else "in the ELR"
+    known = [
+        each
+        for each in of_brokers
+        if (each.after or each.before).broker_id == replica
+        and (each.offset <= event.offset or each.timestamp == event.timestamp)
+    ]
+    if not known:
+        return f"was {sync}, and the log shows no registration of it"
+    state = _state(known[-1].after)
+    since = known[-1].offset
+    for each in reversed(known):
+        if _state(each.after) != state:
+            break
+        since = each.offset
+    return f"was {sync} and {state} (since offset {since})"
+
+
+def _state(broker: Broker | None) -> str:
+    if broker is None:
+        return "unregistered"
+    if broker.fenced:
+        return "fenced"
+    return "in controlled shutdown" if broker.in_controlled_shutdown else "active"
+
+
+def _without(these: Iterable[int], those: Iterable[int]) -> list[int]:
+    held = set(those)
+    return [each for each in these if each not in held]
+
+
+def _leader(partition: Partition) -> str:
+    return "none" if partition.leader == NO_LEADER else str(partition.leader)
+
+
+def _ids(node_ids: Iterable[int]) -> str:
+    return f"[{', '.join(map(str, node_ids))}]"
+
+
+def _named(node_ids: Iterable[int]) -> str:
+    return ", ".join(map(str, node_ids))

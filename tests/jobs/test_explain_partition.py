@@ -1,0 +1,53 @@
+"""kraftlake explain --topic T --partition P as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+
+CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
+
+
+def asked(lake: Any, *words: str) -> list[str]:
+    return ["explain", "--lake", str(lake.path), "--cluster", CLUSTER, *words]
+
+
+def test_a_partition_without_a_leader(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--topic", "t-rf2", "--partition", "1", "--at", "3000")
+    assert main(asked(lake, *words)) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"partition t-rf2-1 of cluster {CLUSTER} at offset 3000\n")
+    assert "    So it was without a leader.\n" in out
+    assert (
+        "  2026-11-21T09:43:35.322Z  offset 2830  PARTITION_CHANGE_RECORD\n"
+        "      partition: leader 11 to none, ISR [11] to [], ELR [] to [11], last known ELR [] to [11]\n"
+        "        in one append with: broker 11 in controlled shutdown (offset 2589)\n"
+    ) in out
+
+
+def test_a_time_and_json(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--topic", "t-rf2", "--partition", "1", "--at", "2026-11-21T09:42:20Z", "--format", "json")
+    assert main(asked(lake, *words)) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["trouble"], made["min_isr"]) == ("under min.insync.replicas: acks=all failed", 2)
+    assert (made["first_offset"], made["end_offset"]) == (1420, 1507)
+    assert made["end_at"] == "2026-11-21T09:42:24.407Z"
+    assert made["lines"][-1]["cause"] == "reported by leader 11 (AlterPartition): 12 caught up"
+
+
+def test_what_is_not_there(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for message, *words in (
+        ("--topic T and --partition P belong together", "--topic", "t-rf2"),
+        ("--at TIME is an option of --topic", "--offset", "3", "--at", "5"),
+        ("no topic t-rf at offset 3000; did you mean t-rf2?", "--topic", "t-rf", "--partition", "1"),
+        ("topic t-rf2 has no partition 99 at offset", "--topic", "t-rf2", "--partition", "99"),
+        ("is not a moment", "--topic", "t-rf2", "--partition", "1", "--at", "noon"),
+        ("beyond the log", "--topic", "t-rf2", "--partition", "1", "--at", "99999"),
+    ):
+        at = () if "--at" in words else ("--at", "3000") if "--partition" in words else ()
+        assert main(asked(lake, *words, *at)) == 2
+        assert message in capsys.readouterr().err

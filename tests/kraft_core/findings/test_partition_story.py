@@ -1,0 +1,130 @@
+"""Why a partition had no leader, a small ISR or no ELR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraft_core.findings.partition_causes import cause_of, change_words
+from kraft_core.findings.partition_story import PartitionStory, partition_story
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.image.brokers import Broker
+from kraft_core.image.events import Event, events
+from kraft_core.image.partitions import Partition
+from kraft_core.image.replica import CapturedReplica
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def told(topic: str, partition_id: int, offset: int) -> PartitionStory:
+    """Of the golden captures in which broker 12 is killed, then stopped and unregistered, then 11 stops."""
+    (directory,) = find_controller_dirs([GOLDEN / "dynamic-membership/node-1"]).directories
+    replica = CapturedReplica.of_directory(directory)
+    image = replica.image_at(offset)
+    topic_id = image.tables.topic_ids[topic]
+    patterns = [
+        ("image", "topics", "byId", topic_id, str(partition_id)),
+        ("image", "cluster", "brokers"),
+    ]
+    found = events(replica, patterns, replica.image_at(None).offset)
+    story = partition_story(image, offset, topic_id, partition_id, found)
+    assert story is not None
+    return story
+
+
+def test_why_a_partition_had_no_leader() -> None:
+    story = told("t-rf2", 1, 3000)
+    assert (story.leader, story.isr, story.eligible_leader_replicas) == (-1, (), (11,))
+    assert story.trouble == "without a leader"
+    assert story.words[2] == (
+        "No leader from offset 2830: leader 11 went, and no replica could take over: 12 was not in sync and "
+        "unregistered (since offset 2316); 11 was in the ELR and in controlled shutdown (since offset 2589)."
+    )
+    assert story.words[-1] == "The log does not show that it ended."
+    by_offset = {line.offset: line for line in story.lines}
+    assert by_offset[2830].change == (
+        "leader 11 to none, ISR [11] to [], ELR [] to [11], last known ELR [] to [11]"
+    )
+    assert by_offset[2830].cause == "in one append with: broker 11 in controlled shutdown (offset 2589)"
+    assert by_offset[2316].change == "unregistered"
+    assert (story.first_offset, story.end_offset) == (2298, None)
+
+
+def test_why_an_isr_was_small_until_its_replica_caught_up() -> None:
+    story = told("t-rf2", 1, 1500)
+    assert story.trouble == "under min.insync.replicas: acks=all failed"
+    assert (story.first_offset, story.end_offset) == (1420, 1507)
+    causes = {line.offset: line.cause for line in story.lines if line.subject == "partition"}
+    assert causes == {
+        1420: "in one append with: broker 12 fenced (offset 1430)",
+        1507: "reported by leader 11 (AlterPartition): 12 caught up",
+    }
+
+
+def test_a_whole_partition_names_its_last_trouble() -> None:
+    story = told("t-rf2", 1, 1600)
+    assert (story.trouble, story.first_offset, story.end_offset) == (None, 1420, 1507)
+    assert story.words[1] == "It had its leader and all replicas in sync. The last trouble before:"
+    story = told("t-rf2", 1, 1400)
+    assert (story.trouble, story.first_offset, story.lines) == (None, None, ())
+
+
+def test_of_the_future_nothing_is_told() -> None:
+    assert told("t-rf2", 1, 1419).first_offset is None
+
+
+WHOLE = Partition("id", "t", 0, (1, 2, 3), ("d",) * 3, (1, 2, 3), (), (), (), (), 1, 0, 5, 9)
+RECORD = "PARTITION_CHANGE_RECORD"
+
+
+def changed(before: dict[str, Any], after: dict[str, Any], record_type: str = RECORD) -> Event:
+    pair = replace(WHOLE, **before), replace(WHOLE, **after)
+    return Event(70, 1, 5000, record_type, (), "partitions", *pair)
+
+
+def registered_again(broker_id: int, timestamp: int) -> Event:
+    before = Broker(broker_id, 9, "i", (), (), None, True, False, False, (), None)
+    after = replace(before, broker_epoch=71, incarnation_id="j")
+    return Event(71, 1, timestamp, "REGISTER_BROKER_RECORD", (), "brokers", before, after)
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        (changed({}, {"isr": (1, 2)}), "reported by leader 1 (AlterPartition): 3 fell behind"),
+        (
+            changed({"leader": 2}, {}),
+            "an election without a change of a broker: by an operator, or to the preferred leader",
+        ),
+        (changed({}, {"adding_replicas": (4,)}), "a reassignment"),
+        (
+            changed({"eligible_leader_replicas": (3,)}, {}, "CLEAR_ELR_RECORD"),
+            "min.insync.replicas was set: Kafka clears the ELR then",
+        ),
+        (changed({"leader_recovery_state": 1}, {}), None),
+    ],
+)
+def test_a_change_without_an_event_of_a_broker(event: Event, cause: str | None) -> None:
+    assert cause_of(event, [registered_again(3, 4999)]) == cause
+
+
+def test_an_elr_that_an_unclean_shutdown_cleared() -> None:
+    event = changed({"isr": (1,), "eligible_leader_replicas": (2, 3)}, {"isr": (1,)})
+    assert cause_of(event, [registered_again(3, 5000), registered_again(2, 4999)]) == (
+        "in one append with: broker 3 registered again, another process (incarnation j), fenced (offset 71)"
+    )
+
+
+def test_of_a_change_that_only_a_checkpoint_shows_no_cause_is_told() -> None:
+    assert cause_of(changed({}, {"isr": (1, 2)}, "checkpoint"), []) is None
+
+
+def test_words_of_a_change() -> None:
+    assert change_words(WHOLE, None) == "deleted"
+    assert change_words(WHOLE, replace(WHOLE, leader_epoch=6)) == "leader epoch only"
+    recovering = replace(WHOLE, leader=3, isr=(3,), leader_recovery_state=1)
+    assert change_words(WHOLE, recovering) == "leader 1 to 3, ISR [1, 2, 3] to [3], leader recovering"
+    assert change_words(None, WHOLE) == "leader 1, ISR [1, 2, 3], replicas [1, 2, 3]"
