@@ -67,16 +67,25 @@ class PartitionLoss:
         return now if now is not True else self.before.is_under_min_isr is False
 
 
-def lose_broker(image: Image, broker_id: int, controller_id: int) -> list[PartitionLoss]:
-    """Every partition, sorted by topic name and id; controller_id: of the active controller."""
+def lose_broker(
+    image: Image, broker_id: int, controller_id: int, *, unregister: bool = False
+) -> list[PartitionLoss]:
+    """Every partition, sorted by topic name and id; controller_id: of the active controller.
+
+    unregister: its registration is removed; else it is fenced or shuts down.
+    """
     partitions = (partition for _, partition in image.tables.items(PARTITIONS))
     in_order = sorted(partitions, key=lambda each: (each.topic_name, each.partition_id))
-    return [_lose(image, each, broker_id, controller_id) for each in in_order]
+    return [_lose(image, each, broker_id, controller_id, unregister=unregister) for each in in_order]
 
 
-def _lose(image: Image, partition: Partition, broker_id: int, controller_id: int) -> PartitionLoss:
+def _lose(
+    image: Image, partition: Partition, broker_id: int, controller_id: int, *, unregister: bool
+) -> PartitionLoss:
     before = _state(image, partition, partition.leader, partition.isr)
-    if broker_id not in partition.isr:
+    # Kafka looks at the partitions of its ELR, too, when it unregisters a broker.
+    touched = (*partition.isr, *(partition.eligible_leader_replicas if unregister else ()))
+    if broker_id not in touched:
         return PartitionLoss(partition, before, before)
     left = tuple(replica for replica in partition.isr if replica != broker_id)
     candidates = [

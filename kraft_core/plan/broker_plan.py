@@ -128,7 +128,7 @@ def _unseen(
 def _ruling(image: Image, change: BrokerChange, controller_id: int) -> object:
     """All that the answer depends on."""
     broker_id = change.broker_id
-    losses = lose_broker(image, broker_id, controller_id)
+    losses = lose_broker(image, broker_id, controller_id, unregister=change.is_removal)
     return _broker(image, broker_id) is not None, impact_of(losses, broker_id).partitions
 
 
@@ -139,7 +139,7 @@ def _broker(image: Image, broker_id: int) -> Broker | None:
 def _answer(metadata: CapturedMetadata, image: Image, change: BrokerChange, controller_id: int) -> Answer:
     """The answer if the captures show all."""
     broker = _broker(image, change.broker_id)
-    losses = lose_broker(image, change.broker_id, controller_id)
+    losses = lose_broker(image, change.broker_id, controller_id, unregister=change.is_removal)
     impact = impact_of(losses, change.broker_id)
     seen = tuple(evidence(metadata, image, change.broker_id, losses))
     if broker is None:
