@@ -184,6 +184,10 @@ def _add_two(live: LiveCluster, ports: dict[int, int]) -> None:
         added = live.add(voter, by=21)
         assert added.code == 0, added.printed
     assert {node for node, _ in live.voters(21)} == {21, 22, 23}
+    for broker in live.brokers:  # they look for another leader at the addresses that they are given
+        live.stop(broker)
+        live.start(broker)
+        live.wait_for_brokers(by=broker)
     first = live.directory_id(21)
     live.kill(21)
     leader = live.leader(22, 23, but=21)
