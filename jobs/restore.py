@@ -82,6 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     verify.add_argument("folder", type=Path, metavar="PATH", help="the folder that restore apply wrote")
     verify.add_argument("--against", type=Path, required=True, metavar="PLAN", help="the plan it was made by")
+    verify.add_argument(
+        "--kafka",
+        type=Path,
+        metavar="PATH",
+        help="folder of a Kafka, above libs: its kafka-dump-log and kafka-metadata-shell must read it alike",
+    )
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:

@@ -142,7 +142,7 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path
             "add-controller"
         )
         yield (
-            "name the added controllers in controller.quorum.bootstrap.servers everywhere, and restart one by "
-            "one, before a restored voter goes: brokers look for a new leader at these addresses alone"
+            "name the added controllers in controller.quorum.bootstrap.servers everywhere, and restart one "
+            "by one, before a restored voter goes: brokers look for a new leader at these addresses alone"
         )
     yield "to abort before the voters start, put the old directories back; afterwards, plan again instead"

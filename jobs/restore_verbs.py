@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jobs.restore_captures import captured, inputs_given, planned_restoration, random_uuid
+from jobs.restore_kafka import read_by_kafka
 from jobs.restore_plan import PlanInputs, as_plan, inputs_of
 from jobs.restore_rehearsal import rehearse
 from jobs.restore_text import runbook, summary
@@ -133,6 +134,10 @@ def _verify(args: argparse.Namespace) -> int:
             f"{args.folder} breaks rules of the metadata log: do not start it", ExitCode.FOUND, lines
         )
     print_lines(f"as planned, no rule is broken: {home}" for home in homes)
+    if args.kafka is not None:  # every voter's checkpoint has the same bytes
+        print_lines(
+            read_by_kafka(args.kafka, homes[0] / LOG_DIR_NAME / plan.made.checkpoint_name, plan.made.image)
+        )
     return ExitCode.FINE
 
 

@@ -217,6 +217,13 @@ def test_verify_sees_every_changed_byte(safe: Path, tmp_path: Path) -> None:
     assert main(verify) == 0
 
 
+def test_a_kafka_that_is_none_vouches_for_nothing(safe: Path, tmp_path: Path) -> None:
+    target = tmp_path / "new"
+    assert main(["restore", "apply", str(safe), "--to", str(target)]) == 0
+    words = ["restore", "verify", str(target), "--against", str(safe), "--kafka", str(tmp_path)]
+    assert main(words) == 2
+
+
 def test_unreadable_and_nameless_captures_refuse(captures: Path, tmp_path: Path) -> None:
     (captures / "node-4/meta.properties").unlink()
     code, made = _plan(captures, tmp_path / "plan.json", "--controllers-stopped")
