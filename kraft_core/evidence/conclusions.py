@@ -46,7 +46,7 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     lineage = lineage_of(facts)
     elections = elections_of(facts.control_records)
     states = InForce(facts, lineage, elections)
-    facts = replace(facts, captures=with_consistency(facts.captures, states))
+    facts = replace(facts, captures=with_consistency(facts.captures, states, lineage.contested_epochs))
     holdings = holdings_of(facts.captures, frozenset(one.replica for one in facts.elsewhere))
     bounds = LowerBounds(facts, lineage, states).all()
     rule = MajorityRule(lineage, states, holdings)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
 
@@ -20,9 +20,12 @@ from kraft_core.evidence.in_force import InForce
 from kraft_core.raft.voters import ReplicaKey
 
 
-def with_consistency(captures: Iterable[Capture], in_force: InForce) -> tuple[Capture, ...]:
-    """The captures as Capture has them after conclude()."""
-    captures = tuple(_with_led_epochs(tuple(captures)))
+def with_consistency(
+    captures: Iterable[Capture], in_force: InForce, contested: Collection[int]
+) -> tuple[Capture, ...]:
+    """The captures as Capture has them after conclude(). contested: epochs of which logs have two contents."""
+    elections = {epoch: each for epoch, each in in_force.elections.items() if epoch not in contested}
+    captures = tuple(_by_others(tuple(captures), elections))
     replicas = {capture.replica for capture in captures}
     return tuple(
         replace(capture, consistent=False) if _is_older(capture, in_force, replicas) else capture
@@ -30,9 +33,10 @@ def with_consistency(captures: Iterable[Capture], in_force: InForce) -> tuple[Ca
     )
 
 
-def _with_led_epochs(captures: tuple[Capture, ...]) -> Iterator[Capture]:
-    """The captures with the newest epoch that their node had led before, by more than clocks differ."""
+def _by_others(captures: tuple[Capture, ...], elections: Mapping[int, Election]) -> Iterator[Capture]:
+    """The captures with what their nodes had led and written before, by more than clocks differ."""
     heard: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    written: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for capture in captures:
         leader_id, epoch, until = (
             capture.quorum_state_leader_id,
@@ -41,17 +45,30 @@ def _with_led_epochs(captures: tuple[Capture, ...]) -> Iterator[Capture]:
         )
         if leader_id is not None and leader_id != capture.node_id and epoch is not None and until is not None:
             heard[leader_id].append((until, epoch))
-    newest = {leader_id: _rising(sorted(epochs)) for leader_id, epochs in heard.items()}
+        for epoch_range in capture.epoch_ranges:
+            at, end = epoch_range.last_appended_at, epoch_range.end_offset
+            written[epoch_range.leader_epoch].append((at, end))
+    led = {leader_id: _rising(epochs) for leader_id, epochs in heard.items()}
+    ends = {epoch: _rising(each) for epoch, each in written.items() if epoch in elections}
     for capture in captures:
-        times, epochs = newest.get(capture.node_id, ([], []))
-        since = 0 if capture.captured_from is None else capture.captured_from - CLOCK_SKEW_MS
-        count = bisect_left(times, since)
-        yield replace(capture, led_epoch=epochs[count - 1]) if count else capture
+        before = 0 if capture.captured_from is None else capture.captured_from - CLOCK_SKEW_MS
+        own = elections.get(capture.quorum_state_epoch or 0)
+        leads = own is not None and own.leader_id == capture.node_id
+        led_epoch = _highest(led.get(capture.node_id), before)
+        wrote_end = _highest(ends.get(own.leader_epoch), before) if own is not None and leads else None
+        yield replace(capture, led_epoch=led_epoch, wrote_end=wrote_end)
 
 
-def _rising(heard: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Times, and the highest epoch up to each."""
-    return [at for at, _ in heard], list(accumulate((epoch for _, epoch in heard), max))
+def _rising(found: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Times, and the highest value up to each."""
+    found.sort()
+    return [at for at, _ in found], list(accumulate((value for _, value in found), max))
+
+
+def _highest(found: tuple[list[int], list[int]] | None, before: int) -> int | None:
+    """The highest value of a time before another; None if there is none."""
+    count = bisect_left(found[0], before) if found else 0
+    return found[1][count - 1] if found and count else None
 
 
 def _is_older(capture: Capture, in_force: InForce, replicas: set[ReplicaKey]) -> bool:

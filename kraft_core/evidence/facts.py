@@ -64,6 +64,8 @@ class Capture:
     conclude(), the logs of others.
     led_epoch: after conclude(), the newest epoch that its node had led before, by the quorum-states of
     others; None for none.
+    wrote_end: likewise, where what it had written before ends, as the leader of the epoch that its quorum-state
+    is in, by the logs of others.
     tail_damaged: bytes other than a torn last batch follow the last batch that could be read, so the log may
     have gone on.
     readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.
@@ -90,6 +92,7 @@ class Capture:
     time_source: TimeSource = "newest timestamp in the log"
     captured_at_source: CapturedAtSource = "file_time"
     led_epoch: int | None = None
+    wrote_end: int | None = None
 
     @property
     def is_followed(self) -> bool:
@@ -142,7 +145,8 @@ class Capture:
         the log or below, and removed when the log is truncated to or below it. A new leader writes
         LEADER_CHANGE as soon as its quorum-state says so; a checkpoint may have taken its place. A follower's
         quorum-state may be in an epoch of which the log has no batch yet; that of a node which led an epoch,
-        by what others had heard before, never goes back below that epoch.
+        by what others had heard before, never goes back below that epoch. In an epoch that it leads, a node
+        truncates nothing.
         """
         if self.log_start_offset is None and self.log_end_offset is not None:
             return f"no segment of it was captured, and a checkpoint ends at {self.log_end_offset}"
@@ -160,6 +164,8 @@ class Capture:
             return f"quorum-state says that it led epoch {epoch}"
         if self.led_epoch is not None and epoch is not None and max(epoch, last_epoch) < self.led_epoch:
             return f"another node's quorum-state, captured before, says that it led epoch {self.led_epoch}"
+        if self.segments_end < (self.wrote_end or 0):
+            return f"another log holds what it wrote in epoch {epoch} before, up to {self.wrote_end}"
         return None
 
     @property

@@ -260,6 +260,39 @@ def test_a_log_may_lack_an_epoch_that_its_node_is_not_known_to_have_led_before(s
     assert not [f for f in found(story, 46) if f.replicas == (label(story.captures[2].replica),)]
 
 
+def led(later: int, end: str = "1:0-40", in_epoch: int | None = 1, leader: int = 3) -> Story:
+    """Node 1 has what leader 3 wrote of epoch 1 up to 50, at 500; node 3 was captured later with less."""
+    story = Story().leader(1, 0, leader, "1 2 3", sets="1 2 3").capture("1", later, "1:0-50", 1)
+    return story.capture("3", later, end, in_epoch)
+
+
+def test_a_leader_whose_log_lacks_what_it_wrote_has_an_older_log() -> None:
+    """A backup of it that is stated to be of the time when it was unpacked."""
+    story = led(HOUR)
+    (finding,) = found(story, 46)
+    words = "another log holds what it wrote in epoch 1 before, up to 50"
+    assert (finding.severity, finding.evidence) == ("warning", words)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert f"has a log that is older than other captured files ({words})" in advice.why
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        led(60_000),  # within what clocks differ by
+        led(HOUR, end="1:0-50"),
+        led(HOUR, end="1:0-60"),
+        led(HOUR, in_epoch=2),  # a later leader may have truncated it
+        led(HOUR, in_epoch=None),
+        led(HOUR, leader=1),
+    ],
+    ids=["clocks", "has it", "has more", "truncated", "unknown", "follows"],
+)
+def test_a_log_may_lack_what_its_node_is_not_known_to_have_written_before(story: Story) -> None:
+    assert not found(story, 46)
+
+
 # --- rule 51: one directory under several node ids ---------------------------------------------------
 
 
