@@ -23,7 +23,7 @@ from kraft_core.raft.voters import ReplicaKey
 def with_consistency(
     captures: Iterable[Capture], in_force: InForce, contested: Collection[int]
 ) -> tuple[Capture, ...]:
-    """The captures as Capture has them after conclude(). contested: epochs of which logs have two contents."""
+    """The captures as Capture has them after conclude(). contested: epochs of two contents."""
     elections = {epoch: each for epoch, each in in_force.elections.items() if epoch not in contested}
     captures = tuple(_by_others(tuple(captures), elections))
     replicas = {capture.replica for capture in captures}
