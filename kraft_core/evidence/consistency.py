@@ -19,6 +19,9 @@ from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture
 from kraft_core.evidence.in_force import InForce
 from kraft_core.raft.voters import ReplicaKey
 
+# So long may copying a directory take, as is assumed: quorum-state comes last, the stated time is the first.
+COPY_MS = 600_000
+
 
 def with_consistency(
     captures: Iterable[Capture], in_force: InForce, contested: Collection[int]
@@ -44,7 +47,7 @@ def _by_others(captures: tuple[Capture, ...], elections: Mapping[int, Election])
             capture.captured_until,
         )
         if leader_id is not None and leader_id != capture.node_id and epoch is not None and until is not None:
-            heard[leader_id].append((until, epoch))
+            heard[leader_id].append((until + COPY_MS, epoch))
         for epoch_range in capture.epoch_ranges:
             at, end = epoch_range.last_appended_at, epoch_range.end_offset
             written[epoch_range.leader_epoch].append((at, end))
