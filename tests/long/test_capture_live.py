@@ -104,7 +104,7 @@ def check(copies: Path, rounds: int) -> None:
     facts = collect(directories)
     assert len(facts) == 1
     # Of three kills in a row one is the leader's: two elections at least, after the first.
-    assert len({run.leader_epoch for c in facts[0].captures for run in c.runs}) >= 1 + KILLS // 3
+    assert len({held.leader_epoch for c in facts[0].captures for held in c.epoch_ranges}) >= 1 + KILLS // 3
     known = conclude(facts[0])
     broken = judge(known, collect_rule_facts(directories)[facts[0].cluster_id])
     assert [f.sentence for f in broken if f.severity == "error"] == []
