@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,6 +108,8 @@ def put(path: Path, text: str) -> None:
         written.write_text(text)
         written.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            written.unlink()
         failed = OSError(error.errno, error.strerror, str(path))
         raise failure_of(failed, path) or Failure(f"{path} cannot be written: {error.strerror}") from None
 

@@ -156,7 +156,7 @@ def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
     """Print one line for each captured directory that the run would read."""
     from jobs.time_travel.moment import iso
 
-    for c in planned.captures:
+    for c in sorted(planned.captures, key=lambda c: (c.who.cluster_id, c.captured_at, c.who.node_id)):
         size = sum(f.size_bytes for f in c.files)
         log = "" if c.directory.log_readable else ", log not readable"
         print_line(

@@ -27,7 +27,7 @@ def voting(view: View) -> Markup | None:
                 place(change["offset"], change["leader_epoch"]),
                 [
                     f"{VERBS[change['kind']]} node {change['voter_id']}",
-                    el("small", change["detail"]) if change["detail"] else None,
+                    el("small", change["detail"].replace(" -> ", " → ")) if change["detail"] else None,
                 ],
                 directory(change["directory_id"]),
                 _voter_ids(of_set),

@@ -23,6 +23,8 @@ class CommandParser(argparse.ArgumentParser):
         if message.startswith("the following arguments are required"):
             # The misspelt flag says more than the one that is missing for it.
             message = self._unknown_flag(self._given) or message
+            if message.endswith(" --lake"):
+                message += ' PATH, or lake = "PATH" in kraftlake.toml'
         warn_line(f"{self.prog}: {message}")
         warn_line(f"{self.prog} --help shows what it takes")
         sys.exit(ExitCode.USAGE)

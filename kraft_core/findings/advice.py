@@ -136,7 +136,7 @@ ADVICE = {
     "snapshots_equal_the_replay": Advice(
         "A node that loads the snapshot has other metadata than one that reads the log: what the evidence "
         "names may be missing or out of date on it.",
-        "Set what the evidence names once more, such as a credential or a config. A newer snapshot that "
+        "Set what the evidence names again, such as a credential or a config. A newer snapshot that "
         "agrees with the log resolves the finding.",
     ),
     "leader_change_names_the_set": Advice(

@@ -141,6 +141,17 @@ def test_no_column_is_off_the_screen_or_cut(visit: Any, width: int) -> None:
     assert [tick.inner_text() for tick in shown.locator(".tick:visible").all() if tick.evaluate(cut)] == []
 
 
+def test_no_word_of_a_column_s_name_is_broken_on_a_phone(visit: Any) -> None:
+    shown = visit(one_cluster(), viewport={"width": 400, "height": 900})
+    broken = """() => [...document.querySelectorAll(".scroll td")].flatMap(cell => {
+        const style = getComputedStyle(cell, "::before");
+        const canvas = document.createElement("canvas").getContext("2d");
+        canvas.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+        return cell.dataset.l.split(" ").filter(w => canvas.measureText(w).width > parseFloat(style.width));
+    })"""
+    assert shown.evaluate(broken) == []
+
+
 def test_in_the_dark_the_page_is_dark_and_its_text_can_be_read(visit: Any) -> None:
     shown = visit(one_cluster(), color_scheme="dark")
     assert brightness(shown, "body", "backgroundColor") < 40
@@ -171,6 +182,14 @@ def test_on_paper_tables_are_whole_and_navigation_is_gone(visit: Any) -> None:
     assert folded.count() == 0
     shown.evaluate("dispatchEvent(new Event('afterprint'))")
     assert folded.count() > 0
+
+
+def test_on_paper_a_cluster_id_is_on_one_line(visit: Any) -> None:
+    shown = visit(
+        page(states("rPoTXydvQsK3Nv6AA77Cqg"), {}, NOW, "lake").text, viewport={"width": 718, "height": 1000}
+    )
+    shown.emulate_media(media="print")
+    assert shown.locator(".fleet td:nth-child(2) > *").first.evaluate("e => e.getClientRects().length") == 1
 
 
 @pytest.mark.parametrize("clusters", [1, 9])

@@ -268,6 +268,7 @@ def test_a_metrics_file_on_a_full_disk(small_disk):
         put(small_disk / "x.prom", "x" * 400_000)
     assert failed.value.exit_code == ExitCode.TRY_AGAIN
     assert str(failed.value).startswith(f"no space left to write {small_disk}/x.prom: ")
+    assert [path.name for path in small_disk.iterdir() if "x.prom" in path.name] == []
 
 
 LIMITED = """

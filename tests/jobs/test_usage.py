@@ -43,7 +43,11 @@ def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
             ["explain", "--lkae", "x", "--recovery"],
             "kraftlake explain: no option --lkae; did you mean --lake?",
         ),
-        (["explain", "--recovery"], "kraftlake explain: the following arguments are required: --lake"),
+        (
+            ["explain", "--recovery"],
+            "kraftlake explain: the following arguments are required: --lake PATH, or "
+            'lake = "PATH" in kraftlake.toml',
+        ),
         (
             ["findings", "list", "--lake", "x", "--sate", "all"],
             "findings list: no option --sate; did you mean --state?",
