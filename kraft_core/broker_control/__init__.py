@@ -1,0 +1,1 @@
+"""Brokers as the active controller admits, fences and removes them (KIP-631)."""
