@@ -20,7 +20,7 @@ from jobs.arguments import (
     node_id,
     now_of,
 )
-from jobs.plan_captures import captured_metadata, captured_quorum
+from jobs.plan_captures import captured_quorum
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
 from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
@@ -52,18 +52,21 @@ EXAMPLES = """examples:
   kraftlake plan release 4.4 --lake /data/lake
   kraftlake plan restart-broker 2 --captures /backup/controllers
   kraftlake plan remove-broker 2 --lake /data/lake
+  kraftlake plan load 4.4.0 --captures /backup/controllers
 
 The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
 time. Spark is not started.
 exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
 
 
-# Other questions: a module with words_of(args) and answer_of(asked, metadata), its words, and what it does.
+# Other questions: a module with words_of(args), evidence_of(args) and answer_of(asked, evidence), its words,
+# and what it does.
 QUESTIONS: dict[str, tuple[str, str, str]] = {
     "upgrade": ("jobs.plan_upgrade", "FEATURE LEVEL", "finalize a level of a feature, or go back to it"),
     "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
     "restart-broker": ("jobs.plan_broker", "ID", "stop a broker and start it again"),
     "remove-broker": ("jobs.plan_broker", "ID", "stop a broker for good and unregister it"),
+    "load": ("jobs.plan_load", "RELEASE", "start a release on the captured logs and checkpoints"),
 }
 # What each action does, and the least and greatest number of nodes it takes (None: any number).
 ACTIONS: dict[str, tuple[str, int, int | None]] = {
@@ -186,9 +189,9 @@ def _run_question(args: argparse.Namespace) -> int:
     asked = module.words_of(args)
     from jobs.plan_answer import print_answer
 
-    metadata, unread = captured_metadata(args)
-    answer = module.answer_of(asked, metadata)
-    return print_answer(answer, metadata.quorum, evidence_age(metadata.quorum, args), unread, args.format)
+    evidence, unread = module.evidence_of(args)
+    answer = module.answer_of(asked, evidence)
+    return print_answer(answer, evidence.quorum, evidence_age(evidence.quorum, args), unread, args.format)
 
 
 def evidence_age(quorum: CapturedQuorum, args: argparse.Namespace) -> EvidenceAge:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from jobs.plan_captures import captured_metadata
 from jobs.runtime.outcome import Failure
 
 if TYPE_CHECKING:
     from kraft_core.plan.answer import Answer
     from kraft_core.plan.broker_plan import BrokerChange
     from kraft_core.plan.captured_metadata import CapturedMetadata
+
+evidence_of = captured_metadata
 
 
 def words_of(args: argparse.Namespace) -> BrokerChange:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kraft_core.evidence.collect import CollectedCluster
     from kraft_core.plan.captured_metadata import CapturedMetadata
     from kraft_core.plan.captured_quorum import CapturedQuorum
+    from kraft_core.plan.load import CapturedDirectories
 
 
 def captured_quorum(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
@@ -37,6 +38,19 @@ def captured_metadata(args: argparse.Namespace) -> tuple[CapturedMetadata, list[
     return metadata(quorum), unread
 
 
+def captured_directories(args: argparse.Namespace) -> tuple[CapturedDirectories, list[str]]:
+    """The captured directories with their quorum, and what could not be read. Raises Failure."""
+    if not args.captures:
+        raise Failure(
+            "plan load reads the bytes of logs and checkpoints, which neither a lake nor a running quorum "
+            "gives: give --captures PATH..."
+        )
+    from kraft_core.plan.load import CapturedDirectories
+
+    quorum, unread, directories = _of_captures(args)
+    return CapturedDirectories(quorum, directories), unread
+
+
 Opened = tuple["CapturedQuorum", list[str], Callable[["CapturedQuorum"], "CapturedMetadata"]]
 
 
@@ -49,12 +63,19 @@ def _opened(args: argparse.Namespace) -> Opened:
 
 def from_captures(args: argparse.Namespace) -> Opened:
     """By captured directories. Raises Failure."""
+    from kraft_core.plan.captured_metadata import metadata_of
+
+    quorum, unread, directories = _of_captures(args)
+    return quorum, unread, lambda quorum: metadata_of(quorum, directories)
+
+
+def _of_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str], dict[str, ControllerDir]]:
+    """The quorum, what could not be read, and the directory of each capture by its id. Raises Failure."""
     for path in args.captures:
         if not path.exists():
             raise Failure(f"{path} does not exist")
     from kraft_core.evidence.collect import collect_lives
     from kraft_core.evidence.conclusions import conclude
-    from kraft_core.plan.captured_metadata import metadata_of
     from kraft_core.plan.captured_quorum import quorum_of
     from kraft_core.plan.registrations import registered
 
@@ -72,12 +93,11 @@ def from_captures(args: argparse.Namespace) -> Opened:
     unread = [f"{path.path}: {path.reason}" for path in found.refused]
     unread += [_lacks_ids(d) for d, who in owners if who is None]
     unread += [line for directory in directories for line in fault_lines(directory)]
-    by_capture = {c.capture_id: d for c, d in zip(chosen.facts.captures, directories, strict=True)}
-
-    def metadata(quorum: CapturedQuorum) -> CapturedMetadata:
-        return metadata_of(quorum, by_capture)
-
-    return quorum, unread, metadata
+    return (
+        quorum,
+        unread,
+        {c.capture_id: d for c, d in zip(chosen.facts.captures, directories, strict=True)},
+    )
 
 
 def _lacks_ids(directory: ControllerDir) -> str:

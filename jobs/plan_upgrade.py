@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from jobs.plan_captures import captured_metadata
 from jobs.runtime.outcome import Failure
 from kraft_core.messages.releases import (
     METADATA_VERSION,
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from kraft_core.plan.answer import Answer
     from kraft_core.plan.captured_metadata import CapturedMetadata
     from kraft_core.plan.upgrade import FeatureUpgrade
+
+evidence_of = captured_metadata
 
 
 def words_of(args: argparse.Namespace) -> FeatureUpgrade:

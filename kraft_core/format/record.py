@@ -100,13 +100,14 @@ def read_batch(buf: Buffer, header: BatchHeader) -> Iterator[Record]:
     index, offset = 0, header.base_offset
     try:
         for index, raw in enumerate(iter_records(buf, header), start=1):
-            yield _read_record(header, index - 1, raw)
+            yield understood(header, index - 1, raw)
             offset = raw.offset + 1
     except DecodeError as error:
         yield _rest_of_batch(buf, header, index, offset, error)
 
 
-def _read_record(header: BatchHeader, index: int, raw: RawRecord) -> Record:
+def understood(header: BatchHeader, index: int, raw: RawRecord) -> Record:
+    """A record of a batch, decoded. index: in the batch, from 0."""
     value = raw.value or b""
     message, version, api_key, content, reason, detail = (
         _understand_control(raw.key or b"", value) if header.is_control else _understand_metadata(value)

@@ -37,6 +37,9 @@ METADATA_LEVELS: Mapping[int, str] = dict(enumerate(_NAMES.split(), start=1))
 CHANGES_METADATA = frozenset({1, 3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """The levels that bring records which no lower level knows: Kafka never goes below them again."""
 
+LOWEST_SINCE_4_0 = 7
+"""metadata.version 3.3-IV3: releases from 4.0 on know no lower one."""
+
 CONTROLLERS_REGISTER = 15
 """metadata.version 3.7-IV0: from here on controllers register (KIP-919)."""
 
@@ -102,7 +105,9 @@ class Release:
     metadata_versions: those it supports; the highest is its default. testing: the highest that it knows, for
     tests of what is not released yet (unstable.feature.versions.enable). features: the other features it
     supports. preview: levels of features that it knows beyond these. records: the highest version of each
-    record that it reads, by id. dependencies: (feature, level) to the levels that it requires.
+    record that it knows, by id. dependencies: (feature, level) to the levels that it requires.
+    most_elements, most_tags: the longest list and the most tagged fields of a struct that it reads, None:
+    any.
     """
 
     name: str
@@ -112,6 +117,13 @@ class Release:
     preview: Mapping[str, int]
     records: Mapping[int, int]
     dependencies: Mapping[tuple[str, int], Mapping[str, int]]
+    most_elements: int | None = None
+    most_tags: int | None = None
+
+    @property
+    def knows_zookeeper(self) -> bool:
+        """Whether a cluster may be migrated from ZooKeeper to it: until 3.9."""
+        return self.metadata_versions.low < LOWEST_SINCE_4_0
 
     @property
     def supported(self) -> Mapping[str, Levels]:
@@ -153,6 +165,7 @@ def _releases() -> Mapping[str, Release]:
         preview: Mapping[str, int] | None = None,
         reads: Mapping[int, int] | None = None,
         requires: Mapping[tuple[str, int], Mapping[str, int]] | None = None,
+        most: tuple[int, int] | tuple[None, None] = (None, None),
     ) -> None:
         records.update(reads or {})
         features.update({feature: Levels(0, high) for feature, high in (adds or {}).items()})
@@ -164,6 +177,7 @@ def _releases() -> Mapping[str, Release]:
             preview or {},
             dict(records),
             requires or {},
+            *most,
         )
         found[name] = made
 
@@ -181,7 +195,8 @@ def _releases() -> Mapping[str, Release]:
     add("4.1", (7, 27), 29, adds={SHARE_VERSION: 1}, preview={STREAMS_VERSION: 1}, requires=_ELR)
     add("4.2", (7, 29), 30, adds={STREAMS_VERSION: 1}, requires=_ELR)
     add("4.3", (7, 30), 31, reads={0: 4, 17: 3}, requires=_ELR)
-    add("4.4", (7, 33), 34, adds={SHARE_VERSION: 2}, reads={29: 0}, requires=_ELR)
+    limits = (1_000_000, 10_000)
+    add("4.4", (7, 33), 34, adds={SHARE_VERSION: 2}, reads={29: 0}, requires=_ELR, most=limits)
     return found
 
 

@@ -1,0 +1,213 @@
+"""Does a release of Kafka read and replay these logs and checkpoints?
+
+A node loads its own directory, so that each voter's counts. Which records of a log are replayed is decided by
+what is committed of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kraft_core.evidence.facts import label
+from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.messages.releases import RELEASES, Release
+from kraft_core.plan.answer import Answer
+from kraft_core.plan.captured_quorum import CapturedQuorum
+from kraft_core.plan.load_logs import Obstacle, ReplicaLoad, load_of
+from kraft_core.plan.risks import Risk
+from kraft_core.plan.standings import Standing
+from kraft_core.plan.steps import PlanStep
+from kraft_core.wording import count, first_named
+
+OLDEST = RELEASES["3.9"]
+"""The first release whose reading of a log is known here."""
+# Obstacles, and records that are not read as a whole, that an answer names.
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedDirectories:
+    """The quorum, and the directory of each capture, by its id."""
+
+    quorum: CapturedQuorum
+    directories: Mapping[str, ControllerDir]
+
+    def loads(self, release: Release) -> list[ReplicaLoad]:
+        """What a start of the release meets in the newest capture of each replica."""
+        found: list[ReplicaLoad] = []
+        for replica, captures in self.quorum.known.holdings.captures.items():
+            directory = self.directories[captures[-1].capture_id]
+            try:
+                found.append(load_of(directory, label(replica), release))
+            except OSError as error:
+                found.append(ReplicaLoad(label(replica), gaps=[error.strerror or str(error)]))
+        return sorted(found, key=lambda load: load.replica)
+
+
+@dataclass(slots=True)
+class _Found:
+    """An obstacle, and the replicas whose directories hold it."""
+
+    obstacle: Obstacle
+    replicas: list[str] = field(default_factory=list[str])
+
+
+def plan_load(logs: CapturedDirectories, release: Release) -> Answer:
+    """The verdict. A record that is not committed yet decides nothing, but where every node reads it."""
+    loads = logs.loads(release)
+    proven, undecided = _sorted_out(logs.quorum, _together(loads, below=False))
+    found = [*proven, *undecided]
+    question = f"start Kafka {release.name} on these directories"
+    evidence = (*map(_load_words, loads), *_named(found))
+    missing = tuple(_missing(logs.quorum, loads, undecided))
+    if proven:
+        first = proven[0].obstacle
+        return Answer(
+            question,
+            "refused",
+            f"{_who(release, proven[0])} at {_what(first)}: {first.kafka or first.words}",
+            evidence,
+            missing,
+            steps=tuple(_out(proven)),
+            error_text=first.kafka,
+        )
+    if missing:
+        return Answer(question, "not_known", missing[0], evidence, missing, steps=tuple(_know_more()))
+    risks = tuple(_risks(loads))
+    reason = "; ".join(risk.sentence for risk in risks) or "it reads and replays every record of them"
+    return Answer(question, "risky" if risks else "safe", reason, evidence, (), risks, tuple(_start(release)))
+
+
+def _together(loads: Iterable[ReplicaLoad], *, below: bool) -> list[_Found]:
+    """The obstacles of all replicas, each record once, in order of the log."""
+    found: dict[tuple[object, ...], _Found] = {}
+    for load in loads:
+        for each in load.below if below else load.obstacles:
+            place = each.file if each.offset is None else each.leader_epoch, each.offset, each.position
+            key = (*(place if each.offset is None else place[:2]), each.record, each.words, each.kafka)
+            one = found.setdefault(key, _Found(each))
+            if load.replica not in one.replicas:
+                one.replicas.append(load.replica)
+    return sorted(found.values(), key=lambda one: -1 if one.obstacle.offset is None else one.obstacle.offset)
+
+
+def _sorted_out(quorum: CapturedQuorum, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
+    """What is met for certain, and what is met once it is committed; what is truncated is not met."""
+    proven: list[_Found] = []
+    undecided: list[_Found] = []
+    for one in found:
+        each = one.obstacle
+        if each.ends == "nodes" or each.offset is None or each.leader_epoch is None:
+            proven.append(one)
+            continue
+        status = quorum.known.commit.of_batch(each.leader_epoch, each.offset, each.offset + 1).status
+        if status == "committed":
+            proven.append(one)
+        elif status != "truncated":
+            undecided.append(one)
+    return proven, undecided
+
+
+def _missing(
+    quorum: CapturedQuorum, loads: Iterable[ReplicaLoad], undecided: Iterable[_Found]
+) -> Iterator[str]:
+    """What the captures do not show of the logs that the release will load."""
+    in_step = {
+        label(member.key)
+        for member in quorum.members
+        if member.standing is Standing.IN_SYNC or member.lag_records == 0
+    }
+    for load in loads:
+        yield from (f"{load.replica}: {gap}" for gap in load.gaps)
+        # What a follower lacks that was in step is in the leader's log.
+        if load.torn is not None and load.replica not in in_step:
+            yield f"{load.replica}: {load.torn}"
+    if quorum.leader_log_gap is not None:
+        yield quorum.leader_log_gap
+    if quorum.voters is None:
+        yield "which nodes are voters is not known"
+    for member in quorum.members:
+        if member.is_voter and member.key != quorum.leader and member.log_gap is not None:
+            yield f"voter {label(member.key)}: {member.log_gap}"
+    for one in undecided:
+        yield f"whether {_what(one.obstacle)} is committed: it is refused ({one.obstacle.words})"
+
+
+def _risks(loads: list[ReplicaLoad]) -> Iterator[Risk]:
+    left_out = list(dict.fromkeys(words for load in loads for words in load.left_out))
+    if left_out:
+        named = first_named(left_out, _MOST_NAMED, "; ")
+        yield Risk("fields_left_out", f"what newer versions of records added has no effect: {named}")
+    below = _together(loads, below=True)
+    if below:
+        named = first_named([f"{_what(one.obstacle)}: {one.obstacle.words}" for one in below], 1, "; ")
+        words = f"a node that loses its newest checkpoint ends, as older data is not taken: {named}"
+        yield Risk("older_data", words)
+
+
+# --- words
+
+
+def _load_words(load: ReplicaLoad) -> str:
+    log = f"{count(load.records, 'record')}, {count(load.checkpoints, 'checkpoint')}"
+    return f"{load.replica}: {log}, the log loaded from {load.start} to {load.end_offset} (exclusive)"
+
+
+def _named(found: list[_Found]) -> Iterator[str]:
+    for one in found[:_MOST_NAMED]:
+        each = one.obstacle
+        thrown = f"; Kafka throws {each.kafka}" if each.kafka else ""
+        where = each.file if each.position is None else f"{each.file}, batch at {each.position}"
+        yield f"{_what(each)} ({where}; of {', '.join(one.replicas)}): {each.words}{thrown}"
+    if len(found) > _MOST_NAMED:
+        yield f"{len(found) - _MOST_NAMED} more records that it does not take"
+
+
+def _what(obstacle: Obstacle) -> str:
+    where = "in a checkpoint" if obstacle.offset is None else f"at offset {obstacle.offset}"
+    return f"{obstacle.record} {where}"
+
+
+def _who(release: Release, found: _Found) -> str:
+    """Which processes end; what all replicas hold ends each that loads it."""
+    kind = "node" if found.obstacle.ends == "nodes" else "controller"
+    if found.obstacle.offset is None or found.obstacle.ends == "nodes":
+        return f"Kafka {release.name} ends as it starts on {', '.join(found.replicas)}"
+    return f"every {kind} of Kafka {release.name} that replays this log ends"
+
+
+# --- what to do
+
+
+def _out(proven: list[_Found]) -> Iterator[PlanStep]:
+    names = list(RELEASES)
+    takers = [name for name in names if all(name in one.obstacle.takers for one in proven)]
+    if takers:
+        until = "or later" if takers[-1] == names[-1] else f"to {takers[-1]}"
+        yield PlanStep(
+            f"run Kafka {takers[0]} {until}, which takes these records",
+            f"kraftlake plan load {takers[-1]} --captures PATH...",
+        )
+        return
+    first = next((one.obstacle for one in proven if not one.obstacle.takers), proven[0].obstacle)
+    place = f"--files {first.file}"
+    yield PlanStep(f"look at {_what(first)}", f"kraftlake dump --cluster-metadata-decoder {place}")
+    yield PlanStep(
+        "start no node of that release on them; if every release ends there, begin again below that record",
+        "kraftlake restore plan --captures PATH...",
+        "what came after it is lost",
+    )
+
+
+def _know_more() -> Iterator[PlanStep]:
+    yield PlanStep(
+        "capture what is missing: every voter, its log, checkpoints and quorum-state",
+        "kraftlake capture METADATA_LOG_DIR --to FOLDER",
+        "plan again, and go on only if it is SAFE",
+    )
+
+
+def _start(release: Release) -> Iterator[PlanStep]:
+    yield PlanStep(f"restart one controller with Kafka {release.name}, the leader last")
+    yield PlanStep("capture again before the next one, if records were written meanwhile; then plan again")

@@ -1,0 +1,203 @@
+"""What a release of Kafka would make of a captured directory: each record as it reads and replays it.
+
+A node that starts loads its newest checkpoint and the log from there on. Its raft layer decodes every record
+of these (KRaftControlRecordStateMachine): one that it cannot decode ends brokers, too. Then the controller
+replays them (QuorumController), and the metadata loader of every node (MetadataLoader): what these refuse
+ends each controller; a broker leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kraft_core.format.batch import BatchHeader, iter_records
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, is_of_log
+from kraft_core.format.errors import DecodeError
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import Record
+from kraft_core.format.segment import Damage, scan
+from kraft_core.format.snapshot import SnapshotId, read_snapshot
+from kraft_core.format.varint import Buffer
+from kraft_core.image.change import RefusedRecord
+from kraft_core.image.image import Image
+from kraft_core.messages.releases import Release
+from kraft_core.plan.load_records import Obstacle, ReadRecord, RecordPlace, read_record
+from kraft_core.plan.load_replay import ReleaseRefusal, replay_refusal
+
+
+@dataclass(slots=True)
+class ReplicaLoad:
+    """obstacles: in what a start of the node loads. below: in what its newest checkpoint replaces.
+
+    left_out: records of versions that the release does not know, whose new fields it leaves out. gaps: what
+    of the log is missing or unreadable. torn: that its last batch is cut off: a start removes it, and
+    a copy of a running node may have one. start, end_offset: of the log that is loaded.
+    """
+
+    replica: str
+    obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
+    below: list[Obstacle] = field(default_factory=list[Obstacle])
+    left_out: list[str] = field(default_factory=list[str])
+    gaps: list[str] = field(default_factory=list[str])
+    torn: str | None = None
+    records: int = 0
+    checkpoints: int = 0
+    start: int = 0
+    end_offset: int = 0
+
+
+def load_of(directory: ControllerDir, replica: str, release: Release) -> ReplicaLoad:
+    """What a start of that release on the directory meets. Raises OSError."""
+    return _Loading(directory, replica, release).run()
+
+
+class _Loading:
+    def __init__(self, directory: ControllerDir, replica: str, release: Release) -> None:
+        self._directory = directory
+        self._release = release
+        self._found = ReplicaLoad(replica)
+        self._file = ""
+
+    def run(self) -> ReplicaLoad:
+        found = self._found
+        found.gaps += [f"{f.file}: {f.reason}" for f in self._directory.unreadable if is_of_log(f)]
+        image = Image()
+        for nth, checkpoint in enumerate(self._directory.checkpoints, start=1):
+            is_newest = nth == len(self._directory.checkpoints)
+            loaded = self._checkpoint(checkpoint, found.obstacles if is_newest else found.below)
+            if is_newest:
+                image, found.start = loaded, _id(checkpoint).end_offset
+        self._log(image)
+        if image.in_transaction:
+            self._refused_in_open(image)
+        return found
+
+    def _checkpoint(self, checkpoint: CheckpointFile, into: list[Obstacle]) -> Image:
+        self._file = self._directory.relative(checkpoint.path)
+        self._found.checkpoints += 1
+        image = Image()
+        with mapped(checkpoint.path) as buf:
+            incomplete = read_snapshot(buf).incomplete
+            if incomplete:
+                self._found.gaps.append(f"{self._file} is not complete: {incomplete}")
+            for item in scan(buf, next_offset=0):
+                for read in () if isinstance(item, Damage) else self._batch(buf, item):
+                    into += self._replayed(image, read)
+        image.offset, image.leader_epoch = _id(checkpoint).end_offset - 1, _id(checkpoint).leader_epoch
+        return image
+
+    def _log(self, image: Image) -> None:
+        """Replay the log from the newest checkpoint on; what lies below it is read only."""
+        found, expected = self._found, None
+        segments = self._directory.segments
+        for segment in segments:
+            self._file = self._directory.relative(segment.path)
+            with mapped(segment.path) as buf:
+                for item in scan(buf, next_offset=segment.base_offset):
+                    if isinstance(item, Damage):
+                        self._damage(item, is_last=segment is segments[-1])
+                        continue
+                    self._follows(item, expected)
+                    expected = item.next_offset
+                    self._replay_batch(buf, item, image)
+        found.end_offset = max(found.start, expected or 0)
+        if expected is not None and expected < found.start:
+            found.gaps.append(f"the log ends at {expected}, below its newest checkpoint ({found.start})")
+        if not found.records:
+            found.gaps.append("it holds no record")
+
+    def _follows(self, header: BatchHeader, expected: int | None) -> None:
+        first = self._found.start if expected is None else expected
+        if header.base_offset > first:
+            missing = f"offsets {first} to {header.base_offset - 1} are missing"
+            covered = ", and no checkpoint covers them" if expected is None else ""
+            self._found.gaps.append(f"{self._file}: {missing}{covered}")
+        elif expected is not None and header.base_offset < expected:
+            self._found.gaps.append(f"{self._file}: offset {header.base_offset} is repeated")
+
+    def _replay_batch(self, buf: Buffer, header: BatchHeader, image: Image) -> None:
+        for read in self._batch(buf, header):
+            if header.base_offset < self._found.start:
+                self._found.below += self._read_only(read)
+            else:
+                self._found.obstacles += self._replayed(image, read)
+
+    def _damage(self, damage: Damage, *, is_last: bool) -> None:
+        where = f"{self._file}: {damage.size_bytes} bytes at {damage.position}"
+        words = f"{where} cannot be read: {damage.reason}"
+        if damage.reason == "torn_tail" and is_last:
+            self._found.torn = words
+        else:
+            self._found.gaps.append(words)
+
+    def _batch(self, buf: Buffer, header: BatchHeader) -> Iterator[ReadRecord]:
+        try:
+            for nth, raw in enumerate(iter_records(buf, header)):
+                self._found.records += 1
+                read = read_record(self._release, self._file, header, nth, raw)
+                if read.unread is not None:
+                    self._found.gaps.append(read.unread)
+                if read.left_out is not None:
+                    self._found.left_out.append(read.left_out)
+                yield read
+        except DecodeError as error:
+            self._found.gaps.append(f"{self._file}: the batch at {header.position} cannot be read: {error}")
+
+    # --- replay
+
+    def _read_only(self, read: ReadRecord) -> Iterator[Obstacle]:
+        """Why the record is not taken, by itself."""
+        if read.obstacle is not None:
+            yield read.obstacle
+        if read.record is not None:
+            refusal = self._refusal(read.record)
+            if refusal is not None:
+                yield refusal.at(RecordPlace.of(self._file, read.record))
+
+    def _refusal(self, record: Record) -> ReleaseRefusal | None:
+        return replay_refusal(record, self._release, in_checkpoint=self._file.endswith(".checkpoint"))
+
+    def _replayed(self, image: Image, read: ReadRecord) -> Iterator[Obstacle]:
+        """Why the record is not taken; then its effect on the image."""
+        if read.obstacle is not None:
+            yield read.obstacle
+        record = read.record
+        if record is None:
+            return
+        place = RecordPlace.of(self._file, record)
+        refusal = self._refusal(record)
+        if refusal is not None:
+            yield refusal.at(place)
+            if refusal.skips:
+                return
+        image.apply(record)
+        yield from self._proven((*image.refusals, *image.controller_refusals), place)
+        image.refusals.clear()
+        image.controller_refusals.clear()
+
+    def _refused_in_open(self, image: Image) -> None:
+        """What is refused of a transaction that is open at the end."""
+        for some in image.refused_in_open():
+            for refused in some:
+                place = RecordPlace(self._file, None, refused.offset, refused.leader_epoch, refused.type)
+                self._found.obstacles += self._proven([refused], place)
+
+    def _proven(self, refused: Sequence[RefusedRecord], place: RecordPlace) -> Iterator[Obstacle]:
+        """What is refused for what lies below it: nothing is proven where some of that is missing."""
+        if self._found.gaps:
+            return
+        for one in refused:
+            if one.cause is not None:
+                yield _obstacle_of(one, place)
+
+
+def _id(checkpoint: CheckpointFile) -> SnapshotId:
+    return checkpoint.id or SnapshotId(0, 0, "")
+
+
+def _obstacle_of(refused: RefusedRecord, place: RecordPlace) -> Obstacle:
+    """The refusal of the record that was read last, or of one that waited for the end of its transaction."""
+    if place.offset not in (None, refused.offset):
+        place = RecordPlace(place.file, None, refused.offset, refused.leader_epoch, refused.type)
+    return Obstacle(*place, "controllers", refused.reason)

@@ -1,0 +1,115 @@
+"""What a release refuses to replay by what it knows: levels of features, values of fields.
+
+What every release refuses, by what lies below the record, is in kraft_core.image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_core.format.record import Record
+from kraft_core.messages.releases import KRAFT_VERSION, RELEASES, Levels, Release
+from kraft_core.plan.load_records import Ends, Obstacle, RecordPlace
+
+_HIGHEST_PROTOCOL = 3  # SASL_SSL
+_HIGHEST_ZK_MIGRATION = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRefusal:
+    """Fields as in Obstacle. skips: the record has no effect where it is left out."""
+
+    ends: Ends
+    words: str
+    kafka: str
+    takers: tuple[str, ...] = ()
+    skips: bool = False
+
+    def at(self, place: RecordPlace) -> Obstacle:
+        return Obstacle(*place, self.ends, self.words, self.kafka, self.takers)
+
+
+def replay_refusal(record: Record, release: Release, *, in_checkpoint: bool) -> ReleaseRefusal | None:
+    """Why the release refuses a record that it can read; None where only what lies below decides."""
+    value = record.value or {}
+    match record.type:
+        case "FEATURE_LEVEL_RECORD" if "featureLevel" in value:
+            return _feature_level(value["name"], value["featureLevel"], release)
+        case "REGISTER_BROKER_RECORD":
+            return _broker(value, release)
+        case "REGISTER_CONTROLLER_RECORD":
+            wrong = _unknown_protocol(value)
+            return None if wrong is None else _refused("RuntimeException", wrong[0])
+        case "DELEGATION_TOKEN_RECORD":
+            return _delegation_token(value)
+        case "ZK_MIGRATION_STATE_RECORD" if release.knows_zookeeper:
+            return _zk_migration(value["zkMigrationState"])
+        case "BEGIN_TRANSACTION_RECORD" | "END_TRANSACTION_RECORD" | "ABORT_TRANSACTION_RECORD" if (
+            in_checkpoint
+        ):
+            name = record.message.name if record.message is not None else record.type
+            return _refused("RuntimeException", f"{name} cannot appear within a snapshot.")
+        case "KRaftVersion" if value["kRaftVersion"] not in (0, 1):
+            level = value["kRaftVersion"]
+            kafka = f"java.lang.IllegalArgumentException: Unknown KRaft feature level: {level}"
+            return ReleaseRefusal("nodes", f"{KRAFT_VERSION} {level} is not known", kafka)
+        case _:
+            return None
+
+
+def _refused(exception: str, words: str, takers: tuple[str, ...] = ()) -> ReleaseRefusal:
+    """By controllers, in Kafka's words."""
+    return ReleaseRefusal("controllers", words, f"java.lang.{exception}: {words}", takers)
+
+
+def _unknown_protocol(value: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What Kafka says of the first endpoint with one, and the listener's name."""
+    for end in value["endPoints"]:
+        if not 0 <= end["securityProtocol"] <= _HIGHEST_PROTOCOL:
+            return f"Unknown security protocol {end['securityProtocol']}", end["name"]
+    return None
+
+
+def _broker(value: Mapping[str, Any], release: Release) -> ReleaseRefusal | None:
+    """Sources: ListenerInfo and BrokerRegistration."""
+    wrong = _unknown_protocol(value)
+    if wrong is not None:
+        return _refused("RuntimeException", f"{wrong[0]} in listener {wrong[1]}")
+    if not release.knows_zookeeper and any(not end["name"] for end in value["endPoints"]):
+        takers = tuple(each.name for each in RELEASES.values() if each.knows_zookeeper)
+        return _refused("IllegalArgumentException", "Broker listeners must be named.", takers)
+    return None
+
+
+def _zk_migration(state: int) -> ReleaseRefusal | None:
+    if 0 <= state <= _HIGHEST_ZK_MIGRATION:
+        return None
+    takers = tuple(each.name for each in RELEASES.values() if not each.knows_zookeeper)
+    return _refused("IllegalArgumentException", f"Value {state} is not a valid Zk migration state", takers)
+
+
+def _feature_level(name: str, level: int, release: Release) -> ReleaseRefusal | None:
+    supported = release.supported.get(name, Levels(0, 0))
+    if level in supported:
+        return None
+    kafka = (
+        f"java.lang.RuntimeException: Tried to apply FeatureLevelRecord FeatureLevelRecord(name='{name}', "
+        f"featureLevel={level}), but this controller only supports versions {supported}"
+    )
+    takers = tuple(r.name for r in RELEASES.values() if level in r.supported.get(name, Levels(0, 0)))
+    return ReleaseRefusal("controllers", f"{name} {level} is not supported", kafka, takers)
+
+
+def _delegation_token(value: Mapping[str, Any]) -> ReleaseRefusal | None:
+    """Whom it names must be type:name (SecurityUtils.parseKafkaPrincipal)."""
+    named = (value["owner"], value.get("requester"), *value["renewers"])
+    wrong = next((who for who in named if who is not None and ":" not in who), None)
+    if wrong is None:
+        return None
+    kafka = (
+        "java.lang.IllegalArgumentException: expected a string in format principalType:principalName but got "
+        f"{wrong}"
+    )
+    return ReleaseRefusal("controllers", f"{wrong!r} is no principal", kafka)

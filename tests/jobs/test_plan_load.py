@@ -1,0 +1,222 @@
+"""kraftlake plan load as a user calls it: one record is added to the logs of a healthy quorum."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import main
+from kraft_core.messages.uuid_text import ZERO_UUID
+from tests.long.load_mutations import LOG, MutableLog, framed, large_batch, written
+
+HEALTHY = "tests/golden/disk-failure/before-wipe"
+SOON = ("--now", "2026-11-21T09:31:05Z")  # its captures were taken at 09:21:04
+NODES = (1, 2, 3)  # 3 leads
+Change = Callable[[MutableLog], None]
+Load = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(golden.parents[1])
+
+
+@pytest.fixture
+def load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Load:
+    """The exit code and the answer over captures of which each of these nodes' logs is changed."""
+
+    def loaded(release: str, change: Change | None = None, nodes: Sequence[int] = NODES) -> tuple[int, str]:
+        folder = tmp_path / "captures"
+        if not folder.exists():
+            shutil.copytree(HEALTHY, folder)
+        for node in nodes if change is not None else ():
+            log = MutableLog.of(folder / f"node-{node}" / LOG / "00000000000000000000.log")
+            assert change is not None
+            change(log)
+            log.write()
+        code = main(["plan", "load", release, "--captures", str(folder), *SOON])
+        return code, capsys.readouterr().out
+
+    return loaded
+
+
+def adds(*values: bytes | None, **raw: object) -> Change:
+    return lambda log: log.append(*values, **raw)
+
+
+def test_a_release_reads_what_it_wrote(load: Load) -> None:
+    code, out = load("4.3.1")
+    assert code == 0
+    assert out.startswith("SAFE: it reads and replays every record of them\n")
+    assert "  3@LG9ACM7UQWG8M2L8RodsFg: 58 records, 1 checkpoint, the log loaded from 0 to 54 " in out
+
+
+def test_a_level_above_the_release(load: Load) -> None:
+    code, out = load("3.9.2")
+    assert code == 1
+    assert out.startswith(
+        "REFUSED: every controller of Kafka 3.9 that replays this log ends at FEATURE_LEVEL_RECORD version 0 "
+        "at offset 4: java.lang.RuntimeException: Tried to apply FeatureLevelRecord FeatureLevelRecord("
+        "name='metadata.version', featureLevel=30), but this controller only supports versions 1-21\n"
+    )
+    assert "  1. run Kafka 4.3 or later, which takes these records\n" in out
+
+
+def test_a_level_below_the_release(capsys: pytest.CaptureFixture[str]) -> None:
+    old = "tests/golden/old-mv-3.3-IV0-fatal-on-4.3.1/at-3.9.2"
+    assert main(["plan", "load", "4.3.1", "--captures", old, *SOON]) == 1
+    out = capsys.readouterr().out
+    assert (
+        "featureLevel=4), but this controller only supports versions 7-30\n"
+        in out.splitlines(keepends=True)[0]
+    )
+    assert "  1. run Kafka 3.3 to 3.9, which takes these records\n" in out
+
+
+def test_a_level_in_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "load", "4.3.1", "--captures", "tests/golden/v4.4.0-mini", *SOON]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "REFUSED: Kafka 4.3 ends as it starts on 1@U_Q1TYZXSbKi02BeFgFOEw, 2@7hihqNmVKcFQLxL8BG"
+    )
+    assert "FEATURE_LEVEL_RECORD version 0 in a checkpoint (__cluster_metadata-0/00000000000000000289-" in out
+
+
+_UNREADABLE = [
+    (framed(1, 99, 0, b"\0"), "Unknown metadata id 99"),
+    (framed(2, 20, 0, b"\0"), "unknown frame version 2(only frame version 1 is supported)"),
+    (framed(0, 20, 0, b"\0"), "frame version 0. Note that upgrades from the preview release"),
+    (written(20) + b"x", "Found 1 byte(s) of garbage after 20"),
+    (written(20)[:-1], "Failed to deserialize record with type 20, caused by java.nio.BufferUnderflow"),
+    (b"", "Got an unexpected empty value in the record"),
+    (None, "Missing value in the record when a value was expected"),
+]
+
+
+@pytest.mark.parametrize(("value", "words"), _UNREADABLE)
+def test_a_record_that_no_node_can_read(value: bytes | None, words: str, load: Load) -> None:
+    """It need not be committed: the raft layer reads the whole log, on brokers, too."""
+    code, out = load("4.3.1", adds(value), [2])
+    assert code == 1
+    assert out.startswith("REFUSED: Kafka 4.3 ends as it starts on 2@hhGPlVHKRveBalUKpbBWVA at ")
+    assert words in out.splitlines()[0]
+
+
+def test_limits_of_4_4(load: Load) -> None:
+    tags = bytearray(b"\x91\x4e")  # 10,001
+    for tag in range(10, 10_011):
+        tags += bytes([tag & 0x7F | 0x80, tag >> 7]) + b"\0" if tag > 127 else bytes([tag, 0])
+    _, out = load("4.4.0", adds(framed(1, 20, 0, bytes(tags))))
+    assert "REFUSED: " in out
+    assert "Tried to read 10001 tagged fields, which exceeds the maximum allowed count of 10000." in out
+    assert load("4.3.1")[0] == 0
+
+
+def test_a_list_beyond_the_limit_of_4_4(load: Load) -> None:
+    renewers = ["U:a"] * 1_000_001
+    token = written(10, owner="User:a", requester="User:a", renewers=renewers, tokenId="t")
+    _, out = load("4.4.0", adds(token), [3])
+    assert (
+        "Tried to read a collection of size 1000001, which exceeds the maximum allowed size of 1000000."
+        in out
+    )
+    assert load("4.3.1")[0] == 0
+
+
+def test_a_version_whose_new_fields_are_left_out(load: Load) -> None:
+    """TopicRecord has one version; the fields of a later one come after those of version 0."""
+    _, out = load("4.3.1", adds(framed(1, 2, 1, written(2, 0, name="t", topicId="A" * 21 + "Q")[3:])))
+    assert out.startswith("RISKY: what newer versions of records added has no effect: ")
+    assert "TOPIC_RECORD version 1, of which the fields of version 0 are read" in out
+
+
+def test_a_nested_struct_of_an_unknown_version(load: Load) -> None:
+    record = written(
+        27,
+        0,
+        controllerId=9,
+        incarnationId=ZERO_UUID,
+        zkMigrationReady=False,
+        endPoints=[{"name": "C", "host": "h", "port": 1, "securityProtocol": 0}],
+        features=[],
+    )
+    _, out = load("4.3.1", adds(record[:2] + b"\1" + record[3:]), [1])
+    assert (
+        "caused by org.apache.kafka.common.errors.UnsupportedVersionException: Can't read version 1 of "
+        in out
+    )
+
+
+def test_a_record_that_replay_refuses(load: Load) -> None:
+    change = adds(written(5, 0, partitionId=0, topicId="A" * 21 + "Q"))
+    code, out = load("4.3.1", change)
+    assert code == 1
+    assert out.startswith("REFUSED: every controller of Kafka 4.3 that replays this log ends at ")
+    assert "change of unknown partition" in out or "unknown topic" in out
+
+
+def test_it_decides_nothing_before_it_is_committed(load: Load) -> None:
+    change = adds(written(5, 0, partitionId=0, topicId="A" * 21 + "Q"))
+    code, out = load("4.3.1", change, [3])
+    assert code == 1
+    assert out.startswith("NOT KNOWN: ")
+    assert "  whether PARTITION_CHANGE_RECORD version 0 at offset 54 is committed: it is refused (" in out
+
+
+def test_an_atomic_batch_beyond_8_mb_is_read(load: Load) -> None:
+    code, out = load("4.3.1", lambda log: large_batch(random.Random(0), log))
+    assert (code, out[:6]) == (0, "SAFE: ")
+
+
+@pytest.mark.parametrize("node", NODES)
+@pytest.mark.parametrize("lost", ["log", "half of the log", "a byte", "directory"])
+def test_what_is_not_captured_is_not_known(node: int, lost: str, tmp_path: Path, load: Load) -> None:
+    load("4.3.1")
+    directory = tmp_path / "captures" / f"node-{node}"
+    segment = directory / LOG / "00000000000000000000.log"
+    if lost == "log":
+        segment.unlink()
+    elif lost == "directory":
+        shutil.rmtree(directory)
+    else:
+        data = bytearray(segment.read_bytes())
+        half = len(data) // 2
+        data[half] ^= 1
+        segment.write_bytes(data[:half] if lost == "half of the log" else data)
+    code, out = load("4.3.1")
+    assert code == 1
+    assert out.startswith("NOT KNOWN: "), out
+    assert "\nmissing:\n" in out
+    assert "  1. capture what is missing: every voter, its log, checkpoints and quorum-state" in out
+
+
+def test_an_answer_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "load", "3.9.2", "--captures", HEALTHY, *SOON, "--format", "json"]) == 1
+    made = json.loads(capsys.readouterr().out)
+    assert made["verdict"] == "refused"
+    assert made["error_message"].startswith("java.lang.RuntimeException: Tried to apply FeatureLevelRecord ")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["load", "--captures", HEALTHY], "load takes a release, such as 4.3.1"),
+        (
+            ["load", "9.9", "--captures", HEALTHY],
+            "what 9.9 reads is not known; known: 3.9, 4.0, 4.1, 4.2, 4.3, 4.4",
+        ),
+        (["load", "3.8", "--captures", HEALTHY], "what 3.8 reads is not known"),
+        (
+            ["load", "4.4", "--lake", "x"],
+            "which neither a lake nor a running quorum gives: give --captures PATH...",
+        ),
+    ],
+)
+def test_wrong_usage(words: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", *words]) == 2
+    assert error in capsys.readouterr().err
