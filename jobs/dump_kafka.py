@@ -25,6 +25,7 @@ from kraft_core.wording import count
 
 _OTHER_SUFFIXES = frozenset({".index", ".timeindex", ".snapshot", ".txnindex"})
 _BUFFER_CHARACTERS = 1 << 16
+_LARGE_BYTES = 4 * 1024 * 1024
 
 
 def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
@@ -34,7 +35,7 @@ def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
     dumps: dict[str, FileDump] = {}
     out = _Output()
     for file in (item for item in found if isinstance(item, str)):
-        dumps[file] = FileDump(options)
+        dumps[file] = _file_dump(file, options)
         try:
             _dump(file, dumps[file], out)
         except DumpStopped as stop:
@@ -52,6 +53,16 @@ def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
     if not any(dump.batches or dump.is_empty_log for dump in dumps.values()):
         return ExitCode.NOTHING_READABLE
     return ExitCode.FOUND if faults else ExitCode.FINE
+
+
+def _file_dump(file: str, options: DumpOptions) -> FileDump:
+    """For a small file, the imports of the faster one take most of the time."""
+    path = Path(file)
+    if not path.is_file() or path.stat().st_size < _LARGE_BYTES:
+        return FileDump(options)
+    from kraft_core.columnar.kafka_text import ColumnarDump
+
+    return ColumnarDump(options, path=file)
 
 
 def _options(args: argparse.Namespace) -> DumpOptions:

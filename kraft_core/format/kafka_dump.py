@@ -95,10 +95,15 @@ class FileDump:
                 raise DumpStopped(f"a batch of {size} bytes", position=position)
             if position > end - PREFIX_BYTES - size:
                 break
-            yield self._batch(buf, position)
-            position += PREFIX_BYTES + size
+            text, position = self._next(buf, position)
+            yield text
         if position < end and self.options.max_bytes == MAX_BYTES:
             yield f"Found {end - position} invalid bytes at the end of {name}\n"
+
+    def _next(self, buf: Buffer, position: int) -> tuple[str, int]:
+        """The text of what begins at a position, and where that ends."""
+        (size,) = struct.unpack_from(">i", buf, position + 8)
+        return self._batch(buf, position), position + PREFIX_BYTES + size
 
     def _batch(self, buf: Buffer, position: int) -> str:
         try:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from jobs import dump_kafka
 from jobs.cli import main
 from kraft_core.format.batch import write_batch
 from kraft_core.format.codec import write_metadata_value
+from kraft_core.format.kafka_dump import DumpOptions
 from kraft_core.messages.metadata import by_api_key
 from tests.kraft_core.batches import no_op_batch, raw
 
@@ -159,3 +161,11 @@ def test_two_files_of_a_log_that_jumps(capfdbinary, tmp_path):
     code, _, err = dump(capfdbinary, "--format", "kafka", path)
     assert code == 0
     assert err.splitlines()[1:] == ["  -1 is followed by 5", "  5 is followed by 9", "  9 is followed by 8"]
+
+
+def test_a_large_file_is_printed_as_a_small_one(capfdbinary, monkeypatch):
+    small = dump(capfdbinary, "--format", "kafka", FIRST, SECOND)
+    monkeypatch.setattr(dump_kafka, "_LARGE_BYTES", 0)
+    assert type(dump_kafka._file_dump(str(FIRST), DumpOptions())).__name__ == "ColumnarDump"
+    assert dump(capfdbinary, "--format", "kafka", FIRST, SECOND) == small
+    assert dump(capfdbinary, "--format", "kafka", "/nowhere.log")[0] == 2
