@@ -40,6 +40,7 @@ VERBS = {
     "shell": ("jobs.shell", "browse the cluster's metadata at any offset or time"),
     "diff": ("jobs.diff", "compare the metadata of two moments or two replicas"),
     "plan": ("jobs.plan", "check whether the quorum can be changed now: verdict, risks, steps"),
+    "features": ("jobs.features", "print feature levels, of releases or of captures, as kafka-features does"),
     "describe": ("jobs.describe", "print a living quorum: leader, high watermark, how far each replica is"),
     "restore": ("jobs.restore", "make controller directories for a quorum that lost its majority"),
     "metrics": ("jobs.metrics", "export what the captures prove as a Prometheus text file"),

@@ -84,6 +84,7 @@ def test_a_lake_is_no_other_url(
         "explain": ("1",),
         "plan": ("remove", "3"),
         "shell": ("ls",),
+        "features": ("describe",),
         "diff": ("--from", "1", "--to", "2"),
     }
     assert set(more) < set(VERBS)

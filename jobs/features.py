@@ -1,0 +1,121 @@
+"""kraftlake features: what kafka-features prints, from the declared releases and from captures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from jobs.arguments import AddPaths, add_cluster_id, moment_ms
+from jobs.runtime.lakes import lake_folder
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import print_lines, warn_line
+from kraft_core.messages.feature_tool import (
+    UnknownFeatureError,
+    describe,
+    feature_dependencies,
+    version_mapping,
+)
+from kraft_core.messages.releases import KRAFT_VERSION, METADATA_VERSION, RELEASES, Release, release_of
+
+EXAMPLES = """examples:
+  kraftlake features version-mapping
+  kraftlake features version-mapping --release-version 3.9-IV0
+  kraftlake features feature-dependencies --feature eligible.leader.replicas.version=1
+  kraftlake features feature-dependencies --feature kraft.version=1 --tool 4.0
+  kraftlake features describe --captures /backup/controllers
+
+version-mapping and feature-dependencies print what kafka-features of release --tool prints. describe prints
+what the captured leader supports and what is proven committed; Epoch is the last offset of that.
+exit codes: 0 success, 1 unknown release, feature or level, or not known; 2 wrong usage, 3 nothing readable"""
+
+VERBS = ("describe", "version-mapping", "feature-dependencies")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=VERBS, metavar="ACTION", help="; ".join(VERBS))
+    parser.add_argument(
+        "--tool", metavar="RELEASE", default="4.3", help="whose kafka-features (default: 4.3)"
+    )
+    parser.add_argument("--release-version", metavar="VERSION", help="version-mapping: a metadata.version")
+    parser.add_argument(
+        "--feature",
+        action="append",
+        default=[],
+        metavar="NAME=LEVEL",
+        help="feature-dependencies; repeatable",
+    )
+    parser.add_argument(
+        "--captures", type=Path, nargs="+", action=AddPaths, metavar="PATH", help="describe: by these"
+    )
+    parser.add_argument("--lake", type=lake_folder, metavar="PATH", help="describe: by a lake")
+    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
+    add_cluster_id(parser)
+    parser.add_argument("--node-id", type=int, metavar="N", help="node id of --captures that contain none")
+    parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the tool would have printed. Raises Failure."""
+    if args.action == "describe":
+        return _describe(args)
+    release = release_of(args.tool)
+    if release is None:
+        raise Failure(f"no release {args.tool} is known; known: {', '.join(RELEASES)}")
+    return _printed(_asked(args, release))
+
+
+def _asked(args: argparse.Namespace, release: Release) -> Iterable[str]:
+    """Raises Failure."""
+    if args.action == "version-mapping":
+        return version_mapping(release, args.release_version)
+    if not args.feature:
+        raise Failure("feature-dependencies takes --feature NAME=LEVEL; see the examples of --help")
+    return feature_dependencies(release, [_feature(text) for text in args.feature])
+
+
+def _feature(text: str) -> tuple[str, int]:
+    name, _, level = text.partition("=")
+    if not name or not level.isdecimal():
+        raise Failure(f"{text!r} is not a feature and a level such as metadata.version=30")
+    return name, int(level)
+
+
+def _printed(lines: Iterable[str]) -> int:
+    """The tool prints what it can, then the error."""
+    try:
+        for line in lines:
+            print_lines([line])
+    except UnknownFeatureError as unknown:
+        warn_line(str(unknown))
+        return ExitCode.FOUND
+    return ExitCode.FINE
+
+
+def _describe(args: argparse.Namespace) -> int:
+    # What concludes is imported late: help, and what is wrong with a command, comes first.
+    from jobs.plan_captures import captured_metadata
+    from kraft_core.plan.feature_control import state_of
+
+    args.live = None
+    metadata, unread = captured_metadata(args)
+    for line in unread:
+        warn_line(f"not read: {line}")
+    quorum, image = metadata.quorum, metadata.committed
+    gaps = metadata.gaps
+    if gaps:
+        raise Failure(f"not known: {gaps[0]}", ExitCode.FOUND)
+    if image is None or quorum.leader is None or quorum.kraft_version is None:
+        raise Failure("not known: nothing that was captured proves metadata committed", ExitCode.FOUND)
+    state = state_of(image, quorum.leader.id, quorum.kraft_version, ())
+    if state is None:
+        raise Failure(
+            "not known: the log does not show metadata.version, or what the leader supports", ExitCode.FOUND
+        )
+    levels = {
+        **state.finalized,
+        METADATA_VERSION: state.metadata_version,
+        KRAFT_VERSION: state.kraft_version,
+    }
+    print_lines(describe(state.local, levels, image.offset))
+    return ExitCode.FINE
