@@ -81,6 +81,9 @@ class Chunk:
         self._rows = rows
         self._envelope = layout.pool.take(sum(_aligned(rows * size) for size in _ITEM_BYTES))
         self.envelope = self._envelope_columns()
+        self.envelope["key_size_bytes"].fill(words.NO_KEY)
+        self.envelope["unknown_tagged_fields"].fill(0)
+        self.envelope["redacted"].fill(False)
         capacities = sizes.capacities(rows)
         # By place: its size in bytes, its start if all columns had memory, and its pyarrow.Buffer.
         self._sizes = layout.places.sizes(capacities)
@@ -114,7 +117,7 @@ class Chunk:
         metadata, control = self.program.metadata, self.program.control
         given = {
             words.PROGRAM: self.program.words.ctypes.data,
-            words.CODE: self.program.code,
+            words.CODE: self.program.code.ctypes.data,
             words.NODES: self._nodes_address,
             words.NODE_COUNT: len(self._nodes),
             words.STACK: self._stack.ctypes.data,

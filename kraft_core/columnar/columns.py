@@ -9,8 +9,8 @@ from __future__ import annotations
 from kraft_core.columnar.compiled import compiled, inlined
 from kraft_core.columnar.layout import CAPACITY, FILLED, LENGTH, OFFSETS, VALIDITY, VALUES
 from kraft_core.columnar.memory import fill_32, get, load_u8, put, store_8, store_32, word
-from kraft_core.columnar.text import UUID_TEXT_BYTES, copy, write_uuid
-from kraft_core.columnar.vectors import AHEAD, copy_short, store_ahead
+from kraft_core.columnar.text import copy
+from kraft_core.columnar.vectors import AHEAD, UUID_TEXT_BYTES, copy_short, store_ahead, write_uuid
 
 
 @inlined

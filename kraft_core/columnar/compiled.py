@@ -90,14 +90,6 @@ def entry(function: Function) -> Function:
     return dispatcher
 
 
-def address_of(function: Any, arguments: int) -> int:
-    """The address of an entry of so many integers, for compiled code that calls it (memory.call_straight)."""
-    signature = (_types.int64,) * arguments
-    function.compile(signature)
-    result = function.overloads[signature]
-    return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-
-
 @cache
 def cache_folder() -> Path | None:
     """The directory of the current sources' machine code; None where none can be written."""

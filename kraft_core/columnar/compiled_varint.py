@@ -35,6 +35,18 @@ def read_varint(at: int, end: int) -> tuple[int, int]:
 
 
 @inlined
+def read_short_varint(at: int) -> tuple[int, int, int]:
+    """A signed integer of one or two bytes, the address after it, and 0x80 if there are more of it.
+
+    Two bytes must be readable.
+    """
+    first, second = load_u8(at), load_u8(at + 1)
+    if first < 0x80:
+        return (first >> 1) ^ -(first & 1), at + 1, 0
+    return ((first & 0x7F) >> 1 | (second & 0x7F) << 6) ^ -(first & 1), at + 2, second & 0x80
+
+
+@inlined
 def read_varlong(at: int, end: int) -> tuple[int, int]:
     """A signed integer of at most 64 bits."""
     if at < end:

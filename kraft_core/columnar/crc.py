@@ -11,7 +11,15 @@ from collections.abc import Callable
 import numpy as np
 
 from kraft_core.columnar.compiled import compiled, inlined
-from kraft_core.columnar.memory import crc_1_byte, crc_8_bytes, get, has_crc_instruction, load_u8
+from kraft_core.columnar.memory import (
+    crc_1_byte,
+    crc_4_bytes,
+    crc_8_bytes,
+    get,
+    has_crc_instruction,
+    load_u8,
+    word,
+)
 
 _POLYNOMIAL = 0x82F63B78  # reflected
 _ALL_ONES = 0xFFFFFFFF
@@ -106,6 +114,9 @@ def crc32c_by_instruction(address: int, size: int) -> int:
     while address + 8 <= end:
         crc = crc_8_bytes(crc, get(address))
         address += 8
+    if address + 4 <= end:
+        crc = crc_4_bytes(crc, word(address))
+        address += 4
     while address < end:
         crc = crc_1_byte(crc, load_u8(address))
         address += 1

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from kraft_core.columnar.columns import clear_bits, forget
 from kraft_core.columnar.compiled import compiled, entry, inlined
-from kraft_core.columnar.compiled_varint import read_unsigned_varint, read_varint, read_varlong
 from kraft_core.columnar.crc import crc32c
+from kraft_core.columnar.frames import read_frame, read_kind
 from kraft_core.columnar.kernel_abi import (
     APPENDED_AT,
     AT,
@@ -34,6 +34,7 @@ from kraft_core.columnar.kernel_abi import (
     METADATA,
     METADATA_KEYS,
     METADATA_VERSIONS,
+    NO_KEY,
     NO_ROOM,
     NODE_COUNT,
     NODES,
@@ -43,14 +44,10 @@ from kraft_core.columnar.kernel_abi import (
     READABLE,
     RECORD_AT,
     RECORD_INDEX,
-    REDACTED,
     ROW_CAPACITY,
     ROWS,
     STOP,
-    TYPE,
-    TYPES,
     UNKNOWN_TAGGED_FIELDS,
-    UNKNOWN_TAGS,
     VALUE_SIZE,
     VERSION,
     WAS_REDACTED,
@@ -68,7 +65,6 @@ from kraft_core.columnar.memory import (
     load_u8,
     load_u32,
     put,
-    store_8,
     store_16,
     store_32,
     word,
@@ -83,7 +79,9 @@ _HEADER_BYTES = 61
 _PREFIX_BYTES = 12
 _MAGIC_2 = 2
 _CODEC_BITS, _LOG_APPEND_TIME, CONTROL_BIT = 0x07, 0x08, 0x20
-_FRAME_VERSION = 1
+_NO_VALUE = -1
+# Such a time between two records of a batch is foreseen; in ms.
+_MOST_PLAIN_DELTA = 1 << 31
 # Length, attributes, both deltas, key, value and headers take at least one byte each.
 _LEAST_RECORD_BYTES = 7
 # The largest batch read here, well above Kafka's 8 MiB limit; it bounds the memory.
@@ -221,9 +219,9 @@ def _decode_batch(task: int, batch: int) -> int:
     rows = get(task + ROWS)
     at = get(task + RECORD_AT)
     delta = get(task + LAST_DELTA)
+    base_ms = _plain_base(batch)
     for index in range(get(task + RECORD_INDEX), load_i32(batch + _COUNT)):
-        put(get(task + NODES) + ROW, rows + index)
-        next_delta, after = _decode_record(task, batch, index, delta, at, end)
+        next_delta, after = _decode_record(task, batch, base_ms, index, rows + index, delta, at, end)
         if after == NO_ROOM:
             put(task + RECORD_INDEX, index)
             put(task + RECORD_AT, at)
@@ -255,71 +253,47 @@ def _write_batch_columns(task: int, batch: int, start: int, end: int) -> None:
 
 
 @inlined
-def _decode_record(task: int, batch: int, index: int, last_delta: int, at: int, end: int) -> tuple[int, int]:
-    """The record's offset delta, and the address after it, MALFORMED or NO_ROOM."""
-    length, at = read_varint(at, end)
-    if length <= 0 or length > end - at:
-        return 0, MALFORMED
-    end = at + length
-    timestamp_delta, at = read_varlong(at + 1, end)
-    offset_delta, at = read_varint(at, end)
-    key_size, key = read_varint(at, end)
-    if key_size > end - key or not last_delta < offset_delta <= load_i32(batch + _LAST_DELTA):
-        return 0, MALFORMED
-    value_size, value = read_varint(key + max(key_size, 0), end)
-    if value_size > end - value:
+def _decode_record(
+    task: int, batch: int, base_ms: int, index: int, row: int, last_delta: int, at: int, end: int
+) -> tuple[int, int]:
+    """The record's offset delta, and the address after it, MALFORMED or NO_ROOM. base_ms: of _plain_base."""
+    stop = get(task + STOP)
+    timestamp_delta, offset_delta, key, key_size, value, value_size, after = read_frame(at, end, stop)
+    if after < 0 or not last_delta < offset_delta <= load_i32(batch + _LAST_DELTA):
         return 0, MALFORMED
     value_end = value + max(value_size, 0)
-    has_headers = value_end + 1 != end or load_u8(value_end) != 0
-    if has_headers and _skip_headers(value_end, end) != end:
-        return 0, MALFORMED
-    outcome = _decode_value(task, load_i16(batch + _ATTRIBUTES), key, key_size, value, value_end)
+    outcome = _decode_value(task, row, load_i16(batch + _ATTRIBUTES), key, key_size, value, value_end)
     if outcome < 0:
         return 0, outcome
-    _write_envelope(task, batch, index, offset_delta, timestamp_delta, key_size, value_size)
-    return offset_delta, end
-
-
-@compiled
-def _skip_headers(at: int, end: int) -> int:
-    """The address after a record's headers; any other than `end` if they cannot be read."""
-    count, at = read_varint(at, end)
-    if not 0 <= count <= end - at:
-        return MALFORMED
-    for _ in range(count):
-        key_size, at = read_varint(at, end)
-        if not 0 <= key_size <= end - at:
-            return MALFORMED
-        value_size, at = read_varint(at + key_size, end)
-        if value_size > end - at:
-            return MALFORMED
-        at += max(value_size, 0)
-    return at
+    put(get(task + OFFSET) + 8 * row, load_i64(batch) + offset_delta)
+    store_32(get(task + POSITION_IN_BATCH) + 4 * row, index)
+    is_plain = base_ms != 0 and -_MOST_PLAIN_DELTA < timestamp_delta < _MOST_PLAIN_DELTA
+    appended_at = base_ms + timestamp_delta if is_plain else _timestamp(batch, timestamp_delta)
+    put(get(task + APPENDED_AT) + 8 * row, appended_at)
+    if key_size >= 0:
+        store_32(get(task + KEY_SIZE) + 4 * row, key_size)
+    store_32(get(task + VALUE_SIZE) + 4 * row, max(value_size, _NO_VALUE))
+    return offset_delta, after
 
 
 @inlined
-def _decode_value(task: int, attributes: int, key: int, key_size: int, value: int, end: int) -> int:
-    """Writes a record's value: 0, MALFORMED or NO_ROOM."""
+def _decode_value(task: int, row: int, attributes: int, key: int, key_size: int, value: int, end: int) -> int:
+    """Writes a record's value, its type and version: 0, MALFORMED or NO_ROOM."""
     if attributes & CONTROL_BIT != 0:
         if key_size < 4 or end - value < 2:
             return MALFORMED
-        piece = _control_piece(task, load_i16(key + 2), load_i16(value))
         version = load_i16(value)
+        piece = _control_piece(task, load_i16(key + 2), version)
     else:
-        frame_version, value = read_unsigned_varint(value, end)
-        api_key, value = read_unsigned_varint(value, end)
-        version, value = read_unsigned_varint(value, end)
-        if value > end or frame_version != _FRAME_VERSION:
+        api_key, version, value = read_kind(value, end)
+        if value > end:
             return MALFORMED
         piece = _metadata_piece(task, api_key, version)
     if piece == NO_ENTRY:
         return MALFORMED
-    put(task + REDACTED, 0)
-    put(task + UNKNOWN_TAGS, 0)
-    after = read_record(task, piece, value, end)
+    after = read_record(task, row, piece, value, end)
     if after < 0:
         return after
-    row = get(get(task + NODES) + ROW)
     store_16(get(task + VERSION) + 2 * row, version)
     return 0 if after == end else MALFORMED
 
@@ -341,25 +315,17 @@ def _metadata_piece(task: int, api_key: int, version: int) -> int:
 
 
 @inlined
-def _write_envelope(
-    task: int, batch: int, index: int, offset_delta: int, timestamp_delta: int, key_size: int, value_size: int
-) -> None:
-    row = get(get(task + NODES) + ROW)
-    attributes = load_i16(batch + _ATTRIBUTES)
-    put(get(task + OFFSET) + 8 * row, load_i64(batch) + offset_delta)
-    store_32(get(task + POSITION_IN_BATCH) + 4 * row, index)
-    put(get(task + APPENDED_AT) + 8 * row, _timestamp(batch, attributes, timestamp_delta))
-    store_8(get(task + TYPES) + row, get(task + TYPE))
-    store_32(get(task + KEY_SIZE) + 4 * row, max(key_size, -1))
-    store_32(get(task + VALUE_SIZE) + 4 * row, max(value_size, -1))
-    store_32(get(task + UNKNOWN_TAGGED_FIELDS) + 4 * row, get(task + UNKNOWN_TAGS))
-    store_8(get(task + WAS_REDACTED) + row, get(task + REDACTED))
+def _plain_base(batch: int) -> int:
+    """The time in ms that most deltas of the batch are added to; 0 if _timestamp must say each time."""
+    base = load_i64(batch + _BASE_TIMESTAMP)
+    is_plain = FIRST_MS + _MOST_PLAIN_DELTA <= base <= LAST_MS - _MOST_PLAIN_DELTA
+    return base if is_plain and load_i16(batch + _ATTRIBUTES) & _LOG_APPEND_TIME == 0 else 0
 
 
-@inlined
-def _timestamp(batch: int, attributes: int, delta: int) -> int:
+@compiled
+def _timestamp(batch: int, delta: int) -> int:
     """In ms, clamped (timestamps.py)."""
-    if attributes & _LOG_APPEND_TIME != 0:
+    if load_i16(batch + _ATTRIBUTES) & _LOG_APPEND_TIME != 0:
         return _representable(load_i64(batch + _MAX_TIMESTAMP))
     base = load_i64(batch + _BASE_TIMESTAMP)
     # The sum may overflow 64 bits.
@@ -372,11 +338,14 @@ def _timestamp(batch: int, attributes: int, delta: int) -> int:
 
 @compiled
 def _roll_back(task: int, kept: int, rows: int) -> None:
-    """Discards what was written to rows from `kept` to `rows` (exclusive).
+    """Discards what was written to rows from `kept` to `rows` (exclusive), or fills it in as before.
 
     A node comes after the node whose space it is in. LENGTH of a space is how many of its rows are kept, ROW
     how many there were.
     """
+    fill_32(get(task + KEY_SIZE) + 4 * kept, NO_KEY, rows - kept)
+    fill_32(get(task + UNKNOWN_TAGGED_FIELDS) + 4 * kept, 0, rows - kept)
+    fill_8(get(task + WAS_REDACTED) + kept, 0, rows - kept)
     nodes = get(task + NODES)
     put(nodes + LENGTH, kept)
     put(nodes + ROW, rows)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-TASK_WORDS = 43
+TASK_WORDS = 40
 
 (
-    # The program and its machine code, the table of nodes and their number, and frames for what is nested.
+    # The program, the addresses of its machine code by number, the table of nodes and their number, and
+    # frames for what is nested.
     PROGRAM,
     CODE,
     NODES,
@@ -41,11 +42,8 @@ TASK_WORDS = 43
     # The node that needs memory, and for how many elements or bytes; 0: the column has no memory yet.
     NODE,
     NEEDED,
-    # Of the current record: its type's number, whether secrets were skipped, unknown tagged fields.
-    TYPE,
-    REDACTED,
-    UNKNOWN_TAGS,
-    # Columns of the envelope, an item a row: int64, int32, int16 or bytes, as the schema has them.
+    # Columns of the envelope, an item a row: int64, int32, int16 or bytes, as the schema has them. Those of
+    # KEY_SIZE, UNKNOWN_TAGGED_FIELDS and WAS_REDACTED are filled in before: NO_KEY and zeros.
     OFFSET,
     LEADER_EPOCH,
     BATCH_CRC,
@@ -61,6 +59,8 @@ TASK_WORDS = 43
     WAS_REDACTED,
 ) = range(0, 8 * TASK_WORDS, 8)
 
+# The size of a key that is null.
+NO_KEY = -1
 # Outcomes of reading a value: not as declared, or no memory left for it (NODE, NEEDED).
 MALFORMED = -1
 NO_ROOM = -2

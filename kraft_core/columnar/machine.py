@@ -5,11 +5,11 @@ Bytes that do not match the declarations are MALFORMED; the reference codec dete
 
 from __future__ import annotations
 
-from kraft_core.columnar.columns import append_list, append_text, has_room, mark_present
+from kraft_core.columnar.columns import append_list, append_text, has_room, mark_present, set_bit
 from kraft_core.columnar.compiled import compiled, inlined
-from kraft_core.columnar.kernel_abi import CODE, MALFORMED, NODES, PROGRAM, STACK, TYPE
+from kraft_core.columnar.kernel_abi import CODE, MALFORMED, NODES, PROGRAM, STACK, TYPES
 from kraft_core.columnar.layout import ROW, VALIDITY
-from kraft_core.columnar.memory import call_straight, get, load_u8, put, word
+from kraft_core.columnar.memory import call_routine, get, load_u8, put, store_8, word
 from kraft_core.columnar.program import (
     DEFAULT_LIST,
     DEFAULT_NUMBER,
@@ -38,7 +38,7 @@ _REMAINING, _LAST_TAG, _MET, _TAG_END = range(0, FRAME_BYTES, 8)
 
 
 @inlined
-def read_record(task: int, routine: int, at: int, end: int) -> int:
+def read_record(task: int, row: int, routine: int, at: int, end: int) -> int:
     """Reads a record's value from address `at` by the routine at a position in the program.
 
     Returns the address after the value, MALFORMED or NO_ROOM.
@@ -46,14 +46,15 @@ def read_record(task: int, routine: int, at: int, end: int) -> int:
     instruction = get(task + PROGRAM) + 4 * routine
     nodes = get(task + NODES)
     node = nodes + word(instruction + 4)
-    if get(node + VALIDITY) == 0:
+    bits = get(node + VALIDITY)
+    if bits == 0:
         return no_room(task, node, 0)
-    row = get(nodes + ROW)
-    mark_present(node, row)
-    put(task + TYPE, word(instruction + 12))
+    put(nodes + ROW, row)
+    set_bit(bits, row)
+    store_8(get(task + TYPES) + row, word(instruction + 12))
     number = word(instruction + 16)
     if number != NO_CODE:
-        return call_straight(get(task + CODE), number, task, node, row, at, end)
+        return call_routine(get(get(task + CODE) + 8 * number), task, node, row, at, end)
     return run(task, routine + WORDS, at, end)
 
 

@@ -107,24 +107,17 @@ fill_32 = _filler(32)
 fill_64 = _filler(64)
 
 
-# Those of straight.run_straight.
-STRAIGHT_ARGUMENTS = 6
-
-
 @intrinsic
-def call_straight(
-    _typing: Any, _code: Any, _number: Any, _task: Any, _node: Any, _row: Any, _at: Any, _end: Any
-) -> Any:
-    """Calls straight.run_straight, which is at the address `code`."""
-    integers = (types.int64,) * STRAIGHT_ARGUMENTS
+def call_routine(_typing: Any, _code: Any, _task: Any, _node: Any, _row: Any, _at: Any, _end: Any) -> Any:
+    """Calls a routine of straight.py, which is at the address `code`."""
+    signature = types.int64(*[types.int64] * 6)
 
-    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         code, *rest = arguments
-        type_ = context.call_conv.get_function_type(types.int64, integers)
-        function = builder.inttoptr(code, type_.as_pointer())
-        return context.call_conv.call_function(builder, function, types.int64, integers, rest)[1]
+        type_ = ir.FunctionType(_INT64, [_INT64] * len(rest))
+        return builder.call(builder.inttoptr(code, type_.as_pointer()), rest)
 
-    return types.int64(types.int64, *integers), codegen
+    return signature, codegen
 
 
 def _crc_step(name: str, value_bits: int, crc_bits: int) -> Callable[[int, int], int]:
@@ -150,11 +143,12 @@ def _crc_step(name: str, value_bits: int, crc_bits: int) -> Callable[[int, int],
 
 
 crc_8_bytes = _crc_step("llvm.x86.sse42.crc32.64.64", 64, 64)
+crc_4_bytes = _crc_step("llvm.x86.sse42.crc32.32.32", 32, 32)
 crc_1_byte = _crc_step("llvm.x86.sse42.crc32.32.8", 8, 32)
 
 
 def has_crc_instruction() -> bool:
-    """Whether compiled code may use crc_8_bytes and crc_1_byte: not for another processor than this one."""
+    """Whether compiled code may use crc_8_bytes and its like: not for another processor than this one."""
     if config.CPU_NAME is not None or config.CPU_FEATURES is not None:
         return False
     try:

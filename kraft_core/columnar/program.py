@@ -67,21 +67,21 @@ _VALUES: dict[FieldType, int] = {
     "bytes": BYTES,
 }
 # The tags that were met are the bits of an int64. Kafka numbers tags from 0 without gaps.
-_MOST_TAGS = 63
+MOST_TAGS = 63
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """words: the instructions. metadata[api key, version], control[type, version]: where a routine begins,
     NO_ENTRY where there is none. types: the name of each record type, by the number in RECORD. code: the
-    address of machine code for straight routines (straight.py).
+    addresses of machine code for straight routines (straight.py), by its number.
     """
 
     words: NDArray[np.int32]
     metadata: NDArray[np.int32]
     control: NDArray[np.int32]
     types: tuple[str, ...]
-    code: int = 0
+    code: NDArray[np.int64]
 
 
 def compile_program(
@@ -93,7 +93,8 @@ def compile_program(
     metadata_table = _compile_table(metadata, layout, numbers, words)
     control_table = _compile_table(control, layout, numbers, words)
     types = tuple(message.type_name for message in numbers)
-    return Program(np.array(words, dtype=np.int32), metadata_table, control_table, types)
+    code = np.zeros(NO_CODE + 1, dtype=np.int64)
+    return Program(np.array(words, dtype=np.int32), metadata_table, control_table, types, code)
 
 
 def _compile_table(
@@ -171,8 +172,8 @@ class _Compiler:
     def _tagged(self, node: Node, fields: list[Field]) -> None:
         by_tag = {field.tag or 0: field for field in fields}
         size = max(by_tag, default=-1) + 1
-        if size > _MOST_TAGS:
-            raise ValueError(f"tag {size - 1} is beyond {_MOST_TAGS - 1}")
+        if size > MOST_TAGS:
+            raise ValueError(f"tag {size - 1} is beyond {MOST_TAGS - 1}")
         tags = self._emit(TAGS, node, size)
         next_tag = self._emit(NEXT_TAG, node, size)
         table = [NO_ENTRY] * size

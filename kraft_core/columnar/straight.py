@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
 from typing import Any, cast
 
@@ -17,14 +18,15 @@ import numpy as np
 from llvmlite import ir as llvm_ir
 from numba import types as numba_types
 from numba.core import cgutils as numba_cgutils
+from numpy.typing import NDArray
 
-from kraft_core.columnar.compiled import address_of, entry
+from kraft_core.columnar.compiled import entry
 from kraft_core.columnar.kernel_abi import MALFORMED
 from kraft_core.columnar.layout import build_layout
-from kraft_core.columnar.memory import STRAIGHT_ARGUMENTS
 from kraft_core.columnar.program import (
     BOOL,
     DEFAULT_LIST,
+    DEFAULT_NUMBER,
     INT8,
     INT16,
     INT32,
@@ -41,7 +43,7 @@ from kraft_core.columnar.program import (
 )
 from kraft_core.columnar.routines import Instruction, Routine, straight_routine
 from kraft_core.columnar.schema import message_columns
-from kraft_core.columnar.tags import begin_tags, count_unknown_tag, read_tag, write_default_number
+from kraft_core.columnar.tags import begin_tags, next_tag, write_default_number
 from kraft_core.columnar.values import (
     read_int32_list,
     read_list,
@@ -62,6 +64,7 @@ intrinsic = cast(Any, numba.extending).intrinsic
 _INT64 = ir.IntType(64)
 # By instruction, the size on the wire.
 _FIXED_BYTES = {BOOL: 1, INT8: 1, INT16: 2, UINT16: 2, INT32: 4, UINT32: 4, INT64: 8, UUID: 16}
+_DEFAULTS = (DEFAULT_LIST, DEFAULT_NUMBER)
 
 
 def _routines() -> dict[Routine, int]:
@@ -90,48 +93,43 @@ def with_machine_code(program: Program) -> Program:
     words = program.words.copy()
     for begin, routine in _straight(program).items():
         words[begin + 4] = _NUMBERS.get(routine, NO_CODE)
-    return replace(program, words=words, code=address_of(run_straight, STRAIGHT_ARGUMENTS))
+    return replace(program, words=words, code=_addresses())
+
+
+@cache
+def _addresses() -> NDArray[np.int64]:
+    code = np.zeros(NO_CODE + 1 + len(_NUMBERS), dtype=np.int64)
+    write_addresses(code.ctypes.data)
+    return code
 
 
 @entry
-def run_straight(number: int, task: int, node: int, row: int, at: int, end: int) -> int:
-    """Runs a routine for a record's value; node: the record's. The address after it, MALFORMED or NO_ROOM.
+def write_addresses(code: int) -> None:
+    """Writes the address of each routine's machine code, int64, at the place of its number.
 
-    The kernel calls it by its address: within the kernel it would be optimised once for each caller's caller.
+    It is a function (task, node, row, at, end); node: the record's. It reads a record's value, and returns
+    the address after that, MALFORMED or NO_ROOM.
     """
-    return _run(number, task, node, row, at, end)
+    _write(code)
 
 
 @intrinsic
-def _run(
-    _typing: Any, _number: Any, _task: Any, _node: Any, _row: Any, _at: Any, _end: Any
-) -> tuple[Any, Callable[..., Any]]:
-    return types.int64(*[types.int64] * STRAIGHT_ARGUMENTS), _run_straight
+def _write(_typing: Any, _code: Any) -> tuple[Any, Callable[..., Any]]:
+    return types.void(types.int64), _write_addresses
 
 
-def _run_straight(context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
-    number, *rest = arguments
-    result = cgutils.alloca_once(builder, _INT64)
-    after = builder.append_basic_block("after")
-    unknown = builder.append_basic_block("unknown")
-    choice = builder.switch(number, unknown)
-    for routine, known in _NUMBERS.items():
-        block = builder.append_basic_block(f"routine{known}")
-        choice.add_case(_INT64(known), block)
-        builder.position_at_end(block)
-        builder.store(builder.call(_function(context, builder.module, known, routine), rest), result)
-        builder.branch(after)
-    builder.position_at_end(unknown)
-    builder.unreachable()
-    builder.position_at_end(after)
-    return builder.load(result)
+def _write_addresses(context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
+    code = builder.inttoptr(arguments[0], _INT64.as_pointer())
+    for routine, number in _NUMBERS.items():
+        function = _function(context, builder.module, number, routine)
+        builder.store(builder.ptrtoint(function, _INT64), builder.gep(code, [_INT64(number)]))
+    return context.get_dummy_value()
 
 
 def _function(context: Any, module: Any, number: int, routine: Routine) -> Any:
-    """The LLVM function of a routine: (task, node, row, at, end) -> as run_straight."""
+    """The LLVM function of a routine, as write_addresses says."""
     function = ir.Function(module, ir.FunctionType(_INT64, [_INT64] * 5), f"kraftlake_routine_{number}")
     function.linkage = "internal"
-    function.attributes.add("noinline")
     _Writer(context, ir.IRBuilder(function.append_basic_block()), *function.args).write(routine)
     return function
 
@@ -143,20 +141,19 @@ class _Writer:
         self._context = context
         self._builder = builder
         self._task, self._node, self._row, self._at, self._end = task, node, row, at, end
-        self._met: Any = _INT64(0)
 
     def write(self, routine: Routine) -> None:
+        # Those of tagged fields, by tag.
+        defaults = {held.operands[0]: held for held in routine if held.opcode in _DEFAULTS}
         for is_fixed, group in groupby(routine, lambda instruction: instruction.opcode in _FIXED_BYTES):
             if is_fixed:
                 self._fixed(list(group))
                 continue
             for instruction in group:
                 if instruction.opcode == TAGS:
-                    self._tags(instruction)
+                    self._tags(instruction, defaults)
                 elif instruction.opcode <= LIST:
                     self._variable(instruction)
-                else:
-                    self._default(instruction)
         self._builder.ret(self._at)
 
     def _call(self, function: Any, *arguments: Any) -> Any:
@@ -218,47 +215,50 @@ class _Writer:
         else:
             self._proceed(self._call(read_list, opcode, *given))
 
-    def _tags(self, instruction: Instruction) -> None:
-        """Tagged fields in the order in which they come."""
+    def _tags(self, instruction: Instruction, defaults: dict[int, Instruction]) -> None:
+        """Tagged fields: they ascend, so that each is either the next one or absent."""
         builder = self._builder
         count, at = _pair(builder, self._call(begin_tags, self._at, self._end))
         self._proceed(at)
-        at, remaining, last, met = (
-            cgutils.alloca_once_value(builder, held) for held in (at, count, _INT64(-1), self._met)
+        known = sum(1 << tag for tag, field in enumerate(instruction.fields) if field is not None)
+        left, last, at, after = (
+            cgutils.alloca_once_value(builder, held) for held in (count, _INT64(-1), at, _INT64(0))
         )
-        head, body, unknown, after = (
-            builder.append_basic_block(name) for name in ("tags", "tag", "unknown", "after_tags")
+        self._next_tag(known, left, last, at, after)
+        for tag, field in enumerate(instruction.fields):
+            if field is None:
+                continue
+            is_next = builder.icmp_signed("==", builder.load(last), _INT64(tag))
+            with builder.if_else(is_next) as (present, absent):
+                with present:
+                    self._at = builder.load(at)
+                    self._tagged(field, builder.load(after))
+                    builder.store(self._at, at)
+                    self._next_tag(known, left, last, at, after)
+                with absent:
+                    if tag in defaults:
+                        self._default(defaults[tag])
+        self._at = builder.load(at)
+
+    def _next_tag(self, known: int, left: Any, last: Any, at: Any, after: Any) -> None:
+        """Proceeds to the next known tag; to NO_TAG after the last.
+
+        Of what the addresses hold: how many tags are left, the last tag, where its field begins and ends.
+        """
+        builder = self._builder
+        given = (
+            _INT64(known),
+            self._task,
+            builder.load(left),
+            builder.load(last),
+            builder.load(at),
+            self._end,
         )
-        builder.branch(head)
-        builder.position_at_end(head)
-        left = builder.load(remaining)
-        builder.cbranch(builder.icmp_signed("==", left, _INT64(0)), after, body)
-
-        builder.position_at_end(body)
-        builder.store(builder.sub(left, _INT64(1)), remaining)
-        place = self._call(read_tag, builder.load(last), builder.load(at), self._end)
-        tag, begin, tag_end = (builder.extract_value(place, index) for index in range(3))
-        self._proceed(begin)
-        builder.store(tag, last)
-        choice = builder.switch(tag, unknown)
-        for number, field in enumerate(instruction.fields):
-            if field is not None:
-                block = builder.append_basic_block(f"tag{number}")
-                choice.add_case(_INT64(number), block)
-                builder.position_at_end(block)
-                self._at = begin
-                self._tagged(field, tag_end)
-                builder.store(builder.or_(builder.load(met), _INT64(1 << number)), met)
-                builder.store(self._at, at)
-                builder.branch(head)
-
-        builder.position_at_end(unknown)
-        self._call(count_unknown_tag, self._task)
-        builder.store(tag_end, at)
-        builder.branch(head)
-
-        builder.position_at_end(after)
-        self._at, self._met = builder.load(at), builder.load(met)
+        found = self._call(next_tag, *given)
+        held = [builder.extract_value(found, index) for index in range(4)]
+        self._return_if(builder.icmp_signed("<", held[2], _INT64(0)), held[2])
+        for place, value in zip((left, last, at, after), held, strict=True):
+            builder.store(value, place)
 
     def _tagged(self, field: Instruction, tag_end: Any) -> None:
         """A tagged field, which must take the size that it declares."""
@@ -270,17 +270,14 @@ class _Writer:
         self._return_if(differs, _INT64(MALFORMED))
 
     def _default(self, instruction: Instruction) -> None:
-        """The default of a tagged field that was not met."""
-        tag, *rest = instruction.operands
-        builder = self._builder
+        """The default of a tagged field that is absent."""
+        _, *rest = instruction.operands
         node = self._of(instruction.node)
-        absent = builder.icmp_signed("==", builder.and_(self._met, _INT64(1 << tag)), _INT64(0))
-        with builder.if_then(absent):
-            if instruction.opcode == DEFAULT_LIST:
-                self._call(write_empty_list, node, self._row)
-            else:
-                opcode, value = rest
-                self._call(write_default_number, opcode, node, self._row, value)
+        if instruction.opcode == DEFAULT_LIST:
+            self._call(write_empty_list, node, self._row)
+        else:
+            opcode, value = rest
+            self._call(write_default_number, opcode, node, self._row, value)
 
 
 def _pair(builder: Any, pair: Any) -> tuple[Any, Any]:

@@ -1,22 +1,10 @@
-"""Text in compiled code: whether bytes are UTF-8, copying, and the text form of a uuid."""
+"""Text in compiled code: whether bytes are UTF-8, and copying."""
 
 from __future__ import annotations
 
-from itertools import product
-
-import numpy as np
-
 from kraft_core.columnar.compiled import compiled, inlined
-from kraft_core.columnar.memory import get, load_i64, load_u8, put, store_8, store_16
+from kraft_core.columnar.memory import get, load_u8, put, store_8
 
-UUID_BYTES = 16
-UUID_TEXT_BYTES = 22
-_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-# For each 12 bits the two characters, as they lie in memory.
-_PAIRS = np.array(
-    [np.frombuffer(bytes(pair), dtype=np.uint16)[0] for pair in product(_ALPHABET, repeat=2)],
-    dtype=np.uint16,
-)
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # 0x80 in every byte
 
 
@@ -68,16 +56,3 @@ def _continuation(lead: int) -> tuple[int, int, int]:
     if 0xF0 <= lead <= 0xF4:
         return 3, 0x90 if lead == 0xF0 else 0x80, 0x8F if lead == 0xF4 else 0xBF
     return -1, 0, 0
-
-
-@inlined
-def write_uuid(target: int, source: int) -> None:
-    """The 22 characters of 16 bytes, twelve bits at a time; the last two characters encode eight bits."""
-    high = load_i64(source)
-    low = load_i64(source + 8)
-    for pair in range(5):
-        store_16(target + 2 * pair, _PAIRS[high >> 52 - 12 * pair & 0xFFF])
-    store_16(target + 10, _PAIRS[(high & 0xF) << 8 | low >> 56 & 0xFF])
-    for pair in range(4):
-        store_16(target + 12 + 2 * pair, _PAIRS[low >> 44 - 12 * pair & 0xFFF])
-    store_16(target + 20, _PAIRS[(low & 0xFF) << 4])

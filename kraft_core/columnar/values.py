@@ -17,8 +17,8 @@ from kraft_core.columnar.columns import (
 )
 from kraft_core.columnar.compiled import compiled, inlined
 from kraft_core.columnar.compiled_varint import read_unsigned_varint
-from kraft_core.columnar.kernel_abi import MALFORMED, NEEDED, NO_ROOM, NODE, REDACTED, STOP
-from kraft_core.columnar.layout import LENGTH, VALUES
+from kraft_core.columnar.kernel_abi import MALFORMED, NEEDED, NO_ROOM, NODE, NODES, STOP, WAS_REDACTED
+from kraft_core.columnar.layout import LENGTH, ROW, VALUES
 from kraft_core.columnar.memory import (
     get,
     load_i16,
@@ -47,8 +47,8 @@ from kraft_core.columnar.program import (
     UINT32,
     UUID,
 )
-from kraft_core.columnar.text import UUID_BYTES, UUID_TEXT_BYTES, is_utf8
-from kraft_core.columnar.vectors import REACH, high_bits, swap_short
+from kraft_core.columnar.text import is_utf8
+from kraft_core.columnar.vectors import REACH, UUID_BYTES, UUID_TEXT_BYTES, high_bits, swap_short
 
 # Kafka's limit for a string, in bytes.
 _MAX_STRING_BYTES = 0x7FFF
@@ -162,7 +162,7 @@ def read_text(opcode: int, nullable: int, task: int, node: int, row: int, at: in
     if is_string and not is_ascii and (size > _MAX_STRING_BYTES or not is_utf8(at, size)):
         return MALFORMED
     if opcode in (SECRET_STRING, SECRET_BYTES):
-        put(task + REDACTED, 1)
+        store_8(get(task + WAS_REDACTED) + get(get(task + NODES) + ROW), 1)
     elif opcode == GUARDED:
         place = get(node + VALUES) + 16 * row
         put(place, at)

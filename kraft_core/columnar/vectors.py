@@ -25,6 +25,9 @@ AHEAD = 16  # numbers that store_ahead writes
 # The bytes that memory for columns must have after the last item.
 SLACK = 4 * AHEAD
 
+UUID_BYTES = 16
+UUID_TEXT_BYTES = 22
+
 _INT64 = ir.IntType(64)
 
 
@@ -97,3 +100,51 @@ def store_ahead(_typing: Any, _address: Any, _value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def write_uuid(_typing: Any, _target: Any, _source: Any) -> Any:
+    """(target, source): the 22 characters of 16 bytes, and zeros up to REACH."""
+    triples = ir.VectorType(ir.IntType(32), REACH // 4)
+    characters = ir.VectorType(ir.IntType(8), REACH)
+
+    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        target, source = arguments
+        type_ = ir.VectorType(ir.IntType(8), UUID_BYTES)
+        held = builder.load(_at(builder, source, type_), align=1)
+        # Three bytes in each number, the first of them the highest; zeros come from the second vector.
+        order = [3 * n + byte if byte >= 0 else -1 for n in range(triples.count) for byte in (2, 1, 0, -1)]
+        places = [place if 0 <= place < UUID_BYTES else UUID_BYTES for place in order]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), REACH), places)
+        spread = builder.shuffle_vector(held, ir.Constant(type_, None), mask)
+        numbers = _six_bits(builder, builder.bitcast(spread, triples), triples)
+        text = _base64(builder, builder.bitcast(numbers, characters), characters)
+        kept = [-1] * UUID_TEXT_BYTES + [0] * (REACH - UUID_TEXT_BYTES)
+        text = builder.and_(text, ir.Constant(characters, kept))
+        builder.store(text, _at(builder, target, characters), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+def _all(type_: Any, number: int) -> Any:
+    return ir.Constant(type_, [number] * type_.count)
+
+
+def _six_bits(builder: Any, triples: Any, type_: Any) -> Any:
+    """The four times six bits of each 24, the highest in the lowest byte."""
+    found = builder.lshr(triples, _all(type_, 18))
+    found = builder.or_(found, builder.and_(builder.lshr(triples, _all(type_, 4)), _all(type_, 0x3F00)))
+    found = builder.or_(found, builder.and_(builder.shl(triples, _all(type_, 10)), _all(type_, 0x3F0000)))
+    return builder.or_(found, builder.and_(builder.shl(triples, _all(type_, 24)), _all(type_, 0x3F000000)))
+
+
+def _base64(builder: Any, numbers: Any, type_: Any) -> Any:
+    """The character of each number below 64, in the alphabet for URLs: A to Z, a to z, 0 to 9, - and _."""
+    text = builder.add(numbers, _all(type_, ord("A")))
+    # What is added from a number on.
+    for number, before, first in ((26, "Z", "a"), (52, "z", "0"), (62, "9", "-"), (63, "-", "_")):
+        above = builder.icmp_signed(">", numbers, _all(type_, number - 1))
+        jump = _all(type_, ord(first) - ord(before) - 1)
+        text = builder.add(text, builder.select(above, jump, ir.Constant(type_, None)))
+    return text

@@ -12,7 +12,8 @@ from kraft_core.columnar.compiled import entry
 from kraft_core.columnar.compiled_varint import read_unsigned_varint, read_varint, read_varlong
 from kraft_core.columnar.crc import crc32c_by_instruction, crc32c_by_tables
 from kraft_core.columnar.memory import has_crc_instruction
-from kraft_core.columnar.text import is_utf8, write_uuid
+from kraft_core.columnar.text import is_utf8
+from kraft_core.columnar.vectors import REACH, UUID_TEXT_BYTES, write_uuid
 from kraft_core.format import varint
 from kraft_core.format.errors import DecodeError
 from kraft_core.messages.uuid_text import uuid_text
@@ -112,9 +113,10 @@ def test_utf8_of_every_lead_byte(lead):
 @relaxed
 def test_uuids(data):
     _array, address = held(data)
-    text = np.zeros(22, dtype=np.uint8)
+    text = np.full(REACH + 1, 0xA5, dtype=np.uint8)
     uuid(text.ctypes.data, address)
-    assert text.tobytes().decode() == uuid_text(data)
+    assert text[:UUID_TEXT_BYTES].tobytes().decode() == uuid_text(data)
+    assert text[UUID_TEXT_BYTES:].tolist() == [0] * (REACH - UUID_TEXT_BYTES) + [0xA5]
 
 
 @pytest.mark.parametrize(
