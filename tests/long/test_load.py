@@ -1,0 +1,98 @@
+"""plan load against the classes of the released jars, over logs changed at random.
+
+Needs the releases of tests/kafka and a JDK. KRAFTLAKE_SEED draws other logs, KRAFTLAKE_LOGS more.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.messages.releases import release_of
+from kraft_core.plan.load_logs import ReplicaLoad, load_of
+from tests.kafka import LAB, is_fetched
+from tests.long.load_mutations import LOG, drawn
+
+pytestmark = pytest.mark.long
+
+VERSIONS = ("3.9.2", "4.3.1", "4.4.0")
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+class Judged(NamedTuple):
+    """What the raft layer, the controller and the metadata loader throw, OK if nothing."""
+
+    raft: str
+    controller: str
+    loader: str
+
+
+def jars(version: str) -> str:
+    if not is_fetched(version):
+        pytest.skip(f"no Kafka {version} in {LAB}: tests/kafka/bin/get {version}")
+    return f"{LAB}/kafka-{version}/libs/*"
+
+
+def judged(version: str, logs: list[Path], classes: Path) -> list[Judged]:
+    """What the classes of a release make of each directory."""
+    libs = jars(version)
+    source = Path(__file__).with_name("LoadAnswers.java")
+    subprocess.run(["javac", "-nowarn", "-cp", libs, "-d", str(classes), str(source)], check=True)
+    asked = "".join(f"{log / LOG}\n" for log in logs)
+    done = subprocess.run(
+        ["java", "-Xmx1g", "-cp", f"{classes}:{libs}", "LoadAnswers"],
+        input=asked,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    parts = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
+    words = [words for name, words in parts if name in Judged._fields]
+    return [Judged(*words[at : at + 3]) for at in range(0, len(words), 3)]
+
+
+def loaded(version: str, log: Path) -> ReplicaLoad:
+    release = release_of(version)
+    assert release is not None
+    (directory,) = find_controller_dirs([log]).directories
+    return load_of(directory, "1", release)
+
+
+def disagreement(found: ReplicaLoad, kafka: Judged) -> str | None:
+    """In words, None if both say the same of each part."""
+    here = [(o.record, o.offset, o.ends, o.words, o.kafka) for o in found.obstacles]
+    ends_nodes = any(o.ends == "nodes" for o in found.obstacles)
+    if ends_nodes != (kafka.raft != "OK"):
+        return f"raft: {kafka.raft}\n    here: {here}"
+    if bool(found.obstacles) != any(words != "OK" for words in kafka):
+        return f"{kafka}\n    here: {here}"
+    return None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_release_takes_the_logs_that_are_said_to_load(version: str, tmp_path: Path) -> None:
+    seed = int(os.environ.get("KRAFTLAKE_SEED", "0")) or random.randrange(1 << 32)
+    count = int(os.environ.get("KRAFTLAKE_LOGS", "200"))
+    logs = list(drawn(GOLDEN, tmp_path, random.Random(seed), count))
+    answers = judged(version, [log for _, log in logs], tmp_path)
+    assert len(answers) == len(logs) >= count * 0.95
+    wrong: list[str] = []
+    refused = 0
+    for (name, log), kafka in zip(logs, answers, strict=True):
+        found = loaded(version, log)
+        if found.gaps:  # not known, whatever Kafka does
+            assert name in ("broken_crc", "control"), log.name
+            continue
+        assert name != "broken_crc", log.name
+        refused += bool(found.obstacles)
+        words = disagreement(found, kafka)
+        if words is not None:
+            wrong.append(f"{log.name}: {words}")
+    assert not wrong, f"seed {seed}, {len(wrong)} of {len(logs)}:\n" + "\n".join(wrong)
+    assert count // 5 < refused < count * 9 // 10, refused
