@@ -23,7 +23,7 @@ from kraft_core.image.change import RefusedRecord
 from kraft_core.image.image import Image
 from kraft_core.messages.releases import Release
 from kraft_core.plan.load_records import Obstacle, ReadRecord, RecordPlace, read_record
-from kraft_core.plan.load_replay import ReleaseRefusal, replay_refusal
+from kraft_core.plan.load_replay import ReleaseRefusal, end_refusal, replay_refusal
 
 
 @dataclass(slots=True)
@@ -58,6 +58,7 @@ class _Loading:
         self._release = release
         self._found = ReplicaLoad(replica)
         self._file = ""
+        self._last: RecordPlace | None = None  # of the metadata records that were replayed
 
     def run(self) -> ReplicaLoad:
         found = self._found
@@ -71,6 +72,9 @@ class _Loading:
         self._log(image)
         if image.in_transaction:
             self._refused_in_open(image)
+        elif self._last is not None and not found.gaps:
+            refusal = end_refusal(image, self._release)
+            found.obstacles += [] if refusal is None else [refusal.at(self._last)]
         return found
 
     def _checkpoint(self, checkpoint: CheckpointFile, into: list[Obstacle]) -> Image:
@@ -166,6 +170,7 @@ class _Loading:
         if record is None:
             return
         place = RecordPlace.of(self._file, record)
+        self._last = self._last if record.batch.is_control else place
         refusal = self._refusal(record)
         if refusal is not None:
             yield refusal.at(place)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_core.format.record import Record
-from kraft_core.messages.releases import KRAFT_VERSION, RELEASES, Levels, Release
+from kraft_core.image.image import Image
+from kraft_core.image.tables import FEATURES, ZK_MIGRATION
+from kraft_core.messages.releases import KRAFT_VERSION, METADATA_VERSION, RELEASES, Levels, Release
 from kraft_core.plan.load_records import Ends, Obstacle, RecordPlace
 
 _HIGHEST_PROTOCOL = 3  # SASL_SSL
@@ -57,6 +59,18 @@ def replay_refusal(record: Record, release: Release, *, in_checkpoint: bool) -> 
             return ReleaseRefusal("nodes", f"{KRAFT_VERSION} {level} is not known", kafka)
         case _:
             return None
+
+
+def end_refusal(image: Image, release: Release) -> ReleaseRefusal | None:
+    """Why the release ends with what all records leave: as a node publishes it, or as a controller leads."""
+    if not release.knows_zookeeper and image.tables.get(FEATURES, (METADATA_VERSION,)) is None:
+        kafka = "java.lang.IllegalStateException: Unknown metadata version for FeaturesImage"
+        return ReleaseRefusal("controllers", f"{METADATA_VERSION} has no level", kafka)
+    state = next((each.state for _, each in image.tables.items(ZK_MIGRATION)), 0)
+    if release.knows_zookeeper and state == _HIGHEST_ZK_MIGRATION:
+        takers = tuple(each.name for each in RELEASES.values() if not each.knows_zookeeper)
+        return _refused("IllegalStateException", "Unsupported ZkMigrationState ZK", takers)
+    return None
 
 
 def _refused(exception: str, words: str, takers: tuple[str, ...] = ()) -> ReleaseRefusal:

@@ -12,7 +12,7 @@ import pytest
 
 from jobs.cli import main
 from kraft_core.messages.uuid_text import ZERO_UUID
-from tests.long.load_mutations import LOG, MutableLog, framed, large_batch, written
+from tests.long.load_mutations import LOG, MutableLog, framed, large_batch, no_metadata_version, written
 
 HEALTHY = "tests/golden/disk-failure/before-wipe"
 SOON = ("--now", "2026-11-21T09:31:05Z")  # its captures were taken at 09:21:04
@@ -45,8 +45,8 @@ def load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Load:
     return loaded
 
 
-def adds(*values: bytes | None, **raw: object) -> Change:
-    return lambda log: log.append(*values, **raw)
+def adds(*values: bytes | None) -> Change:
+    return lambda log: log.append(*values)
 
 
 def test_a_release_reads_what_it_wrote(load: Load) -> None:
@@ -166,6 +166,13 @@ def test_it_decides_nothing_before_it_is_committed(load: Load) -> None:
     assert code == 1
     assert out.startswith("NOT KNOWN: ")
     assert "  whether PARTITION_CHANGE_RECORD version 0 at offset 54 is committed: it is refused (" in out
+
+
+def test_a_log_without_a_metadata_version(load: Load) -> None:
+    _, out = load("4.3.1", lambda log: no_metadata_version(random.Random(0), log))
+    assert "REFUSED: " in out
+    assert "java.lang.IllegalStateException: Unknown metadata version for FeaturesImage\n" in out
+    assert "  1. look at NO_OP_RECORD version 0 at offset 53\n" in out
 
 
 def test_an_atomic_batch_beyond_8_mb_is_read(load: Load) -> None:

@@ -362,6 +362,14 @@ def zk_migration(rng: random.Random, log: MutableLog) -> None:
     log.append(written(21, zkMigrationState=rng.randint(-1, 5)))
 
 
+def no_metadata_version(_: random.Random, log: MutableLog) -> None:
+    """Wherever the file finalizes it."""
+    for batch, nth in log.data():
+        raw = batch.records[nth]
+        if METADATA_VERSION.encode() in (raw.value or b"") and (raw.value or b"")[1] == 12:
+            batch.records[nth] = replace(raw, value=written(20))
+
+
 def broken_crc(rng: random.Random, log: MutableLog) -> None:
     rng.choice(log.batches).is_broken = True
 
@@ -397,6 +405,7 @@ MUTATIONS: dict[str, Mutation] = {
         transaction,
         refused_in_transaction,
         zk_migration,
+        no_metadata_version,
         broken_crc,
         nothing,
     )

@@ -1,0 +1,90 @@
+"""Records that a release refuses by what it knows, each added to a real log or checkpoint."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.messages.releases import RELEASES
+from kraft_core.plan.load_logs import ReplicaLoad, load_of
+from tests.long.load_mutations import LOG, MutableLog, written
+
+OF_3_9 = "static-upgrade/at-3.9.2/node-1"
+OF_4_3 = "disk-failure/before-wipe/node-1"
+KEY = "A" * 21 + "Q"
+
+
+def loaded(
+    source: Path, target: Path, release: str, value: bytes, *, control: int | None = None, into: str = "*.log"
+) -> ReplicaLoad:
+    """What the release meets where this record ends the newest such file."""
+    shutil.copytree(source, target)
+    log = MutableLog.of(sorted((target / LOG).glob(into))[-1])
+    log.append(value, control=control)
+    log.write()
+    (directory,) = find_controller_dirs([target]).directories
+    return load_of(directory, "1", RELEASES[release])
+
+
+def broker(name: str, protocol: int) -> bytes:
+    end = {"name": name, "host": "h", "port": 1, "securityProtocol": protocol}
+    return written(0, 1, brokerId=77, brokerEpoch=50, incarnationId=KEY, endPoints=[end], features=[])
+
+
+def controller(protocol: int) -> bytes:
+    end = {"name": "C", "host": "h", "port": 1, "securityProtocol": protocol}
+    return written(
+        27, controllerId=77, incarnationId=KEY, zkMigrationReady=False, endPoints=[end], features=[]
+    )
+
+
+def zookeeper(state: int) -> bytes:
+    return written(21, zkMigrationState=state)
+
+
+def token(owner: str) -> bytes:
+    return written(10, owner=owner, requester="User:a", renewers=[], tokenId="t")
+
+
+CASES = {
+    "level of kraft.version": (OF_4_3, "4.3", b"\0\0\0\2\0", 5, "Unknown KRaft feature level: 2"),
+    "control record": (OF_4_3, "4.3", b"\0\0\0\0\0\0", 1, "Unknown control record type COMMIT"),
+    "protocol": (OF_4_3, "4.4", broker("A", 11), None, "Unknown security protocol 11 in listener A"),
+    "protocol of a controller": (OF_4_3, "4.4", controller(9), None, "Unknown security protocol 9"),
+    "listener": (OF_4_3, "4.3", broker("", 0), None, "Broker listeners must be named."),
+    "listener of 3.9": (OF_3_9, "3.9", broker("", 0), None, None),
+    "principal": (OF_4_3, "4.3", token("a"), None, "principalType:principalName but got a"),
+    "migration": (OF_3_9, "3.9", zookeeper(-1), None, "Value -1 is not a valid Zk migration state"),
+    "migration from nothing": (OF_3_9, "3.9", zookeeper(4), None, "Unsupported ZkMigrationState ZK"),
+    "migration under way": (OF_3_9, "3.9", zookeeper(2), None, None),
+    "migration in 4.3": (OF_4_3, "4.3", zookeeper(-1), None, None),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "release", "value", "control", "words"), list(CASES.values()), ids=list(CASES)
+)
+def test_a_record_that_a_release_refuses(
+    source: str,
+    release: str,
+    value: bytes,
+    control: int | None,
+    words: str | None,
+    golden: Path,
+    tmp_path: Path,
+) -> None:
+    found = loaded(golden / source, tmp_path / "copy", release, value, control=control)
+    assert not found.gaps
+    assert [(each.kafka or "")[-len(words or "") :] for each in found.obstacles] == ([words] if words else [])
+
+
+def test_a_transaction_in_a_checkpoint(golden: Path, tmp_path: Path) -> None:
+    source = golden / "dynamic-membership/node-1"
+    found = loaded(source, tmp_path / "copy", "4.3", written(23), into="*.checkpoint")
+    assert [each.words for each in found.obstacles] == [
+        "BeginTransactionRecord cannot appear within a snapshot."
+    ]
+    assert found.obstacles[0].offset is None
