@@ -235,6 +235,133 @@ WITH marked AS (
 )
 SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS fenced_ms FROM joined;
 
+-- Through which states did each broker go (KIP-631), and for how long each? fenced, active, controlled shutdown, and
+-- unregistered, from its first registration on. began_as: registered, registered again (by another process, if
+-- incarnation_before differs), unfenced, fenced, controlled shutdown, unregistered; null if only a snapshot shows it.
+CREATE OR REPLACE VIEW broker_lifecycles AS
+WITH versions AS (
+  SELECT *, CASE WHEN fenced THEN 'fenced' WHEN in_controlled_shutdown THEN 'controlled shutdown'
+                 ELSE 'active' END AS state,
+         LAG(valid_to_offset) OVER same <=> valid_from_offset AS goes_on, LAG(broker_epoch) OVER same AS last_epoch,
+         LAG(incarnation_id) OVER same AS last_incarnation, LAG(fenced) OVER same AS was_fenced,
+         LAG(in_controlled_shutdown) OVER same AS was_shutting_down
+  FROM brokers
+  WINDOW same AS (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset)
+), events AS (
+  SELECT *, CASE WHEN NOT goes_on THEN 'registered'
+                 WHEN broker_epoch <> last_epoch THEN 'registered again'
+                 WHEN fenced AND NOT was_fenced THEN 'fenced'
+                 WHEN was_fenced AND NOT fenced THEN 'unfenced'
+                 WHEN in_controlled_shutdown AND NOT was_shutting_down THEN 'controlled shutdown' END AS event
+  FROM versions
+), runs AS (
+  SELECT *, SUM(CASE WHEN event IS NULL AND valid_from_exact THEN 0 ELSE 1 END)
+              OVER (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset) AS run
+  FROM events
+), joined AS (
+  SELECT cluster_id, broker_id, MIN(broker_epoch) AS broker_epoch, MIN(incarnation_id) AS incarnation_id,
+         MIN_BY(CASE WHEN event IN ('registered', 'registered again') THEN last_incarnation END, valid_from_offset)
+           AS incarnation_before, MIN(state) AS state,
+         MIN_BY(CASE WHEN valid_from_exact THEN event END, valid_from_offset) AS began_as,
+         MIN(valid_from_offset) AS from_offset,
+         CASE WHEN COUNT(*) = COUNT(valid_to_offset) THEN MAX(valid_to_offset) END AS to_offset,
+         MIN(valid_from_at) AS from_at, CASE WHEN COUNT(*) = COUNT(valid_to_offset) THEN MAX(valid_to_at) END AS to_at,
+         MIN_BY(valid_from_exact, valid_from_offset) AS from_exact,
+         MAX_BY(valid_to_exact, valid_from_offset) AS to_exact,
+         MAX(commit_status) AS commit_status, MAX_BY(end_commit_status, valid_from_offset) AS end_commit_status
+  FROM runs GROUP BY cluster_id, broker_id, run
+), followed AS (
+  SELECT *, LEAD(from_offset) OVER same AS next_offset, LEAD(from_at) OVER same AS next_at,
+         LEAD(from_exact) OVER same AS next_exact, LEAD(began_as) OVER same AS next_as
+  FROM joined
+  WINDOW same AS (PARTITION BY cluster_id, broker_id ORDER BY from_offset)
+), periods AS (
+  SELECT cluster_id, broker_id, broker_epoch, incarnation_id, incarnation_before, state, began_as,
+         CASE WHEN NOT to_exact THEN NULL WHEN to_offset <=> next_offset THEN next_as
+              WHEN to_offset IS NOT NULL THEN 'unregistered' END AS ended_as,
+         from_offset, to_offset, from_at, to_at, from_exact, to_exact, commit_status
+  FROM followed
+  UNION ALL
+  SELECT cluster_id, broker_id, NULL, NULL, incarnation_id, 'unregistered',
+         CASE WHEN to_exact THEN 'unregistered' END, next_as, to_offset, next_offset, to_at, next_at, to_exact,
+         next_exact, end_commit_status
+  FROM followed WHERE to_offset IS NOT NULL AND NOT to_offset <=> next_offset
+)
+SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS state_ms FROM periods;
+
+-- Why was each broker fenced, as far as the log proves it, and what did it cost? new process: Kafka fences a broker
+-- that registers until it has caught up. controlled shutdown: it ended so. no heartbeat: none came within
+-- broker.session.timeout.ms, or the broker asked for it (WantFence); the log does not tell these apart. null: only a
+-- snapshot shows it. leaders_moved, left_leaderless: partitions that it led, from its controlled shutdown on.
+CREATE OR REPLACE VIEW why_fenced AS
+WITH periods AS (
+  SELECT *, LAG(state) OVER same AS state_before, LAG(from_at) OVER same AS before_at
+  FROM broker_lifecycles
+  WINDOW same AS (PARTITION BY cluster_id, broker_id ORDER BY from_offset)
+), fencings AS (
+  SELECT *, CASE WHEN state_before = 'controlled shutdown' THEN before_at ELSE from_at END AS leaving_at
+  FROM periods
+  WHERE state = 'fenced' AND (began_as IS NULL OR began_as IN ('registered', 'registered again', 'fenced'))
+), moves AS (
+  SELECT f.cluster_id, f.broker_id, f.from_offset, COUNT(*) AS leaders_moved,
+         COUNT(CASE WHEN c.leader = -1 THEN 1 END) AS left_leaderless
+  FROM fencings f JOIN leader_changes c
+    ON c.cluster_id = f.cluster_id AND c.caused_by_broker = f.broker_id
+   AND c.changed_at >= f.leaving_at AND c.changed_at <= f.from_at
+  GROUP BY f.cluster_id, f.broker_id, f.from_offset
+)
+SELECT f.cluster_id, f.broker_id, f.broker_epoch, f.incarnation_id,
+       CASE WHEN f.began_as IN ('registered', 'registered again') THEN 'new process'
+            WHEN f.began_as IS NULL THEN NULL
+            WHEN f.state_before = 'controlled shutdown' THEN 'controlled shutdown'
+            ELSE 'no heartbeat' END AS cause,
+       f.state_before, f.from_offset, f.to_offset, f.from_at, f.to_at, f.from_exact, f.to_exact,
+       COALESCE(m.leaders_moved, 0) AS leaders_moved, COALESCE(m.left_leaderless, 0) AS left_leaderless,
+       f.commit_status, f.state_ms AS fenced_ms
+FROM fencings f
+LEFT JOIN moves m
+  ON m.cluster_id = f.cluster_id AND m.broker_id = f.broker_id AND m.from_offset = f.from_offset;
+
+-- Which replicas lie where no broker serves them now? offline: their broker registered that log directory, and does so
+-- no longer. unknown: it never did. lost: it reported no more than that the directory is offline. unregistered: the
+-- broker itself is gone. From metadata.version 3.7-IV2 on; before, the log names no directories.
+CREATE OR REPLACE VIEW stranded_replicas AS
+WITH placed AS (
+  SELECT cluster_id, topic_id, topic_name, partition_id, leader, isr, eligible_leader_replicas, directories,
+         commit_status, place, broker_id
+  FROM partitions LATERAL VIEW POSEXPLODE(replicas) AS place, broker_id
+  WHERE valid_to_offset IS NULL
+), registered AS (
+  SELECT cluster_id, broker_id, directory_id, MAX(valid_to_at) AS registered_until
+  FROM brokers LATERAL VIEW EXPLODE(log_dirs) AS directory_id
+  GROUP BY cluster_id, broker_id, directory_id
+), judged AS (
+  SELECT p.*, p.directories[p.place] AS directory_id, b.broker_id IS NOT NULL AS is_registered, b.log_dirs
+  FROM placed p LEFT JOIN brokers b
+    ON b.cluster_id = p.cluster_id AND b.broker_id = p.broker_id AND b.valid_to_offset IS NULL
+)
+SELECT j.cluster_id, j.broker_id, j.directory_id,
+       CASE WHEN NOT j.is_registered THEN 'unregistered'
+            WHEN j.directory_id = 'AAAAAAAAAAAAAAAAAAAAAg' THEN 'lost'
+            WHEN r.directory_id IS NULL THEN 'unknown' ELSE 'offline' END AS directory_state,
+       r.registered_until, j.topic_id, j.topic_name, j.partition_id, j.leader,
+       array_contains(j.isr, j.broker_id) AS is_in_isr,
+       array_union(j.isr, j.eligible_leader_replicas) = array(j.broker_id) AS is_only_copy, j.commit_status
+FROM judged j
+LEFT JOIN registered r
+  ON r.cluster_id = j.cluster_id AND r.broker_id = j.broker_id AND r.directory_id = j.directory_id
+WHERE NOT j.is_registered
+   OR j.directory_id NOT IN ('AAAAAAAAAAAAAAAAAAAAAA', 'AAAAAAAAAAAAAAAAAAAAAQ')
+      AND cardinality(j.log_dirs) > 0 AND NOT array_contains(j.log_dirs, j.directory_id);
+
+-- Which log directories are offline, unknown or gone, and how many partitions does each strand?
+CREATE OR REPLACE VIEW offline_directories AS
+SELECT cluster_id, broker_id, directory_id, directory_state, MAX(registered_until) AS registered_until,
+       COUNT(*) AS partitions, COUNT(CASE WHEN leader = -1 THEN 1 END) AS leaderless,
+       COUNT(CASE WHEN is_only_copy THEN 1 END) AS only_copies
+FROM stranded_replicas
+GROUP BY cluster_id, broker_id, directory_id, directory_state;
+
 -- Which configs changed, from what to what? after null: deleted, or, if redacted, a secret. Not exact: only a snapshot
 -- shows it; it happened at or before.
 CREATE OR REPLACE VIEW config_changes AS

@@ -7,6 +7,7 @@ into the catalog, docs/data-dictionary.md lists them, and a test holds them agai
 from __future__ import annotations
 
 from transforms.lake.tables import (
+    BROKERS,
     CAPTURES,
     CLUSTER_NAMES,
     CONFIGS,
@@ -226,6 +227,58 @@ METADATA: dict[str, Comments] = {
     }
     | _period("from_exact to_exact")
     | {"fenced_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact"},
+    "broker_lifecycles": CLUSTER_ID
+    | _of(BROKERS, "broker_id broker_epoch incarnation_id")
+    | {
+        "incarnation_before": "Where it registered: id of the process before; null for the first",
+        "state": "fenced, active, controlled shutdown or unregistered",
+        "began_as": "registered, registered again, unfenced, fenced, controlled shutdown or unregistered; "
+        "null unless from_exact",
+        "ended_as": "What began the next state; null while it lasts, and unless to_exact",
+    }
+    | _period("from_offset to_offset from_at to_at from_exact to_exact")
+    | {
+        "commit_status": "Commit status of its records: committed, uncommitted or undecided",
+        "state_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact",
+    },
+    "why_fenced": CLUSTER_ID
+    | _of(BROKERS, "broker_id broker_epoch incarnation_id")
+    | {
+        "cause": "new process, controlled shutdown, or no heartbeat (or it asked for it); null unless "
+        "from_exact",
+        "state_before": "Its state before, as in broker_lifecycles; null for the first",
+    }
+    | _period("from_offset to_offset from_at to_at from_exact to_exact")
+    | {
+        "leaders_moved": "Partitions that it led, and that another broker or none led after that",
+        "left_leaderless": "Those of them that no broker led after that",
+        "commit_status": "Commit status of its records: committed, uncommitted or undecided",
+        "fenced_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact",
+    },
+    "stranded_replicas": CLUSTER_ID
+    | {
+        "broker_id": "Broker of the replica",
+        "directory_id": "Log directory of the replica",
+        "directory_state": "offline, unknown, lost or unregistered",
+        "registered_until": "Until when its broker had registered it; null: never",
+    }
+    | TOPIC_PARTITION
+    | _of(PARTITIONS, "leader")
+    | {
+        "is_in_isr": "Whether the replica is in the ISR",
+        "is_only_copy": "Whether no other replica is in ISR or ELR",
+        "commit_status": "Commit status of the partition's version",
+    },
+    "offline_directories": CLUSTER_ID
+    | {
+        "broker_id": "Broker of the directory",
+        "directory_id": "Log directory",
+        "directory_state": "offline, unknown, lost or unregistered",
+        "registered_until": "Until when its broker had registered it; null: never",
+        "partitions": "Number of replicas in it",
+        "leaderless": "Those whose partition has no leader",
+        "only_copies": "Those of which no other replica is in ISR or ELR",
+    },
     "upgrade_blockers": CLUSTER_ID
     | {
         "feature": "metadata.version, kraft.version, ...",

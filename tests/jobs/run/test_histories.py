@@ -232,6 +232,44 @@ def test_brokers_that_were_fenced_and_what_it_did(sql: Any) -> None:
     ]
 
 
+def test_the_life_of_broker_12(sql: Any) -> None:
+    """Killed and back as another process; then stopped and unregistered."""
+    life = sql(
+        "SELECT state, began_as, ended_as, from_offset, to_offset, incarnation_before, state_ms > 0 "
+        "FROM broker_lifecycles WHERE OURS AND broker_id = 12 ORDER BY from_offset"
+    )
+    first, second = "5Xl9oO-aT8aOarN_g2Qx_g", "_e8WALsQRbGlG_0Lo5F4Wg"
+    assert life == [
+        ("fenced", "registered", "unfenced", 99, 102, None, True),
+        ("active", "unfenced", "fenced", 102, 1430, None, True),
+        ("fenced", "fenced", "registered again", 1430, 1490, None, True),
+        ("fenced", "registered again", "unfenced", 1490, 1496, first, True),
+        ("active", "unfenced", "controlled shutdown", 1496, 2051, None, True),
+        ("controlled shutdown", "controlled shutdown", "fenced", 2051, 2309, None, True),
+        ("fenced", "fenced", "unregistered", 2309, 2316, None, True),
+        ("unregistered", "unregistered", None, 2316, None, second, None),
+    ]
+
+
+def test_why_brokers_were_fenced_and_what_it_cost(sql: Any) -> None:
+    found = sql(
+        "SELECT broker_id, from_offset, cause, state_before, leaders_moved FROM why_fenced WHERE OURS "
+        "ORDER BY from_offset"
+    )
+    assert [row[:4] for row in found] == [
+        (12, 99, "new process", None),
+        (11, 105, "new process", None),
+        (12, 1430, "no heartbeat", "active"),
+        (12, 1490, "new process", "fenced"),
+        (12, 2309, "controlled shutdown", "controlled shutdown"),
+        (11, 2940, "controlled shutdown", "controlled shutdown"),
+        (11, 2949, "new process", "fenced"),
+        (11, 3692, "controlled shutdown", "controlled shutdown"),
+    ]
+    moved = {row[1]: row[4] for row in found}
+    assert (moved[1430], moved[2309], moved[2940] + moved[3692]) == (125, 135, 698)
+
+
 def test_the_registration_that_blocks_an_upgrade(sql: Any) -> None:
     """Controller 1 is still of 3.9, where the others are of 4.3."""
     columns = (
