@@ -58,8 +58,8 @@ def read_as(release: Release, value: bytes) -> tuple[Message, int, dict[str, Any
     api_key = _short(bytes_, "type")
     version = _short(bytes_, "version")
     if api_key not in release.records:
-        unknown = f"UnsupportedVersionException: Unknown metadata id {api_key}"
-        raise _parse_error(f"org.apache.kafka.common.errors.{unknown}", unknown)
+        unknown = f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {api_key}"
+        raise _parse_error(unknown, unknown)
     message = _layout_of(release, api_key)
     try:
         fields = _Reader(release, api_key, version).fields(bytes_, message.fields)

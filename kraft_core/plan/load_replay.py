@@ -55,7 +55,8 @@ def replay_refusal(record: Record, release: Release, *, in_checkpoint: bool) -> 
             return _refused("RuntimeException", f"{name} cannot appear within a snapshot.")
         case "KRaftVersion" if value["kRaftVersion"] not in (0, 1):
             level = value["kRaftVersion"]
-            kafka = f"java.lang.IllegalArgumentException: Unknown KRaft feature level: {level}"
+            exception = "RuntimeException" if release.knows_zookeeper else "IllegalArgumentException"
+            kafka = f"java.lang.{exception}: Unknown KRaft feature level: {level}"
             return ReleaseRefusal("nodes", f"{KRAFT_VERSION} {level} is not known", kafka)
         case _:
             return None
@@ -118,7 +119,7 @@ def _feature_level(name: str, level: int, release: Release) -> ReleaseRefusal | 
 
 def _delegation_token(value: Mapping[str, Any]) -> ReleaseRefusal | None:
     """Whom it names must be type:name (SecurityUtils.parseKafkaPrincipal)."""
-    named = (value["owner"], value.get("requester"), *value["renewers"])
+    named = (*value["renewers"], value["owner"], value.get("requester"))
     wrong = next((who for who in named if who is not None and ":" not in who), None)
     if wrong is None:
         return None

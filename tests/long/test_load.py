@@ -65,13 +65,17 @@ def loaded(version: str, log: Path) -> ReplicaLoad:
 
 
 def disagreement(found: ReplicaLoad, kafka: Judged) -> str | None:
-    """In words, None if both say the same of each part."""
+    """In words, None if both say the same of each part, and the first thing in the same words."""
     here = [(o.record, o.offset, o.ends, o.words, o.kafka) for o in found.obstacles]
     ends_nodes = any(o.ends == "nodes" for o in found.obstacles)
     if ends_nodes != (kafka.raft != "OK"):
         return f"raft: {kafka.raft}\n    here: {here}"
     if bool(found.obstacles) != any(words != "OK" for words in kafka):
         return f"{kafka}\n    here: {here}"
+    first = next((o for o in found.obstacles if o.ends == "nodes"), next(iter(found.obstacles), None))
+    words = "" if first is None else (first.kafka or "").replace(", caused by ", " <- ").split("...")[0]
+    if not any(words in said for said in kafka):
+        return f"{kafka}\n    here: {words}"
     return None
 
 
