@@ -13,16 +13,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 
-from jobs.runtime.jars import jars
-from tests.long.processes import LONGEST, Started
+from jobs.runtime.jars import jars, jars_of
+from tests.long.processes import CHECKOUT, LONGEST, Started, run
+from tests.long.s3proxy import REGION, S3Server
 from transforms.lake.delta_rs import count_rows, rows_with
+from transforms.lake.storage.location import StoreUrl
 from transforms.lake.tables import CAPTURES, VOTER_SETS
 
 SPARK = Path(pyspark.__file__).parent
@@ -49,9 +52,15 @@ for line in sys.stdin:
 @pytest.fixture
 def metastore(tmp_path: Path) -> Iterator[str]:
     """The address of a Hive metastore on loopback."""
+    with started_metastore(tmp_path / "metastore", {}, ()) as address:
+        yield address
+
+
+@contextmanager
+def started_metastore(folder: Path, more: dict[str, str], classpath: Sequence[Path]) -> Iterator[str]:
+    """A metastore with further settings and jars. Yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    folder = tmp_path / "metastore"
     folder.mkdir()
     settings = {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/db;create=true",
@@ -59,6 +68,7 @@ def metastore(tmp_path: Path) -> Iterator[str]:
         "hive.metastore.schema.verification": "false",
         "hive.metastore.warehouse.dir": str(folder / "warehouse"),
         "hive.async.log.enabled": "false",
+        **more,
     }
     given = [word for name, value in settings.items() for word in ("--hiveconf", f"{name}={value}")]
     log = folder / "log"
@@ -66,7 +76,8 @@ def metastore(tmp_path: Path) -> Iterator[str]:
         process = subprocess.Popen(
             [SPARK / "bin/spark-class", METASTORE, "-p", str(port), *given],
             cwd=folder,
-            env=os.environ | {"SPARK_HOME": str(SPARK)},
+            env=os.environ
+            | {"SPARK_HOME": str(SPARK), "SPARK_DIST_CLASSPATH": ":".join(map(str, classpath))},
             stdout=out,
             stderr=out,
             start_new_session=True,
@@ -89,10 +100,13 @@ def answers(port: int) -> bool:
 class Plain:
     """A process of plain PySpark with Delta and the metastore, far from the checkout."""
 
-    def __init__(self, folder: Path, metastore: str) -> None:
+    def __init__(
+        self, folder: Path, metastore: str, more: dict[str, str] | None = None, classpath: Sequence[Path] = ()
+    ) -> None:
         folder.mkdir()
         settings = {
-            "spark.jars": ",".join(map(str, jars())),
+            **(more or {}),
+            "spark.jars": ",".join(map(str, [*jars(), *classpath])),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.hive.metastore.uris": metastore,
@@ -129,6 +143,40 @@ def plain(tmp_path: Path, metastore: str) -> Iterator[Plain]:
     started = Plain(tmp_path / "plain", metastore)
     yield started
     started.end()
+
+
+@pytest.mark.long
+def test_a_lake_on_s3(s3: S3Server, golden: Path, tmp_path: Path) -> None:
+    """A run registers it, and plain Spark with the connector sees a table, a view and a function."""
+    defaults = (line.split(None, 1) for line in (CHECKOUT / "spark-defaults.conf").read_text().splitlines())
+    settings = {words[0]: words[1] for words in defaults if len(words) == 2}
+    excluded = {"spark.jars.excludes": settings["spark.kraftlake.s3aExcludes"]}
+    connector = jars_of(settings["spark.kraftlake.s3aPackages"], settings | excluded)
+    name = "fs.s3a.aws.credentials.provider"
+    hadoop = {
+        "fs.s3a.endpoint": s3.environment["AWS_ENDPOINT_URL"],
+        "fs.s3a.endpoint.region": REGION,
+        "fs.s3a.path.style.access": "true",
+        name: settings[f"spark.hadoop.{name}"],
+    }
+    spark = {f"spark.hadoop.{setting}": value for setting, value in hadoop.items()}
+    lake = StoreUrl("bucket", "lake")
+    with started_metastore(tmp_path / "metastore", hadoop, connector) as metastore:
+        config = tmp_path / "kraftlake.toml"
+        config.write_text(
+            'catalog = "spark_catalog"\ndatabase = "quorums"\n[spark]\n'
+            '"spark.sql.catalogImplementation" = "hive"\n'
+            f'"spark.hive.metastore.uris" = "{metastore}"\n'
+        )
+        done = run(tmp_path / "run", lake, [golden / "v4.4.0-mini"], "--config", config)
+        assert done.ended() == 0, done.err.read_text()
+        plain = Plain(tmp_path / "plain", metastore, spark, connector)
+        captures, sets = count_rows(lake, CAPTURES), count_rows(lake, VOTER_SETS)
+        assert plain.asked("SELECT count(*) FROM spark_catalog.quorums.captures") == [[captures]]
+        assert plain.asked("SELECT count(*) FROM spark_catalog.quorums.voter_history") == [[sets]]
+        stood = f"SELECT count(*) FROM spark_catalog.quorums.brokers_as_of('{MINI}', 1000)"
+        assert plain.asked(stood) == plain.asked("SELECT count(*) FROM spark_catalog.quorums.brokers_now")
+        plain.end()
 
 
 @pytest.mark.long

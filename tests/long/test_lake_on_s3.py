@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow.fs as fs
 import pytest
 
+from tests.jobs.sql.test_serve import Server
 from tests.long.processes import Started, commits, run, tables
 from tests.long.s3proxy import S3Server, started, use
 from transforms.lake.commits import lease_state
@@ -88,6 +89,9 @@ def test_loaded_and_asked(golden: Path, tmp_path: Path) -> None:
     asked = "SELECT count(*) AS n FROM captures"
     answer = kraftlake(tmp_path / "sql", "sql", asked, "--lake", LAKE, "--format", "json")
     assert json.loads(answer) == {"n": count_rows(here, CAPTURES)}
+    server = Server(LAKE, tmp_path)
+    assert server.asked("SELECT count(*) FROM captures") == [str(count_rows(here, CAPTURES))]
+    assert server.stopped() == 0
     kraftlake(tmp_path / "page", "report", "--lake", LAKE, "--out", tmp_path / "page.html")
     assert CLUSTER in (tmp_path / "page.html").read_text()
     for words in ASKED:
@@ -176,6 +180,7 @@ def test_the_server_goes_in_the_middle_of_a_run(
     assert broken.ended() == 75, broken.err.read_text()
     said = broken.err.read_text()
     *_, last = said.splitlines()
+    assert " ERROR " not in said
     assert f"the store of {LAKE} does not answer as it should: run the same command again" in last
     assert not any(word in said for word in ("<", "Traceback", "\x1b"))
     with started(s3proxy_jar, tmp_path / "again") as again:

@@ -24,6 +24,7 @@ from jobs.questions.question_session import question_session
 from jobs.questions.server import Address, serving
 from tests.long.processes import jvms
 from tests.long.venvs import installed
+from transforms.lake.storage.location import Location
 
 CHECKOUT = Path(__file__).parents[3]
 BEELINE = Path(pyspark.__file__).parent / "bin" / "beeline"
@@ -37,7 +38,7 @@ def free_port() -> int:
 class Server:
     """kraftlake serve in a process of its own, which beeline asks."""
 
-    def __init__(self, lake: Path, folder: Path, *flags: str) -> None:
+    def __init__(self, lake: Location, folder: Path, *flags: str) -> None:
         self.login = folder / "login"
         self.login.write_text("reader:se:cret\n")
         self.login.chmod(0o600)
