@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.maintenance.publishing import add_catalog
 from jobs.runtime.lakes import lake_folder
+from jobs.runtime.local_paths import local_path
 
 if TYPE_CHECKING:
     from jobs.captures.planning import Selection
@@ -75,7 +75,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--scratch",
-        type=Path,
+        type=local_path,
         metavar="PATH",
         help="folder for unpacked archives and fetched files, visible to every Spark worker (default: the "
         "system's folder for temporary files)",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jobs.captures.copying import CopyError, copy_controller
 from jobs.runtime.crash import failure_of
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
@@ -25,12 +26,12 @@ exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none was copied
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sources",
-        type=Path,
+        type=local_path,
         nargs="+",
         metavar="PATH",
         help="a controller's metadata.log.dir (by default the first of its log.dirs), local or mounted",
     )
-    parser.add_argument("--to", type=Path, required=True, metavar="PATH", help="folder for the copies")
+    parser.add_argument("--to", type=local_path, required=True, metavar="PATH", help="folder for the copies")
     parser.add_argument(
         "--host",
         default=socket.gethostname(),

@@ -12,7 +12,7 @@ from jobs.arguments import add_format, add_lake_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_lines, warn_line
 from transforms.lake.storage import NoLakeError, check_lake, has_tables, is_lake, make_marker
-from transforms.lake.storage.location import Location
+from transforms.lake.storage.location import Location, StoreUrl
 
 if TYPE_CHECKING:
     from transforms.lake.tables import Table
@@ -123,7 +123,8 @@ def _of_files(lake: Location, table: Table) -> tuple[str, ...]:
     from transforms.lake.tables import ACKNOWLEDGEMENTS, CLUSTER_NAMES, EXPECTATION_RESULTS, REHEARSALS, RUNS
 
     at = f"--lake {shlex.quote(str(lake))}"
-    drop = f"rm -r {shlex.quote(str(table_folder(lake, table)))}"
+    remove = "aws s3 rm --recursive" if isinstance(lake, StoreUrl) else "rm -r"
+    drop = f"{remove} {shlex.quote(str(table_folder(lake, table)))}"
     if table.recomputed:
         return (drop, f"kraftlake derive {at}")
     if table is CLUSTER_NAMES:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.runtime import settings
 from jobs.runtime.command_parser import CommandParser, ShowVersion
 from jobs.runtime.interrupt import interrupt_once
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import MEANINGS, ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
 from jobs.runtime.progress import Progress
@@ -125,11 +126,13 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     """Flags that every verb has."""
     parser.add_argument(
         "--config",
-        type=Path,
+        type=local_path,
         metavar="FILE",
         help="settings file (default: $KRAFTLAKE_CONFIG, else ./kraftlake.toml); see docs/kraftlake.toml",
     )
-    parser.add_argument("--log", type=Path, metavar="FILE", help="append progress to this file as JSON lines")
+    parser.add_argument(
+        "--log", type=local_path, metavar="FILE", help="append progress to this file as JSON lines"
+    )
 
 
 def _config_flag(words: Sequence[str]) -> Path | None:
@@ -165,7 +168,12 @@ def _explained(error: BaseException, lake: Location | None) -> Failure:
         return outside
     from jobs.runtime.lakes import damage_of
 
-    damage = None if lake is None else damage_of(lake, open_files=True)
+    try:
+        damage = None if lake is None else damage_of(lake, open_files=True)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as unread:  # a store that does not answer, or a panic, as above
+        return failure_of(unread, lake) or internal(error)
     return internal(error) if damage is None else Failure(damage)
 
 

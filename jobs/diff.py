@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.arguments import add_format
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.long_lists import add_limit, limit_of, say_more
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", dest="after", required=True, metavar="Y", help="the second state, likewise")
     parser.add_argument(
         "source",
-        type=Path,
+        type=local_path,
         nargs="?",
         metavar="PATH",
         help="the controller directory, segment or checkpoint that the moments refer to",

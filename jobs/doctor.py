@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs.arguments import add_format
+from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line
@@ -72,7 +73,7 @@ def diagnoses(lake: Location | None) -> Iterator[Diagnosis]:
         try:
             state, words = check()
         except Exception as error:  # whatever a broken environment raises is the finding
-            state, words = WRONG, one_line(error)
+            state, words = WRONG, str(failure_of(error, lake) or one_line(error))
         yield Diagnosis(part, state, words)
 
 

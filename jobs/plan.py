@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.arguments import (
@@ -25,6 +24,7 @@ from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
 from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import iso
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="WORD", help=f"node ids; {words}")
     parser.add_argument(
         "--captures",
-        type=Path,
+        type=local_path,
         nargs="+",
         action=AddPaths,
         metavar="PATH",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from jobs.arguments import AddPaths, add_cluster_id, add_format, add_wait, moment_ms
 from jobs.runtime.lakes import lake_folder
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import Failure
 
 EXAMPLES = """examples:
@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="what", metavar="plan|apply|verify|rehearse", required=True)
     _add_plan(verbs.add_parser("plan", help="decide what would be restored, and what may be lost by it"))
     apply = verbs.add_parser("apply", help="write the planned directories into a new folder")
-    apply.add_argument("plan", type=Path, metavar="PLAN", help="the file that restore plan wrote")
+    apply.add_argument("plan", type=local_path, metavar="PLAN", help="the file that restore plan wrote")
     apply.add_argument(
-        "--to", type=Path, required=True, metavar="PATH", help="folder that does not exist yet"
+        "--to", type=local_path, required=True, metavar="PATH", help="folder that does not exist yet"
     )
     apply.add_argument(
         "--accept-loss",
@@ -67,7 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rehearse = verbs.add_parser("rehearse", help="plan, write to a scratch folder, verify: could it be done?")
     _add_captures(rehearse)
     rehearse.add_argument(
-        "--metrics", type=Path, metavar="FILE", help="write what it proves as a Prometheus text file, too"
+        "--metrics",
+        type=local_path,
+        metavar="FILE",
+        help="write what it proves as a Prometheus text file, too",
     )
     rehearse.add_argument(
         "--lake",
@@ -80,11 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify = verbs.add_parser(
         "verify", help="read what was written as a capture, and compare it with the plan"
     )
-    verify.add_argument("folder", type=Path, metavar="PATH", help="the folder that restore apply wrote")
-    verify.add_argument("--against", type=Path, required=True, metavar="PLAN", help="the plan it was made by")
+    verify.add_argument("folder", type=local_path, metavar="PATH", help="the folder that restore apply wrote")
+    verify.add_argument(
+        "--against", type=local_path, required=True, metavar="PLAN", help="the plan it was made by"
+    )
     verify.add_argument(
         "--kafka",
-        type=Path,
+        type=local_path,
         metavar="PATH",
         help="folder of a Kafka, above libs: its kafka-dump-log and kafka-metadata-shell must read it alike",
     )
@@ -153,14 +158,14 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         help="where captures are of several histories: the one to restore, by the last epoch and the end of "
         "its log, as the refusal lists them",
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the plan to this new file")
+    parser.add_argument("--out", type=local_path, metavar="FILE", help="write the plan to this new file")
     add_format(parser, "text", "json")
 
 
 def _add_captures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--captures",
-        type=Path,
+        type=local_path,
         nargs="+",
         action=AddPaths,
         required=True,
@@ -169,7 +174,7 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--broker-dirs",
-        type=Path,
+        type=local_path,
         nargs="+",
         action=AddPaths,
         default=[],

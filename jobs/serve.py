@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from dashboards.databases import KRAFT
 from jobs import arguments
@@ -16,6 +15,7 @@ from jobs.maintenance.publishing import add_catalog, database_of, open_lake
 from jobs.questions.login import DEFAULT_FILE, Login, login_of, private_text
 from jobs.runtime.interrupt import starting_spark
 from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line
 from jobs.runtime.progress import Progress
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=10000, help="port to listen on (default: 10000)")
     parser.add_argument(
         "--login",
-        type=Path,
+        type=local_path,
         default=DEFAULT_FILE,
         metavar="FILE",
         help="file with one line USER:PASSWORD, readable by its owner only (default: ~/.kraftlake_login)",
@@ -51,9 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", default=LOOPBACK, help=f"address to listen on (default: {LOOPBACK}); others need --tls-cert"
     )
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate and its chain, PEM")
+    parser.add_argument("--tls-cert", type=local_path, metavar="FILE", help="certificate and its chain, PEM")
     parser.add_argument(
-        "--tls-key", type=Path, metavar="FILE", help="its private key, PEM (BEGIN PRIVATE KEY), not encrypted"
+        "--tls-key",
+        type=local_path,
+        metavar="FILE",
+        help="its private key, PEM (BEGIN PRIVATE KEY), not encrypted",
     )
 
 

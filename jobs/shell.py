@@ -8,9 +8,9 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from jobs.arguments import add_format
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.time_travel.moment import InvalidMomentError, image_at, parse_moment
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_options(parser)
     parser.add_argument(
         "source",
-        type=Path,
+        type=local_path,
         nargs="?",
         metavar="PATH",
         help="a controller directory, a segment or a checkpoint; omit it with --lake",

@@ -10,7 +10,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, TextIO
 
 from jobs.arguments import add_format, add_lake_path
@@ -20,6 +19,7 @@ from jobs.questions.statements import Statement, place_of, read_statements
 from jobs.runtime.crash import failure_of
 from jobs.runtime.interrupt import cancelling, starting_spark
 from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line, printable, warn_line
@@ -45,7 +45,7 @@ MOST_ROWS = 1000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="?", help="one SQL statement over the tables and views")
-    parser.add_argument("--file", type=Path, metavar="FILE", help="file with statements separated by ;")
+    parser.add_argument("--file", type=local_path, metavar="FILE", help="file with statements separated by ;")
     parser.add_argument(
         "--keep-going", action="store_true", help="run the other statements, too, where one fails"
     )
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_catalog(parser)
     add_format(parser, *FORMATS, *BINARY)
     add_limit(parser, "rows of each answer", MOST_ROWS)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: stdout)")
+    parser.add_argument("--out", type=local_path, metavar="FILE", help="file to write (default: stdout)")
     parser.add_argument(
         "--csv-safe",
         action="store_true",

@@ -14,7 +14,7 @@ from transforms.lake.storage.conditions import UnsafeStoreError
 from transforms.lake.storage.faults import Remedy, fault_of
 from transforms.lake.storage.files import write_fault
 from transforms.lake.storage.location import Location, StoreUrl
-from transforms.lake.storage.profile import ProfileError
+from transforms.lake.storage.profile import StoreVariableError
 
 TRACEBACK = "KRAFTLAKE_TRACEBACK"
 
@@ -114,7 +114,7 @@ def _of_store(error: BaseException, lake: Location | None) -> Failure | None:
     """The Failure that an error of the lake's store is."""
     if isinstance(error, UnsafeStoreError):
         return Failure(str(error))
-    if isinstance(error, ProfileError):
+    if isinstance(error, StoreVariableError):
         return Failure(str(error), ExitCode.ENVIRONMENT)
     if not isinstance(lake, StoreUrl) or not _may_be_of_store(error):
         return None

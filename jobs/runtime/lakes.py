@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jobs.runtime.outcome import Failure
 from transforms.lake.storage import NoLakeError, check_lake
-from transforms.lake.storage.location import Location, LocationError, location
+from transforms.lake.storage.location import Location, LocationError, location, shown
 
 if TYPE_CHECKING:
     from transforms.lake.seen import SeenLake
@@ -20,9 +19,7 @@ def lake_folder(word: str) -> Location:
     try:
         return location(word)
     except LocationError as error:
-        # Some URLs hold keys, before the server's name or as parameters.
-        shown = re.sub("//[^/]*@", "//", re.split("[?#]", word)[0])
-        raise Failure(f"--lake {shown}: {error}") from None
+        raise Failure(f"--lake {shown(word)}: {error}") from None
 
 
 def must_be_whole(path: Location) -> SeenLake | None:

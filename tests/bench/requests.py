@@ -1,5 +1,5 @@
-"""A lake on S3: requests of a first run of a fleet, of one with nothing new, and of one in which one cluster
-has a batch more; and the time of the demo's run, beside that with a local lake.
+"""A lake on S3: requests of a first run of a fleet, of runs with nothing new, and of runs with a batch more
+in one cluster; and the time of the demo's run, beside that with a local lake.
 
 S3Proxy serves on loopback. Requests are counted by a proxy of it, times are of runs without that one. Maven
 fetches the server; without Maven these rows are left out.
@@ -21,6 +21,7 @@ from statistics import median
 
 from tests.bench.directories import clusters, small_log
 from tests.bench.frame import ROUNDS, Bench, Row
+from tests.bench.inputs import renumbered
 from tests.long.processes import CHECKOUT, run
 from tests.long.s3proxy import environment, faulty, fetched_jar, started
 from transforms.lake.storage.location import Location, StoreUrl
@@ -28,6 +29,8 @@ from transforms.lake.storage.location import Location, StoreUrl
 REPLICAS = 3
 # The runs, and the most requests of each: with nothing new; and for each table that gets a commit.
 FIRST, NOTHING, CHANGED = "first run", "a run with nothing new", "a run with a batch more in one cluster"
+AGED = "such a run after {} more, the most of any"
+NIGHTS = 24
 MOST_REQUESTS, MOST_PER_TABLE = 12, 30
 # What `make run` reads, and how much longer it may take.
 DEMO, MOST_RATIO = "the demo's run", 1.5
@@ -69,9 +72,9 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 def _counts(counted: Mapping[str, Night]) -> Iterator[Row]:
     for what, night in counted.items():
-        total, per_table = sum(night.requests.values()), max(night.tables, 1)
+        total, per_table = _total(night), max(night.tables, 1)
         detail = ", ".join(f"{count} {kind}" for kind, count in sorted(night.requests.items()))
-        most = {NOTHING: MOST_REQUESTS, CHANGED: MOST_PER_TABLE * per_table}.get(what)
+        most = {FIRST: None, NOTHING: MOST_REQUESTS}.get(what, MOST_PER_TABLE * per_table)
         detail += f"; commits to {night.tables} tables; {night.seconds:.1f} s by way of the proxy"
         yield Row(f"requests of {what} on S3", total, "", at_most=most, detail=detail)
         if what == CHANGED:
@@ -80,16 +83,31 @@ def _counts(counted: Mapping[str, Night]) -> Iterator[Row]:
 
 
 def nights(bench: Bench, folder: Path, lake: Location, variables: Mapping[str, str]) -> dict[str, Night]:
-    """The three runs over a lake of a fleet. variables: of the environment."""
+    """Runs over a lake of a fleet. variables: of the environment."""
     captures = folder / "captures"
     shutil.copytree(clusters(bench, bench.size(1_000, 3), REPLICAS), captures)
-    with _environment(variables):
-        found = {what: one_night(folder, lake, [captures]) for what in (FIRST, NOTHING)}
-        *_, added = small_log(REPLICAS)
+    *_, added = small_log(REPLICAS)
+    first, count = int.from_bytes(added[:8], "big"), 1 + int.from_bytes(added[23:27], "big")
+
+    def night() -> Night:
+        return one_night(folder, lake, [captures])
+
+    def changed(number: int) -> Night:
         for path in (captures / "bench-cluster-00000000").rglob("*.log"):
             with path.open("ab") as file:
-                file.write(added)
-        return {**found, CHANGED: one_night(folder, lake, [captures])}
+                file.write(renumbered(added, first + number * count))
+        return night()
+
+    with _environment(variables):
+        # The second one with nothing new may write a checkpoint that the first one need not.
+        found = {FIRST: night(), NOTHING: max(night(), night(), key=_total), CHANGED: changed(0)}
+        more = bench.size(NIGHTS, 2)
+        found[AGED.format(more)] = max((changed(number) for number in range(1, more + 1)), key=_total)
+    return found
+
+
+def _total(night: Night) -> int:
+    return sum(night.requests.values())
 
 
 def demo(folder: Path, number: int, variables: Mapping[str, str]) -> list[list[float]]:

@@ -101,6 +101,33 @@ def test_a_lake_is_no_other_url(
     assert [path.name for path in tmp_path.iterdir()] == ["url.toml"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("report", "--lake", "lake", "--out"), ("metrics", "--lake", "lake", "--out")),
+        *(("capture", "node-1", "--to"), ("clusters", "--lake", "lake", "--log")),
+        *(("run", "--captures", "c", "--lake", "lake", flag) for flag in ("--scratch", "--report")),
+        *(("diff", "--from", "1", "--to", "end"), ("plan", "remove", "3", "--captures")),
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+@pytest.mark.parametrize("url", ["s3://bucket/path", "s3:path", "https://key:secret@host/path?sig=secret"])
+def test_other_paths_are_no_urls(
+    words: tuple[str, ...],
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """They would name a folder `s3:` of the current one."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, url]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith(" is a URL: name a file or folder of this machine")
+    assert "secret" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_lake_of_another_format(tmp_path: Path) -> None:
     (tmp_path / "lake.json").write_text('{"format_version": 99}')
     refused(kraftlake("derive", "--lake", tmp_path), 2, "lake format 99")

@@ -148,10 +148,11 @@ def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_all() -> None:
     """What this process knows of stores, as one that begins knows nothing."""
-    from transforms.lake.storage import lake_json, table_folders
+    from transforms.lake.storage import lake_json, table_copies, table_folders
 
     for held in (table_folders._found, table_folders._copies, table_folders._written, lake_json._known):
         held.clear()
+    table_copies._made.clear()
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import pytest
 
 from tests.jobs.sql.test_serve import Server
 from tests.long.processes import Started, commits, run, tables
-from tests.long.s3proxy import S3Server, started, use
+from tests.long.s3proxy import KEY, SECRET, S3Server, environment, faulty, started, use
 from transforms.lake.commits import lease_state
 from transforms.lake.delta_rs import count_rows, rows_with
 from transforms.lake.storage.location import StoreUrl
@@ -52,6 +52,8 @@ writer.flush()
 time.sleep(1)
 os._exit(9)
 """
+# How long the proxy holds back a commit.
+LATE_SECONDS = 8.0
 KILLS = int(os.environ.get("KRAFTLAKE_KILLS", "10"))
 
 
@@ -105,6 +107,26 @@ def test_loaded_and_asked(golden: Path, tmp_path: Path) -> None:
     for lake in (copy, back):
         assert tables(lake) == tables(here)
         assert damaged_tables(lake, open_files=True) == {}
+
+
+def test_no_key_is_written(s3: S3Server, golden: Path, tmp_path: Path) -> None:
+    """Not to the lake, nor to what a run and questions print, log, or let Spark log of settings and plans."""
+    events = tmp_path / "events"
+    events.mkdir()
+    logged = {"enabled": "true", "compress": "false", "dir": f"file://{events}"}
+    settings = tmp_path / "kraftlake.toml"
+    lines = (f'"spark.eventLog.{name}" = "{value}"\n' for name, value in logged.items())
+    settings.write_text("".join(["[spark]\n", *lines]))
+    more = ("--config", settings, "--log", tmp_path / "log")
+    loaded = run(tmp_path / "loaded", LAKE, [golden / "v4.4.0-mini"], *more)
+    assert loaded.ended() == 0, loaded.err.read_text()
+    for number, asked in enumerate((("EXPLAIN EXTENDED SELECT * FROM captures",), ("--write", "SET -v"))):
+        kraftlake(tmp_path / f"sql-{number}", "sql", *asked, "--lake", LAKE, *more)
+    written = [path for folder in (tmp_path, s3.data) for path in folder.rglob("*") if path.is_file()]
+    assert any(path.is_relative_to(events) for path in written)
+    assert any(path.is_relative_to(s3.data) for path in written)
+    keys = KEY.encode(), SECRET.encode()
+    assert [path for path in written if any(key in path.read_bytes() for key in keys)] == []
 
 
 def test_validated_and_removed(s3: S3Server, golden: Path, tmp_path: Path) -> None:
@@ -192,6 +214,30 @@ def test_the_server_goes_in_the_middle_of_a_run(
         assert damaged_tables(LAKE, open_files=True) == {}
         assert run(tmp_path / "local", tmp_path / "here", captures).ended() == 0
         assert tables(LAKE) == tables(tmp_path / "here")
+
+
+@pytest.mark.parametrize("fault", ["lost", "lost by reset", "failed", "reset", "refused", "slow", "late"])
+def test_commits_of_a_run_fail(
+    fault: str, s3: S3Server, golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends well or asks to be run again, not as if another run had taken the lake; nothing is doubled."""
+    captures, left = [golden / "v4.4.0-mini"], tmp_path / "left"
+    assert run(tmp_path / "clean", tmp_path / "here", captures).ended() == 0
+    with faulty(s3.port, fault, left) as port:
+        use(environment(port), monkeypatch)
+        left.write_text("4")
+        first = run(tmp_path / "first", LAKE, captures)
+        code, said = first.ended(), first.err.read_text()
+        print(f"{fault}: ended with {code}, {left.read_text()} faults left", flush=True)
+        assert code in (0, 75), said
+        assert "Traceback" not in said
+        left.write_text("0")
+        time.sleep(LATE_SECONDS if fault == "late" else 0)
+        again = run(tmp_path / "again", LAKE, captures, "--wait", "600")
+        assert again.ended() == 0, again.err.read_text()
+    use(s3.environment, monkeypatch)
+    assert tables(LAKE) == tables(tmp_path / "here")
+    assert damaged_tables(LAKE, open_files=True) == {}
 
 
 @pytest.mark.usefixtures("s3")

@@ -49,6 +49,7 @@ def row(name: str) -> dict[str, str | None]:
 @pytest.mark.parametrize("times", ["1", "3"])
 def test_each_commit_is_made_once(left: Path, times: str) -> None:
     writer = TableWriter(LAKE, 1)
+    left.write_text(times)
     writer.create(CLUSTER_NAMES)
     for name, write in (
         ("append", lambda rows: writer.append(CLUSTER_NAMES, rows)),

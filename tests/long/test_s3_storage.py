@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
+from tests.long.processes import CHECKOUT
 from tests.long.s3proxy import (
     S3Server,
     environment,
@@ -20,6 +23,7 @@ from tests.long.s3proxy import (
     started,
     use,
 )
+from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake.commits import LEASE, FencedError, TableWriter
 from transforms.lake.delta_rs import exists, rows_with, unneeded_files
 from transforms.lake.storage import NoLakeError, check_lake, objects, prepare_lake, table_folders
@@ -125,6 +129,55 @@ def test_requests_of_a_writer() -> None:
 
 
 @pytest.mark.usefixtures("s3")
+def test_requests_of_nights_with_nothing_new() -> None:
+    """Of 12, four are for the listing, lake.json and the memo: a night's row takes two, or seven."""
+    prepare_lake(LAKE)
+    writer = TableWriter(LAKE, None)
+    writer.create(RUNS)
+    numbers = list(map(str, range(60)))
+    counts: list[int | None] = []
+    for number in numbers:
+        forget_all()  # as a process that begins
+        listed = lake_listing(LAKE)
+        before = Counter(objects.requests())
+        row = a_row(RUNS, run_id=number)
+        appended = writer.append_next(RUNS, row, listed)
+        if appended is None:
+            writer.append(RUNS, [row])
+            counts.append(None)
+            continue
+        counts.append((Counter(objects.requests()) - before).total())
+        assert appended.fingerprint(RUNS) == lake_listing(LAKE).fingerprint(RUNS)
+    assert counts[2:] == [7 if number % 2 == 0 else 2 for number in range(2, 48)] + [None] + [2, 7] * 5 + [2]
+    assert sorted(row["run_id"] for row in rows_with(LAKE, RUNS)) == sorted(numbers)
+    assert damaged_tables(LAKE, open_files=True) == {}
+
+
+# The file is referred to until the end of the process.
+UNFINISHED = """
+import pyarrow as pa
+from transforms.lake.storage.location import StoreUrl
+from transforms.lake.table_files import TableFile
+schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+file = TableFile(StoreUrl("bucket", "a/lake/records"), schema)
+file.add(pa.table({"n": [1]}, schema=schema))
+file.add(pa.table({"n": pa.array([None], pa.int64())}, schema=schema))
+"""
+
+
+@pytest.mark.usefixtures("s3")
+def test_a_process_ends_that_has_not_finished_a_file() -> None:
+    """Arrow would wait for threads that are gone."""
+    command = [sys.executable, "-c", UNFINISHED]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(
+        "pyarrow.lib.ArrowInvalid: Column 'n' is declared non-null"
+    )
+    assert "ignored" not in done.stderr
+
+
+@pytest.mark.usefixtures("s3")
 def test_old_commits_are_removed_with_a_checkpoint(s3: S3Server) -> None:
     prepare_lake(LAKE)
     writer = TableWriter(LAKE, 1)
@@ -189,7 +242,7 @@ def test_a_writer_that_believes_to_be_alone_is_fenced() -> None:
     assert stored() == NAMES
 
 
-def test_a_lost_file_is_found(s3: S3Server) -> None:
+def test_a_lost_file_is_found(s3: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
     prepare_lake(LAKE)
     TableWriter(LAKE, 1).append_once(CLUSTER_NAMES, NAMES, "all")
     (file,) = (s3.data / "bucket/a/lake/cluster_names").glob("*.parquet")
@@ -197,6 +250,22 @@ def test_a_lost_file_is_found(s3: S3Server) -> None:
     assert "has 5 of" in damaged_tables(LAKE)[CLUSTER_NAMES][0]
     file.unlink()
     assert damaged_tables(LAKE)[CLUSTER_NAMES][0].endswith("is missing")
+    assert main(["check", "--lake", str(LAKE)]) == 1
+    commands = capsys.readouterr().out.splitlines()
+    assert "    aws s3 rm --recursive s3://bucket/a/lake/cluster_names" in commands
+
+
+def test_a_lost_lake_json_is_written_again(s3: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
+    prepare_lake(LAKE, {"a.plugin.config"})
+    TableWriter(LAKE, 1).append_once(CLUSTER_NAMES, NAMES, "all")
+    (s3.data / "bucket/a/lake/lake.json").unlink()
+    forget_all()
+    assert main(["clusters", "--lake", str(LAKE)]) == 2
+    said = "has tables and no lake.json: kraftlake check --restore --lake s3://bucket/a/lake writes it again"
+    assert capsys.readouterr().err.splitlines()[-1].endswith(said)
+    assert main(["check", "--restore", "--lake", str(LAKE)]) == 0
+    forget_all()
+    assert main(["clusters", "--lake", str(LAKE)]) == 0
 
 
 def test_a_server_that_is_gone_is_no_damage(
@@ -276,6 +345,8 @@ REFUSALS = (
     ("s3://bucket/lake", NO_KEYS, 78, "no credentials"),
     ("s3://bucket/lake", {**NO_KEYS, "AWS_PROFILE": "nobody"}, 78, "profile nobody has no keys"),
     ("s3://bucket/lake", {"AWS_ENDPOINT_URL": "gone"}, 75, "run the same command again"),
+    ("s3://bucket/lake", {"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, 78, "AWS_ENDPOINT_URL names no server"),
+    ("s3://bucket/lake", {"AWS_ENDPOINT_URL_S3": "https://"}, 78, "AWS_ENDPOINT_URL_S3 names no server"),
 )
 
 
@@ -302,3 +373,7 @@ def test_one_sentence(
         assert words in line
         assert "<" not in line
         assert "wrong" not in line
+    assert main(["doctor", "--lake", lake]) == 78
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("WRONG"))
+    assert words in line
+    assert "<" not in line

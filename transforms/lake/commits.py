@@ -13,7 +13,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -28,14 +28,15 @@ from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.listing import LOG, LakeListing, commit_name, with_files
-from transforms.lake.storage.location import Location
-from transforms.lake.storage.table_copies import CHECKPOINT_EVERY
+from transforms.lake.storage.location import Location, StoreUrl
+from transforms.lake.storage.table_copies import CHECKPOINT_EVERY, RUNS_EXPIRE_EVERY
 from transforms.lake.storage.table_folders import (
     committed,
     delta_table,
     exists,
     listed_once,
     note_table,
+    put_checkpoint,
     put_commit,
     read_table,
     table_folder,
@@ -77,19 +78,26 @@ class TableWriter:
         if exists(self.lake, table):
             return
         check_conditional_puts(self.lake)
-        path, how = table_folder(self.lake, table), self._properties("")(())
-        try:
-            with committed(path) as folder:
-                DeltaTable.create(
-                    folder,
-                    delta_schema(table),
-                    description=table.comment,
-                    commit_properties=how,
-                )
-        except (DeltaError, OSError):
-            if not exists(self.lake, table):
-                raise
-        note_table(path)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._create_once(table)
+                break
+            except (DeltaError, OSError) as error:
+                if exists(self.lake, table):
+                    break
+                # A store may refuse a commit although there is none.
+                if attempt == ATTEMPTS or not isinstance(error, CommitFailedError):
+                    raise
+        note_table(table_folder(self.lake, table))
+
+    def _create_once(self, table: Table) -> None:
+        with committed(table_folder(self.lake, table)) as folder:
+            DeltaTable.create(
+                folder,
+                delta_schema(table),
+                description=table.comment,
+                commit_properties=self._properties("")(()),
+            )
 
     def append(self, table: Table, rows: Iterable[Row]) -> None:
         """Append rows to a table that exists; columns that they lack become null."""
@@ -109,25 +117,31 @@ class TableWriter:
         """Append a row to a table of the declared columns, as the next version and without opening it.
 
         Returns the listing with the new files. None, and nothing is committed, where another commit took
-        that version, or where delta-rs is to write a checkpoint after it.
+        that version, or where delta-rs is to make this one: it removes old commits and writes checkpoints, of
+        which only `runs` in a store gets some here.
         """
         stored = listed.of(table)
         assert stored is not None
         version = stored.versions[-1] + 1
-        if (version + 1) % CHECKPOINT_EVERY == 0:
+        every = RUNS_EXPIRE_EVERY if isinstance(self.lake, StoreUrl) and table == RUNS else CHECKPOINT_EVERY
+        if (version + 1) % every == 0:
             return None
-        check_conditional_puts(self.lake)
+        check_conditional_puts(self.lake, listed.files)
         folder, schema = table_folder(self.lake, table), arrow_schema(table.schema)
         data = TableFile(folder, schema)
         data.add(pa.Table.from_pylist([row], schema=schema))
         written = data.close()
         assert written is not None
-        made = put_commit(folder, version, appending(written))
-        if made is None:
+        commit = put_commit(folder, version, appending(written))
+        if commit is None:
             return None
         names = (written["path"], f"{LOG}/{commit_name(version)}")
-        found = zip(names, (FoundFile(written["size_bytes"], ""), made), strict=True)
-        return with_files(listed, {f"{table.name}/{name}": file for name, file in found})
+        found = zip(names, (FoundFile(written["size_bytes"], ""), commit), strict=True)
+        listed = with_files(listed, {f"{table.name}/{name}": file for name, file in found})
+        with suppress(DeltaError, OSError):  # a checkpoint only saves requests
+            made = put_checkpoint(listed, table)
+            return with_files(listed, {f"{table.name}/{name}": file for name, file in made.items()})
+        return listed
 
     def append_once(self, table: Table, rows: Iterable[Row], load_id: str) -> None:
         """Append the rows of a load, unless the table, which is created if it does not exist, has it."""

@@ -12,6 +12,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from transforms.lake.commits import FencedError
+from transforms.lake.storage.faults import fault_of
+from transforms.lake.storage.location import Location, StoreUrl
 
 # A frame of the traceback that Spark passes on from a task, and the exception below the last one.
 _FRAME = re.compile(r'^  File ".*", line (\d+), in (\S+)$', re.MULTILINE)
@@ -65,6 +67,13 @@ def is_of_run(error: Exception) -> bool:
         return isinstance(error, (PySparkException, Py4JError, DeltaError, OSError, FencedError))
     raised = getattr(builtins, of_task[0].split(":")[0], Exception)
     return issubclass(raised, OSError)
+
+
+def raise_if_of_store(error: Exception, lake: Location) -> None:
+    """Raises OSError where the lake's store fails, which is no fault of a cluster's data."""
+    is_of_files = isinstance(error, (OSError, DeltaError))
+    if is_of_files and isinstance(lake, StoreUrl) and fault_of(error, lake) is not None:
+        raise OSError(str(error)) from None
 
 
 def _of_task(error: Exception) -> tuple[str, str, str] | None:

@@ -33,8 +33,9 @@ from transforms.evidence.fact_values import cluster_facts
 from transforms.evidence.pinned_tables import PinnedTables
 from transforms.ingest.quarantine import faults, quarantined
 from transforms.lake.arrow_rows import arrow_schema, moment
-from transforms.lake.isolation import described
+from transforms.lake.isolation import described, raise_if_of_store
 from transforms.lake.spark_tasks import in_tasks
+from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     EPOCHS,
     FINDINGS,
@@ -121,10 +122,11 @@ def _derived_rows(tables: PinnedTables, group: ClusterGroup, types: RowTypes) ->
     """A row a cluster. One scan of a table serves the group; if it fails, each cluster is read alone."""
     try:
         facts = group_facts(tables, group.clusters, group.fresh)
-    except Exception:  # a file that cannot be read must fail only the clusters that need it
+    except Exception as error:  # a file that cannot be read must fail only the clusters that need it
+        raise_if_of_store(error, tables.lake)
         facts = None
     for cluster in group.clusters:
-        yield derived_row(cluster, partial(_read_cluster, tables, group, facts, cluster), types)
+        yield derived_row(cluster, partial(_read_cluster, tables, group, facts, cluster), types, tables.lake)
 
 
 def _read_cluster(tables: PinnedTables, group: ClusterGroup, facts: GroupFacts | None, cluster: str) -> Row:
@@ -132,10 +134,11 @@ def _read_cluster(tables: PinnedTables, group: ClusterGroup, facts: GroupFacts |
     return cluster_row(found, cluster, group.fresh.get(cluster, FreshRows()))
 
 
-def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:
+def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes, lake: Location) -> Row:
     """A cluster's derived rows by table, or its failure: a cluster that cannot be derived fails alone.
 
-    `read` gives its facts (transforms.evidence.cluster_facts.cluster_row).
+    `read` gives its facts (transforms.evidence.cluster_facts.cluster_row), from a lake. Raises OSError where
+    the lake's store fails.
     """
     row: Row = {"cluster_id": cluster, "failure": None}
     try:
@@ -149,6 +152,7 @@ def derived_row(cluster: str, read: Callable[[], Row], types: RowTypes) -> Row:
         row[QUARANTINE.name] = quarantined(lost)
         row[FINDINGS.name] = finding_rows(findings, facts["acknowledgements"])
     except Exception as error:  # whatever is wrong with one cluster must not fail a thousand others
+        raise_if_of_store(error, lake)
         row["failure"] = described(error)
         row |= {table.name: [] for table in DERIVED}
     return row

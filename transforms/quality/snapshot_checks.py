@@ -31,7 +31,7 @@ from transforms.histories.replay_records import (
     opened,
 )
 from transforms.lake.arrow_rows import spark_types
-from transforms.lake.isolation import described
+from transforms.lake.isolation import described, raise_if_of_store
 from transforms.lake.spark_tasks import in_groups, in_tasks
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
@@ -130,6 +130,7 @@ def checked(
     try:
         yield from outcomes(opened(lake, *READ) if held is None else held, cluster, replay, count)
     except Exception as error:  # what is wrong with one cluster must not fail the others
+        raise_if_of_store(error, lake)
         yield {"failure": described(error)}
 
 

@@ -22,7 +22,9 @@ def test_one_place_in_a_store(word: str) -> None:
     assert pickle.loads(pickle.dumps(place)) == place
 
 
-@pytest.mark.parametrize("word", ["lake", "/data/lake", "s3", "C:lake", "a:b/c"])
+@pytest.mark.parametrize(
+    "word", ["lake", "/data/lake", "s3", "C:lake", "a:b/c", "./s3:", "./s3:/bucket/lake"]
+)
 def test_a_path(word: str) -> None:
     place: Location = location(word)
     assert place == Path(word)
@@ -33,6 +35,7 @@ def test_a_path(word: str) -> None:
     [
         *("s3://bucket", "s3://bucket/", "s3://", "s3:/bucket/lake", "s3://b/a//lake", "s3://bucket/../lake"),
         *("s3://bucket/a%20b", "s3://bucket/a b", "s3://bucket/l?x=y", "s3://key:secret@bucket/lake"),
+        *("s3:", "s3:bucket/lake", "S3://bucket/lake", "gs:bucket/lake", "HDFS:lake"),
         *("gs://bucket/lake", "abfss://c@a/lake", "abfs://c@a/lake", "hdfs://host/lake", "file:///data/lake"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Container
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -23,20 +24,25 @@ class UnsafeStoreError(OSError):
     """A store that loses commits where two writers meet; the message says what to do."""
 
 
-def check_conditional_puts(lake: Location) -> None:
+def check_conditional_puts(lake: Location, names: Container[str] = ()) -> None:
     """Raises UnsafeStoreError where the lake's store overwrites what it should not, and OSError.
 
-    What was found is noted in the lake, for its place and server, until maintain removes the note after a
-    week: it is named like what a killed writer of lake.json leaves.
+    names: of the lake's files, where they are known. What was found is noted in the lake, for its place and
+    server, until maintain removes the note after a week: it is named like what a killed writer of lake.json
+    leaves.
     """
-    if isinstance(lake, StoreUrl):
+    if isinstance(lake, StoreUrl) and _note_name(lake, objects.endpoint()) not in names:
         _check(lake, objects.endpoint())
+
+
+def _note_name(lake: StoreUrl, server: str | None) -> str:
+    place = hashlib.sha256(f"{server} {lake}".encode()).hexdigest()[:16]
+    return begun_name(MARKER, f"conditional-{place}")
 
 
 @cache
 def _check(lake: StoreUrl, server: str | None) -> None:
-    place = hashlib.sha256(f"{server} {lake}".encode()).hexdigest()[:16]
-    note = lake / begun_name(MARKER, f"conditional-{place}")
+    note = lake / _note_name(lake, server)
     try:
         objects.content(note)
         return

@@ -8,7 +8,7 @@ from collections.abc import Set
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
-from transforms.lake.storage import files
+from transforms.lake.storage import files, objects
 from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import MARKER
 from transforms.lake.storage.location import Location, StoreUrl
@@ -119,7 +119,9 @@ def _lost(path: Location) -> NoLakeError | None:
 
 
 def has_tables(path: Location) -> bool:
-    """Whether any Delta table lies in the folder; those of a store are not looked for."""
+    """Whether any Delta table lies in the folder. Raises OSError where a store does not say."""
+    if isinstance(path, StoreUrl):
+        return any(found.name.split("/")[1:2] == ["_delta_log"] for found in objects.below(path))
     return files.is_folder(path) and any(files.found(path, "*/_delta_log/"))
 
 

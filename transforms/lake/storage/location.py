@@ -8,7 +8,8 @@ from pathlib import Path
 
 # Bucket and key, of characters that mean themselves in URLs, in requests, and in all libraries beneath.
 _S3 = re.compile(r"s3a?://(?P<bucket>[a-z0-9][a-z0-9.-]+)/(?P<key>[\w.=-]+(/[\w.=-]+)*)/*", re.ASCII)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+# A scheme with any path, and those of stores with a slash forgotten: ./s3:lake is a folder.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|(?i:s3[an]?|gs|abfss?|hdfs|file):")
 _REFUSED = (
     ("gs://", "no safe commit was shown on Google Cloud Storage"),
     ("abfs://", "commits on Azure failed with the libraries beneath"),
@@ -46,9 +47,19 @@ class StoreUrl:
 Location = Path | StoreUrl
 
 
+def is_url(word: str) -> bool:
+    """Whether a text is a URL, or meant as one, and no path."""
+    return _URL.match(word) is not None
+
+
+def shown(word: str) -> str:
+    """A URL without the keys that some hold, before the server's name or as parameters."""
+    return re.sub("//[^/]*@", "//", re.split("[?#]", word)[0])
+
+
 def location(word: str) -> Location:
     """A path, or the place that a URL of S3 names. Raises LocationError."""
-    if not _URL.match(word):
+    if not is_url(word):
         return Path(word)
     found = _S3.fullmatch(word)
     if found and not {".", ".."} & set(found["key"].split("/")):

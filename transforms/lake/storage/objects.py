@@ -18,7 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Literal, get_args
 
 from transforms.lake.storage.location import StoreUrl
-from transforms.lake.storage.profile import use_profile
+from transforms.lake.storage.profile import StoreVariableError, use_profile
 
 if TYPE_CHECKING:
     import pyarrow.fs as fs
@@ -38,6 +38,7 @@ class StoredObject:
 Request = Literal["LIST", "GET", "PUT", "DELETE"]
 # Objects that one request lists or deletes at most; bytes of one part of a large file that Arrow writes.
 PAGE, PART_BYTES = 1000, 10 * 1024 * 1024
+_SERVER = re.compile(r"https?://[^\s/?#@]+/*")
 _requests: Counter[Request] = Counter()
 _counting = Lock()
 
@@ -63,8 +64,13 @@ def requests() -> dict[str, int]:
 
 
 def endpoint() -> str | None:
-    """The address of a server that is not Amazon's."""
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    """The address of a server that is not Amazon's. Raises StoreVariableError where it is no URL of one."""
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        if address := os.environ.get(name):
+            if not _SERVER.fullmatch(address):
+                raise StoreVariableError(f"{name} names no server: set it to https://HOST:PORT")
+            return address
+    return None
 
 
 def region() -> str:
@@ -135,13 +141,13 @@ def put_new(place: StoreUrl, content: bytes) -> str | None:
     return made["e_tag"] or ""
 
 
-def put(place: StoreUrl, content: bytes) -> None:
-    """Make an object, or replace it. Raises OSError."""
+def put(place: StoreUrl, content: bytes) -> str:
+    """Make an object, or replace it. Returns the tag of its content. Raises OSError."""
     import obstore
 
     count_requests("PUT")
     with _as_os_errors():
-        obstore.put(_store(place.bucket), place.key, content)
+        return obstore.put(_store(place.bucket), place.key, content)["e_tag"] or ""
 
 
 def content(place: StoreUrl) -> bytes:

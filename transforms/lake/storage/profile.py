@@ -22,8 +22,12 @@ _VARIABLES = {
 _KEYS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
 
 
-class ProfileError(OSError):
-    """A profile that gives no credentials; the message says what to do."""
+class StoreVariableError(OSError):
+    """A variable by which no store can be asked; the message says what to do."""
+
+
+class ProfileError(StoreVariableError):
+    """A profile that gives no credentials."""
 
 
 @cache

@@ -23,6 +23,7 @@ from transforms.lake.storage import objects
 from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.listing import LOG, commit_name, is_commit_name
 from transforms.lake.storage.location import StoreUrl
+from transforms.lake.tables import RUNS
 
 # Data files up to this size are copied, where a table has at most so many of them. Bytes.
 SMALL_BYTES, MOST_SMALL = 1024 * 1024, 64
@@ -31,8 +32,9 @@ MOST_BYTES = 1024 * 1024 * 1024
 # Commits below a checkpoint are removed when both are older than that, Delta's own default. Seconds.
 KEPT_SECONDS = 30 * 24 * 3600
 FETCHERS = 8
-# How many commits, at most, come after the last checkpoint.
-CHECKPOINT_EVERY = 10
+# How many commits, at most, come after the last checkpoint; and in `runs`, of which a run with nothing new
+# fetches them. That run looks for old commits every so many versions, too.
+CHECKPOINT_EVERY, RUNS_CHECKPOINT_EVERY, RUNS_EXPIRE_EVERY = 10, 2, 50
 _CHECKPOINT, _LAST_CHECKPOINT = ".checkpoint.parquet", "_last_checkpoint"
 
 
@@ -103,8 +105,8 @@ class TableCopy:
         if commit is None:
             raise CommitFailedError(f"{self._folder} has another version {version}")
         self.version, self._commit = version, commit
-        if (version + 1) % CHECKPOINT_EVERY == 0:
-            self._put_checkpoint()
+        if is_checkpoint_due(self._folder, version):
+            self.put_checkpoint()
 
     def forget_unpublished(self) -> None:
         """Remove what is made in the copy and the store has not, or may not have."""
@@ -128,7 +130,7 @@ class TableCopy:
 
     def _fetch_log(self, names: Sequence[str]) -> None:
         with ThreadPoolExecutor(FETCHERS) as threads:
-            contents = list(threads.map(lambda name: objects.content(self._folder / LOG / name), names))
+            contents = list(threads.map(lambda name: _content(self._folder / LOG / name), names))
         if not all(map(is_commit_name, names)):
             self._begin_anew()
         for name, content in zip(names, contents, strict=True):
@@ -149,15 +151,22 @@ class TableCopy:
                 _copied_bytes.append(len(content))
         return small
 
-    def _put_checkpoint(self) -> None:
-        """Each commit since a checkpoint is fetched by a request of its own."""
+    def put_checkpoint(self) -> dict[str, FoundFile]:
+        """Put a checkpoint of the version: each commit since then is fetched by a request of its own.
+
+        Returns its files by their names in the log.
+        """
         checkpoint = self._log / f"{self.version:020d}{_CHECKPOINT}"
         # By default, delta-rs makes fewer.
         if not checkpoint.is_file():
             self.table.create_checkpoint()
+        made: dict[str, FoundFile] = {}
         for file in (checkpoint, self._log / _LAST_CHECKPOINT):
-            objects.put(self._folder / LOG / file.name, file.read_bytes())
-        self._remove_expired()
+            content = file.read_bytes()
+            made[file.name] = FoundFile(len(content), objects.put(self._folder / LOG / file.name, content))
+        if not _is_runs(self._folder) or (self.version + 1) % RUNS_EXPIRE_EVERY == 0:
+            self._remove_expired()
+        return made
 
     def _remove_expired(self) -> None:
         """Remove commits and checkpoints that an old checkpoint replaces, from the store alone."""
@@ -165,6 +174,15 @@ class TableCopy:
         old = [found.name for found in objects.below(log) if found.written_at < before]
         newest = max((_version(name) for name in old if name.endswith(_CHECKPOINT)), default=-1)
         objects.delete_all([log / name for name in old if _is_numbered(name) and _version(name) < newest])
+
+
+def is_checkpoint_due(folder: StoreUrl, version: int) -> bool:
+    """Whether a version of the table in a folder is one with a checkpoint."""
+    return (version + 1) % (RUNS_CHECKPOINT_EVERY if _is_runs(folder) else CHECKPOINT_EVERY) == 0
+
+
+def _is_runs(folder: StoreUrl) -> bool:
+    return folder.name == RUNS.name
 
 
 def needed(listed: Iterable[str], known: int) -> list[str]:
@@ -192,6 +210,16 @@ def put_once(place: StoreUrl, content: bytes) -> FoundFile | None:
     if made is None and _holds(place, content):
         made = ""
     return None if made is None else FoundFile(len(content), made)
+
+
+def note_made(place: StoreUrl, content: bytes) -> None:
+    """What was put as a commit need not be fetched for a copy of the table."""
+    _made[place] = content
+
+
+def _content(place: StoreUrl) -> bytes:
+    made = _made.pop(place, None)
+    return objects.content(place) if made is None else made
 
 
 def _holds(place: StoreUrl, content: bytes) -> bool:
@@ -232,3 +260,4 @@ def _root() -> str:
 
 _folders: list[TemporaryDirectory[str]] = []
 _copied_bytes: list[int] = []
+_made: dict[StoreUrl, bytes] = {}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Lock, RLock
 from typing import Any
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -18,7 +20,13 @@ from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.kept_open import kept_open
 from transforms.lake.storage.listing import LOG, FolderListing, LakeListing, commit_name, lake_listing
 from transforms.lake.storage.location import Location, StoreUrl
-from transforms.lake.storage.table_copies import TableCopy, is_in_task, put_once
+from transforms.lake.storage.table_copies import (
+    TableCopy,
+    is_checkpoint_due,
+    is_in_task,
+    note_made,
+    put_once,
+)
 from transforms.lake.tables import TABLES, Table
 
 # Of stores: the tables that this process has found, its copies of them, those that it has written, and who
@@ -235,12 +243,28 @@ def put_commit(folder: Location, version: int, actions: Iterable[Mapping[str, An
     place = folder / LOG / commit_name(version)
     content = "".join(f"{json.dumps(action)}\n" for action in actions)
     if isinstance(place, StoreUrl):
-        return put_once(place, content.encode())
+        stored = put_once(place, content.encode())
+        if stored is not None:
+            note_made(place, content.encode())
+        return stored
     made = files.create(place, content)
     # A file server may have lost its answer, and then finds what it has just made.
     if made is None and files.is_file(place) and files.text_of(place) == content:
         return FoundFile(len(content.encode()), "")
     return made
+
+
+def put_checkpoint(listed: LakeListing, table: Table) -> dict[str, FoundFile]:
+    """Put a checkpoint of a table in a store as it is listed, if one is due. Returns its files by their paths
+    in the table's folder. Raises OSError.
+    """
+    folder, of_table = table_folder(listed.lake, table), listed.of(table)
+    assert of_table is not None
+    if not isinstance(folder, StoreUrl) or not is_checkpoint_due(folder, of_table.versions[-1]):
+        return {}
+    with as_listed(listed), read_table(listed.lake, table):
+        made = _copy(folder).put_checkpoint()
+    return {f"{LOG}/{name}": file for name, file in made.items()}
 
 
 def count_written(folder: Location, sizes: Iterable[int]) -> None:
@@ -256,6 +280,8 @@ class DataFile:
         self._is_stored = isinstance(folder, StoreUrl)
         self._sink = arrow_files(folder).open_output_stream(name)
         self._writer = pq.ParquetWriter(self._sink, schema, compression=compression, store_schema=False)
+        if self._is_stored:
+            _unfinished.add(self)
 
     def write(self, rows: pa.Table, row_group_size: int) -> None:
         self._writer.write_table(rows, row_group_size=row_group_size)
@@ -265,9 +291,26 @@ class DataFile:
         self._writer.close()
         size_bytes = self._sink.tell()
         self._sink.close()
+        _unfinished.discard(self)
         if self._is_stored:
             objects.count_written(size_bytes)
         return size_bytes
+
+    def abandon(self) -> None:
+        """Leave what is written as a file that no commit names."""
+        self._writer.is_open = False  # it would write the rest when it is dropped
+        with suppress(Exception):
+            self._sink.close()
+
+
+# Of stores. When the process ends, Arrow would wait for its own threads, which are gone by then.
+_unfinished: WeakSet[DataFile] = WeakSet()
+
+
+@atexit.register
+def _abandon_unfinished() -> None:
+    for file in list(_unfinished):
+        file.abandon()
 
 
 def check_footer(folder: Location, name: str) -> None:
