@@ -197,7 +197,8 @@ def test_who_was_named_is_who_went(drawn: Drawn, capsys: pytest.CaptureFixture[s
         assert removed.partitions == made.partitions
 
         if how == "unregister":
-            drawn.live.stop(one)
+            # Its heartbeats are refused, so that it waits for its controlled shutdown without end.
+            drawn.live.kill(one)
         drawn.heal()
 
 
