@@ -145,4 +145,9 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path
             "name the added controllers in controller.quorum.bootstrap.servers everywhere, and restart one "
             "by one, before a restored voter goes: brokers look for a new leader at these addresses alone"
         )
+    if made.restored_end < made.source_end:
+        yield (
+            "to undo it later, keep these captures: plan again from them beside captures of the new quorum, "
+            f"with --line {made.source_epoch}@{made.source_end}"
+        )
     yield "to abort before the voters start, put the old directories back; afterwards, plan again instead"

@@ -368,7 +368,9 @@ def test_the_runbook_names_what_returns(
     _, made = _plan(captures, plan, *stated, "--at", "2026-11-21T09:15:05Z")
     names = [loss["name"] for loss in made["losses"]]
     assert main(["restore", "apply", str(plan), "--to", str(target), "--accept-loss", *names]) == 0
-    assert "take away again" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "take away again" not in out
+    assert "plan again from them beside captures of the new quorum, with --line 3@507" in out
     words = ("--captures", str(target), "--line", "3@507", "--gone", "21", "22")
     _, made = _plan(captures, tmp_path / "undo.json", *stated, *words)
     assert {"topics-return", "rights-return"} <= {loss["name"] for loss in made["losses"]}
