@@ -331,9 +331,18 @@ def _tails(
             and first < epoch_range.end_offset
         ]
         if begins:
-            yield without_transaction(each.log).image, _before(each, min(begins))
+            yield without_transaction(each.log).image, _shared(each, source, min(begins))
         elif OTHER_LINE in names and not _is_prefix(each, source):
             yield without_transaction(each.log).image, None
+
+
+def _shared(held: CapturedLog, source: CapturedLog, end: int) -> Image | None:
+    """The metadata below an offset (exclusive) if both logs led to it; None where they may differ there, too.
+
+    So does a restored quorum, which begins with metadata that the source does not lead to.
+    """
+    there, ours = _before(held, end), _before(source, end)
+    return there if there is not None and ours is not None and there.tables == ours.tables else None
 
 
 def _before(held: CapturedLog, end: int) -> Image | None:

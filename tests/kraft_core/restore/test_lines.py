@@ -10,6 +10,7 @@ import pytest
 
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_control_value, write_metadata_value
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.image.change import Change
 from kraft_core.image.image import Image
 from kraft_core.image.tables import PARTITIONS, TOPICS
@@ -246,3 +247,22 @@ def test_an_earlier_moment_is_undone_by_the_end_of_the_old_log(tmp_path: Path) -
         assert later is not None
         assert later.leader_epoch > partition.leader_epoch
         assert later.partition_epoch > partition.partition_epoch
+
+
+def test_what_the_new_quorum_began_with_is_compared_too(tmp_path: Path) -> None:
+    """It went on, so that its log has a tail: yet all that it holds otherwise than the old log is named."""
+    before = copied("uncommitted-truncation/before", tmp_path / "before")
+    restored = planned(before, all_stated(before))
+    assert restored.made is not None
+    captures = copied("uncommitted-truncation/after", tmp_path / "captures")
+    (home,) = write_restoration(restored.made, restored.cluster_id, b"", captures / "new")
+    asked = all_stated(captures, line=(3, 507))
+    began = planned(captures, asked).made
+    _led(restored.made, home / LOG_DIR_NAME)
+    plan = planned(captures, asked)
+    assert OTHER_TAILS in losses(plan)
+    assert began is not None
+    assert plan.made is not None
+    assert began.later
+    assert plan.made.later == began.later
+    assert plan.made.stray == began.stray
