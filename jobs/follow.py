@@ -93,12 +93,10 @@ def run(args: argparse.Namespace) -> int:
     """Follow until the end. Returns the exit code. Raises Failure."""
     from transforms.live.following import FollowedCluster
 
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     spool = spool_of(args)
     clusters = [FollowedCluster(cluster, spool) for cluster in chosen(args)]
     try:
-        with alone(spool):
+        with alone(spool), stopped_by_sigterm() as stopped:
             follow(args, clusters, spool, stopped)
     finally:
         for cluster in clusters:
@@ -164,6 +162,17 @@ def load_spool(args: argparse.Namespace, spool: Path) -> None:
             load(job, planned, inputs.fetch, derive=True)
             job.publish()
             job.end(expanded(args.lake, planned.clusters), (), 0)
+
+
+@contextmanager
+def stopped_by_sigterm() -> Iterator[threading.Event]:
+    """Set by SIGTERM within the block."""
+    stopped = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def chosen(args: argparse.Namespace) -> list[LiveCluster]:
