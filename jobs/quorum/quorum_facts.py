@@ -48,7 +48,9 @@ def errors_of(lake: Location, cluster: str) -> list[OpenError]:
 
 
 def superseded_by(lake: Location, cluster: str, quorum: CapturedQuorum) -> str | None:
-    """What describe outputs report, in words, that its newest captures do not show; None for nothing."""
+    """What is known, in words, that its newest captures do not show: by describe outputs, or a log that was
+    followed. None for nothing.
+    """
     columns = ["leader_epoch", "leader_id"]
     epochs = rows_with(lake, EPOCHS, columns, cluster_id=[cluster])
     newest = max(epochs, key=lambda row: row["leader_epoch"], default=None)
@@ -61,6 +63,10 @@ def superseded_by(lake: Location, cluster: str, quorum: CapturedQuorum) -> str |
         if row["observed_to"] > moment(quorum.as_of):
             voters = ", ".join(map(str, row["voter_ids"]))
             return f"a describe output lists the voters {voters}, which no capture shows"
+    columns = ["offset", "commit_status"]
+    for row in rows_with(lake, VOTER_SETS, columns, cluster_id=[cluster], source=["record"]):
+        if row["commit_status"] == "committed" and row["offset"] >= quorum.log_end:
+            return f"the voters changed at offset {row['offset']}, which the newest captures do not reach"
     return None
 
 
