@@ -290,6 +290,16 @@ class CapturedElsewhere:
         )
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class AnsweredWatermark:
+    """The high watermark that a leader answered to kraftlake follow; at: ms, when the answer had come."""
+
+    leader_epoch: int
+    leader_id: int
+    high_watermark: int
+    at: int
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """Everything known of one cluster, or of one life of its id. Order and duplicates carry no meaning.
@@ -298,6 +308,7 @@ class ClusterFacts:
     elsewhere: of each node the newest, and those of directories captured here; () for an id with one life.
     followed: what leaders sent to kraftlake follow, each below the high watermark that came with it: proven
     committed, and stored by nobody. It is apart from captures, of which rules ask what a replica has.
+    answered: what leaders answered meanwhile.
     """
 
     cluster_id: str
@@ -308,6 +319,7 @@ class ClusterFacts:
     contested_epochs: tuple[int, ...] = ()
     elsewhere: tuple[CapturedElsewhere, ...] = ()
     followed: tuple[Capture, ...] = ()
+    answered: tuple[AnsweredWatermark, ...] = ()
 
     @property
     def logs(self) -> tuple[Capture, ...]:
@@ -344,6 +356,7 @@ def distinct(facts: ClusterFacts) -> ClusterFacts:
         tuple(sorted(set(facts.contested_epochs))),
         facts.elsewhere,
         _distinct_captures(facts.followed),
+        tuple(sorted(set(facts.answered))),
     )
 
 

@@ -67,6 +67,7 @@ class LowerBounds:
             *self._first_data_batches(),
             *self._voters_records(),
             *self._followed(),
+            *self._answered(),
         ]
         return sorted(bounds, key=lambda b: (b.leader_epoch, b.offset, b.kind))
 
@@ -164,6 +165,22 @@ class LowerBounds:
             believed = any(each >= epoch for each in unlawful)
             words = f"a leader sent all below {end}/e{epoch} as committed"
             yield self._bound("live", epoch, end, end, at, words, ((epoch, end),), None, believed=believed)
+
+    def _answered(self) -> Iterator[LowerBound]:
+        """What a leader answered, if it is the leader that its LEADER_CHANGE names.
+
+        A leader knows no high watermark before a batch of its own epoch is committed (KIP-595).
+        """
+        for told in self.facts.answered:
+            epoch, end = told.leader_epoch, told.high_watermark
+            line, election = self.lineage.lines.get(epoch), self.in_force.elections.get(epoch)
+            if line is None or line.contested or line.start is None or end <= line.start:
+                continue
+            if election is not None and election.leader_id == told.leader_id:
+                words = (
+                    f"leader {told.leader_id} of epoch {epoch} answered that all below {end} was committed"
+                )
+                yield self._bound("answer", epoch, end, end, told.at, words, ((epoch, end),), epoch)
 
     def _contested(self, leader_epoch: int) -> bool:
         line = self.lineage.lines.get(leader_epoch)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-BoundKind = Literal["snapshot", "first_data_batch", "voters_record", "live"]
+BoundKind = Literal["snapshot", "first_data_batch", "voters_record", "live", "answer"]
 ProofKind = Literal[BoundKind, "majority"]
 Order: TypeAlias = tuple[int | str, ...]
 _RANK: dict[ProofKind, int] = {
@@ -16,6 +16,7 @@ _RANK: dict[ProofKind, int] = {
     "voters_record": 2,
     "majority": 3,
     "live": 4,
+    "answer": 5,
 }
 
 

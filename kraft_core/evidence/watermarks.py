@@ -28,6 +28,8 @@ def high_watermarks(known: Conclusions, sets: list[SetNode]) -> list[HighWaterma
 
 def _lower(known: Conclusions) -> Iterator[HighWatermarkRow]:
     for bound in known.lower_bounds:
+        if bound.kind == "answer":  # findings.describe has it, with what other tools were answered
+            continue
         yield HighWatermarkRow(
             known.facts.cluster_id,
             bound.kind,

@@ -107,6 +107,7 @@ def evidence_facts(
         "feature_levels": _metadata_versions(records, ("offset", "leader_epoch")),
         "batch_conflicts": batch_conflicts(batches, clusters) if batches is not None else NO_ROWS,
         "elsewhere": elsewhere(tables, clusters, {c: rows.captures for c, rows in fresh.items()}),
+        "observations": tables.read(OBSERVATIONS, OBSERVATIONS.names, cluster_id=clusters),
     }
 
 
@@ -114,7 +115,6 @@ def group_facts(tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[st
     """These facts and what the rules of kraft_core.findings need (see transforms.quality.findings)."""
     return {
         **evidence_facts(tables, clusters, fresh),
-        "observations": tables.read(OBSERVATIONS, OBSERVATIONS.names, cluster_id=clusters),
         "acknowledgements": tables.read(ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.names, cluster_id=clusters),
         "refused_records": tables.read(REFUSED_RECORDS, REFUSED_RECORDS.names, cluster_id=clusters),
         "other_lives": other_lives(tables, clusters),
@@ -136,7 +136,7 @@ def cluster_row(facts: GroupFacts, cluster: str, fresh: FreshRows = FreshRows())
         and not is_superseded(capture, followed.get(capture["directory_id"]))
     ]
     row["captures"] = [*kept, *fresh.captures]
-    row["observations"] = [*row.get("observations", ()), *fresh.observations]
+    row["observations"] = [*row["observations"], *fresh.observations]
     row["snapshot_deviations"] = list(fresh.snapshot_deviations)
     return row
 

@@ -9,6 +9,7 @@ from typing import Any
 from kraft_core.columnar.schema import message_columns, message_fields
 from kraft_core.evidence.facts import (
     STATED_SOURCES,
+    AnsweredWatermark,
     Capture,
     CapturedControlRecord,
     CapturedElsewhere,
@@ -18,6 +19,7 @@ from kraft_core.evidence.facts import (
     SnapshotFacts,
     copied_between,
 )
+from kraft_core.findings.describe import LIVE
 from kraft_core.messages.schema import Field
 from transforms.lake.arrow_rows import milliseconds
 
@@ -48,7 +50,16 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
             for e in row["elsewhere"]
         ),
         followed=tuple(c for c in captures if c.is_followed),
+        answered=tuple(answered(row["observations"])),
     )
+
+
+def answered(observations: Iterable[Mapping[str, Any]]) -> Iterator[AnsweredWatermark]:
+    """What leaders answered to kraftlake follow."""
+    for row in observations:
+        watermark, epoch = row["high_watermark"], row["leader_epoch"]
+        if row["source"].endswith(LIVE) and watermark is not None and epoch is not None:
+            yield AnsweredWatermark(epoch, row["node_id"], watermark, known_ms(row["observed_to"]))
 
 
 def first_and_last(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.evidence.derive import derive
-from kraft_core.evidence.facts import ClusterFacts
+from kraft_core.evidence.derive import derive, tables
+from kraft_core.evidence.facts import AnsweredWatermark, ClusterFacts
 from kraft_core.evidence.rows import ClusterEvidence
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import recovery_advice
@@ -78,3 +80,32 @@ def test_where_captures_contradict_it_nothing_is_proven() -> None:
     found = derive(facts)
     assert ranges(found) == ["1: 0-30 undecided"]
     assert found.high_watermarks == []
+
+
+def answers(facts: ClusterFacts, *told: tuple[int, int, int, int]) -> ClusterFacts:
+    return replace(facts, answered=tuple(AnsweredWatermark(*each) for each in told))
+
+
+def test_an_answer_commits_what_lies_below_it_in_its_leader_s_epoch() -> None:
+    story = begun().leader(2, 20, 2, THREE).capture("2", 900, "1:0-20 2:20-40", 2)
+    known = conclude(answers(story.facts(), (2, 2, 30, 600), (2, 2, 35, 700)))
+    assert known.commit.of_batch(2, 29, 30).as_of == 600
+    assert known.commit.of_batch(2, 34, 35).as_of == 700
+    assert known.commit.of_batch(1, 10, 11).as_of == 600
+    assert known.commit.of_batch(2, 35, 36).status == "undecided"
+    assert known.committed_in[2].first.committed_in == 2
+    assert [row for row in tables(known).high_watermarks if row.evidence == "answer"] == []
+
+
+@pytest.mark.parametrize("told", [(2, 3, 30, 600), (2, 2, 20, 600), (3, 2, 30, 600)], ids=repr)
+def test_an_answer_of_nobody_s_leader_proves_nothing(told: tuple[int, int, int, int]) -> None:
+    """Of another leader than the record names, below its own epoch, of an epoch that no log holds."""
+    story = begun().leader(2, 20, 2, THREE).capture("2", 900, "1:0-20 2:20-40", 2)
+    found = conclude(answers(story.facts(), told))
+    assert found.commit.of_batch(2, 25, 26).status == "undecided"
+
+
+def test_what_an_unlawful_leader_answered_commits_nothing() -> None:
+    story = Story().leader(1, 0, 1, "1 2 3 4 5", sets="1 2 3 4 5").leader(2, 30, 2, THREE, granted="2 3")
+    found = conclude(answers(with_followed(story, "1:0-30 2:30-40"), (2, 2, 35, 600)))
+    assert found.commit.of_batch(2, 31, 32).status != "committed"
