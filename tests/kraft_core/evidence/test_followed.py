@@ -91,7 +91,6 @@ def test_an_answer_commits_what_lies_below_it_in_its_leader_s_epoch() -> None:
     known = conclude(answers(story.facts(), (2, 2, 30, 600), (2, 2, 35, 700)))
     assert known.commit.of_batch(2, 29, 30).as_of == 600
     assert known.commit.of_batch(2, 34, 35).as_of == 700
-    assert known.commit.of_batch(1, 10, 11).as_of == 600
     assert known.commit.of_batch(2, 35, 36).status == "undecided"
     assert known.committed_in[2].first.committed_in == 2
     assert [row for row in tables(known).high_watermarks if row.evidence == "answer"] == []
