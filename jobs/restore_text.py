@@ -128,7 +128,8 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path
     if TOPICS_RETURN in losses:
         yield (
             "to keep messages of topics that return, rename directories TOPIC-N.<uuid>-delete or -stray of "
-            "their topic ids to TOPIC-N on the stopped brokers"
+            "their topic ids to TOPIC-N on the stopped brokers, and delete *.index and *.timeindex in them: "
+            "Kafka rebuilds them; left as they are, they date messages to 1970, and retention deletes these"
         )
     first = ", ".join(f"{broker} ({count(n, 'partition')})" for broker, n in first_brokers(made).items())
     yield f"start the brokers that are sure to have all messages: {first or 'none'}; then the others"

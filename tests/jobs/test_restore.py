@@ -376,4 +376,5 @@ def test_the_runbook_names_what_returns(
     assert {"topics-return", "rights-return"} <= {loss["name"] for loss in made["losses"]}
     out = capsys.readouterr().out
     assert "rename directories TOPIC-N.<uuid>-delete or -stray of their topic ids" in out
+    assert "delete *.index and *.timeindex in them" in out
     assert "take away again what rights-return names, before clients are let in" in out

@@ -100,6 +100,27 @@ class TwoDiskCluster(LiveCluster):
 
 
 @dataclass(slots=True)
+class AuthorizedCluster(LiveCluster):
+    """Rights are checked by the metadata's ACLs, of which the nodes themselves need none."""
+
+    def configure(self, node: int) -> str:
+        file = LiveCluster.configure(self, node)
+        lines = [
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users=User:ANONYMOUS",
+        ]
+        if node in self.brokers:
+            lines += [
+                "transaction.state.log.replication.factor=2",
+                "transaction.state.log.min.isr=1",
+                "transaction.state.log.num.partitions=2",
+            ]
+        with Path(file).open("a") as written:
+            written.write("".join(f"\n{line}" for line in lines))
+        return file
+
+
+@dataclass(slots=True)
 class CombinedCluster(LiveCluster):
     """Every node is controller and broker: its controller listens on its port, its broker 10 above."""
 

@@ -7,39 +7,17 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.kafka import LAB, RELEASE
-from tests.long.live_cluster import LiveCluster
+from tests.long.live_cluster import AuthorizedCluster, LiveCluster
 from tests.long.restoring import restored, three_controllers
 
 TOPICS = ("orders", "plain", "together")
 PREFIXED = ("--resource-pattern-type", "prefixed")
 MESSAGES = [f"message-{nth:06}" for nth in range(100)]
-
-
-@dataclass(slots=True)
-class AuthorizedCluster(LiveCluster):
-    """Rights are checked by the metadata's ACLs, of which the nodes themselves need none."""
-
-    def configure(self, node: int) -> str:
-        file = LiveCluster.configure(self, node)
-        lines = [
-            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users=User:ANONYMOUS",
-        ]
-        if node in self.brokers:
-            lines += [
-                "transaction.state.log.replication.factor=2",
-                "transaction.state.log.min.isr=1",
-                "transaction.state.log.num.partitions=2",
-            ]
-        with Path(file).open("a") as written:
-            written.write("".join(f"\n{line}" for line in lines))
-        return file
 
 
 @pytest.fixture

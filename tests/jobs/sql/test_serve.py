@@ -164,10 +164,12 @@ def test_who_has_not_logged_in_takes_little(server: Server) -> None:
             for _ in range(MOST_CONNECTIONS + 10)
         ]
         peers[0].sendall(LONG_MESSAGE)
-        assert until_closed(peers[0], began) < LOGIN_SECONDS
-        while sum(is_closed(peer) for peer in peers[1:]) < 10:
-            assert time.monotonic() - began < LOGIN_SECONDS
+        until_closed(peers[0], began)
+        # One of the ten too many may take the place of the first.
+        while sum(is_closed(peer) for peer in peers[2:]) < 9:
+            assert time.monotonic() - began < LOGIN_SECONDS + SLACK_SECONDS
             time.sleep(0.1)
+        assert not is_closed(peers[1]), "closed by the time limit, which ends the oldest first"
         until_closed(peers[1], began, drip=b"\x01")
         for peer in peers[2:]:
             until_closed(peer, began)
