@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from pathlib import Path
 
-from jobs.arguments import AddPaths, add_cluster_id, moment_ms
+from jobs.arguments import AddPaths, add_cluster_id, moment_ms, node_id
 from jobs.runtime.lakes import lake_folder
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import print_lines, warn_line
 from kraft_core.messages.feature_tool import (
@@ -46,12 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="feature-dependencies; repeatable",
     )
     parser.add_argument(
-        "--captures", type=Path, nargs="+", action=AddPaths, metavar="PATH", help="describe: by these"
+        "--captures", type=local_path, nargs="+", action=AddPaths, metavar="PATH", help="describe: by these"
     )
     parser.add_argument("--lake", type=lake_folder, metavar="PATH", help="describe: by a lake")
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
     add_cluster_id(parser)
-    parser.add_argument("--node-id", type=int, metavar="N", help="node id of --captures that contain none")
+    parser.add_argument(
+        "--node-id", type=node_id, metavar="N", help="node id of --captures that contain none"
+    )
     parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")
 
 

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 from kraft_core.image.broker_events import broker_event_words
 from kraft_core.image.brokers import Broker
 from kraft_core.image.events import Event
-from kraft_core.image.partitions import Partition
-
-NO_LEADER = -1
+from kraft_core.image.partitions import NO_LEADER, Partition
 
 
 def trouble_words(partition: Partition, least: int | None) -> str | None:
@@ -19,7 +17,7 @@ def trouble_words(partition: Partition, least: int | None) -> str | None:
     if least is not None and len(partition.isr) < min(least, len(partition.replicas)):
         return "under min.insync.replicas: acks=all failed"
     lacking = [replica for replica in partition.replicas if replica not in partition.isr]
-    return f"without {_ids(lacking)} in its ISR" if lacking else None
+    return f"without {id_list(lacking)} in its ISR" if lacking else None
 
 
 def change_words(before: Partition | None, after: Partition | None) -> str:
@@ -27,9 +25,9 @@ def change_words(before: Partition | None, after: Partition | None) -> str:
     if after is None:
         return "deleted"
     if before is None:
-        return f"leader {_leader(after)}, ISR {_ids(after.isr)}, replicas {_ids(after.replicas)}"
+        return f"leader {_leader(after)}, ISR {id_list(after.isr)}, replicas {id_list(after.replicas)}"
     found = [
-        f"{name} {_ids(old)} to {_ids(new)}"
+        f"{name} {id_list(old)} to {id_list(new)}"
         for name, old, new in (
             ("ISR", before.isr, after.isr),
             ("ELR", before.eligible_leader_replicas, after.eligible_leader_replicas),
@@ -122,11 +120,7 @@ def _cannot_lead(replica: int, after: Partition, event: Event, of_brokers: Seque
 
 
 def _state(broker: Broker | None) -> str:
-    if broker is None:
-        return "unregistered"
-    if broker.fenced:
-        return "fenced"
-    return "in controlled shutdown" if broker.in_controlled_shutdown else "active"
+    return "unregistered" if broker is None else broker.state_words
 
 
 def _without(these: Iterable[int], those: Iterable[int]) -> list[int]:
@@ -138,7 +132,8 @@ def _leader(partition: Partition) -> str:
     return "none" if partition.leader == NO_LEADER else str(partition.leader)
 
 
-def _ids(node_ids: Iterable[int]) -> str:
+def id_list(node_ids: Iterable[int]) -> str:
+    """Node ids in brackets, in their order."""
     return f"[{', '.join(map(str, node_ids))}]"
 
 

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kraft_core.findings.partition_causes import cause_of, change_words, trouble_words, why_leaderless
+from kraft_core.findings.partition_causes import (
+    cause_of,
+    change_words,
+    id_list,
+    trouble_words,
+    why_leaderless,
+)
 from kraft_core.image.broker_events import broker_event_words
 from kraft_core.image.effective_configs import min_isr
 from kraft_core.image.events import Event
@@ -175,10 +181,10 @@ def _sentences(
     of_brokers: Sequence[Event],
 ) -> Iterator[str]:
     leader = "no leader" if partition.leader < 0 else f"leader {partition.leader}"
-    elr = f", ELR {_ids(partition.eligible_leader_replicas)}" if partition.eligible_leader_replicas else ""
+    elr = f", ELR {id_list(partition.eligible_leader_replicas)}" if partition.eligible_leader_replicas else ""
     floor = "not in the log" if least is None else str(least)
     yield (
-        f"It had {leader}, ISR {_ids(partition.isr)} of replicas {_ids(partition.replicas)}{elr}; "
+        f"It had {leader}, ISR {id_list(partition.isr)} of replicas {id_list(partition.replicas)}{elr}; "
         f"min.insync.replicas is {floor}."
     )
     if words is not None:
@@ -194,7 +200,3 @@ def _sentences(
             yield why_leaderless(event, of_brokers)
     if trouble.end is None:
         yield "The log does not show that it ended."
-
-
-def _ids(node_ids: Iterable[int]) -> str:
-    return f"[{', '.join(map(str, node_ids))}]"

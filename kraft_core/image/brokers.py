@@ -37,6 +37,17 @@ class Broker:
     log_dirs: tuple[str, ...]
     cordoned_log_dirs: tuple[str, ...] | None
 
+    @property
+    def is_active(self) -> bool:
+        """Whether Kafka's controller lets it lead (ClusterControlManager.isActive)."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def state_words(self) -> str:
+        if self.fenced:
+            return "fenced"
+        return "in controlled shutdown" if self.in_controlled_shutdown else "active"
+
 
 def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """REGISTER_BROKER_RECORD: replaces the registration of that id, including its fencing."""

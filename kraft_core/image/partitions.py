@@ -12,13 +12,14 @@ from kraft_core.image.change import Change, RecordRefusedError, Refusal
 from kraft_core.image.names import LEADER_RECOVERY_STATES, MIGRATING_DIRECTORY, word
 from kraft_core.image.tables import PARTITIONS, TOPICS, Tables
 
+NO_LEADER = -1
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_STATE_CHANGE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """leader -1: none. directories: a uuid per replica, in the order of replicas."""
+    """leader NO_LEADER: none. directories: a uuid per replica, in the order of replicas."""
 
     topic_id: str
     topic_name: str

@@ -12,10 +12,8 @@ from kraft_core.image.brokers import Broker
 from kraft_core.image.effective_configs import elr_enabled, min_isr, unclean_election
 from kraft_core.image.image import Image
 from kraft_core.image.names import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
-from kraft_core.image.partitions import Partition
+from kraft_core.image.partitions import NO_LEADER, Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
-
-NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def _state(image: Image, partition: Partition, leader: int, isr: tuple[int, ...]
 def _may_lead(image: Image, partition: Partition, replica: int, lost: int) -> bool:
     """An active broker whose log directory is online (LeaderAcceptor, DirectoryId.isOnline)."""
     broker: Broker | None = image.tables.get(BROKERS, (replica,))
-    if broker is None or replica == lost or broker.fenced or broker.in_controlled_shutdown:
+    if broker is None or replica == lost or not broker.is_active:
         return False
     return is_online(broker, partition.directories[partition.replicas.index(replica)])
 

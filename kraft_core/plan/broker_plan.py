@@ -118,10 +118,10 @@ def _unseen(
     """What the captures do not show: a refusal needs the leader's log, anything else that it leads, too."""
     leader = metadata.quorum.leader_log_gap if made.verdict == "refused" else metadata.quorum.leader_gap
     yield from (words for words in (leader, metadata.gap) if words is not None)
-    then = metadata.committed
+    then, now = metadata.committed, (_broker(image, change.broker_id) is not None, made.partitions)
     if then is None:
         yield "nothing that was captured proves this metadata committed"
-    elif _ruling(then, change, controller_id) != _ruling(image, change, controller_id):
+    elif _ruling(then, change, controller_id) != now:
         yield "it depends on records at the log's end that are not proven committed"
 
 

@@ -11,7 +11,7 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS
 from kraft_core.plan.broker_words import partition_words
 from kraft_core.plan.captured_quorum import CapturedQuorum
-from kraft_core.plan.reassignment import is_active, move_off
+from kraft_core.plan.reassignment import move_off
 from kraft_core.plan.steps import PlanStep, bootstrap
 
 
@@ -79,6 +79,6 @@ def _look(servers: str, which: str, expect: str, what: str = "look") -> PlanStep
 def bootstrap_server(image: Image, broker_id: int) -> str:
     """--bootstrap-server with the active brokers but this one."""
     brokers = sorted((b for _, b in image.tables.items(BROKERS)), key=lambda b: b.broker_id)
-    ends = [end for b in brokers if is_active(b) and b.broker_id != broker_id for end in b.endpoints[:1]]
+    ends = [end for b in brokers if b.is_active and b.broker_id != broker_id for end in b.endpoints[:1]]
     servers = ",".join(f"{end.host}:{end.port}" for end in ends)
     return f"--bootstrap-server {quote(servers or 'HOST:PORT')}"

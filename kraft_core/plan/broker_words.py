@@ -11,7 +11,6 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS
 from kraft_core.plan.broker_loss import PartitionLoss
 from kraft_core.plan.captured_metadata import CapturedMetadata
-from kraft_core.plan.reassignment import is_active
 from kraft_core.wording import count, first_named
 
 _MOST_TOPICS = 20
@@ -28,15 +27,15 @@ def evidence(
     if broker is not None:
         where = f" at offset {registration.offset}" if registration is not None else ""
         incarnation = f"incarnation {broker.incarnation_id}"
-        yield f"broker {broker_id} registered{where}, {incarnation}, {state_words(broker)}"
+        yield f"broker {broker_id} registered{where}, {incarnation}, {broker.state_words}"
     leads = sum(each.leader == broker_id for each in partitions)
     in_sync = sum(broker_id in each.isr for each in partitions)
     holds = sum(broker_id in each.replicas for each in partitions)
     role = f"is in the ISR of {in_sync:,}, and a replica of {holds:,} of {len(partitions):,}"
     yield f"broker {broker_id} leads {count(leads, 'partition')}, {role}"
     brokers = [each for _, each in image.tables.items(BROKERS)]
-    up = sorted(each.broker_id for each in brokers if is_active(each))
-    down = sorted(each.broker_id for each in brokers if not is_active(each))
+    up = sorted(each.broker_id for each in brokers if each.is_active)
+    down = sorted(each.broker_id for each in brokers if not each.is_active)
     yield f"active brokers: {_ids(up)}; fenced or shutting down: {_ids(down)}"
     yield f"eligible leader replicas (KIP-966): {'on' if elr_enabled(image) else 'off'}"
     offline = [loss.partition for loss in found if loss.before.is_offline]
@@ -49,12 +48,6 @@ def evidence(
         f"as of offset {metadata.quorum.log_end}: a broker that stopped less than broker.session.timeout.ms "
         "(9 s by default) before is not fenced there yet"
     )
-
-
-def state_words(broker: Broker) -> str:
-    if broker.fenced:
-        return "fenced"
-    return "in controlled shutdown" if broker.in_controlled_shutdown else "active"
 
 
 def partition_words(partitions: Iterable[Partition]) -> str:

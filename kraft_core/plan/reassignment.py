@@ -36,7 +36,7 @@ def move_off(image: Image, broker_id: int, partitions: Iterable[Partition]) -> R
     """Replace a broker in these partitions by the active broker with the fewest replicas, in a rack that the
     partition lacks where there is one.
     """
-    active = [b for _, b in image.tables.items(BROKERS) if b.broker_id != broker_id and is_active(b)]
+    active = [b for _, b in image.tables.items(BROKERS) if b.broker_id != broker_id and b.is_active]
     load = Counter(replica for _, each in image.tables.items(PARTITIONS) for replica in each.replicas)
     moves: list[tuple[Partition, tuple[int, ...]]] = []
     stuck: list[Partition] = []
@@ -53,11 +53,6 @@ def move_off(image: Image, broker_id: int, partitions: Iterable[Partition]) -> R
         load[chosen] += 1
         moves.append((partition, tuple(chosen if each == broker_id else each for each in kept)))
     return Reassignment(tuple(moves), tuple(stuck))
-
-
-def is_active(broker: Broker) -> bool:
-    """Whether Kafka's controller lets it lead (ClusterControlManager.isActive)."""
-    return not broker.fenced and not broker.in_controlled_shutdown
 
 
 def _choose(

@@ -14,14 +14,13 @@ from kraft_core.image.brokers import Broker
 from kraft_core.image.change import Change
 from kraft_core.image.features import Feature
 from kraft_core.image.image import Image
-from kraft_core.image.partitions import Partition
+from kraft_core.image.partitions import NO_LEADER, Partition
 from kraft_core.image.producer_ids import ProducerIds
 from kraft_core.image.tables import BROKERS, CONTROLLERS, FEATURES, PARTITIONS, PRODUCER_IDS
 from kraft_core.restore.horizon import Horizon
 from kraft_core.restore.replay import PartitionKey
 
 _ELR_FEATURE = "eligible.leader.replicas.version"
-_NO_LEADER = -1
 _NO_BROKER = -1
 
 
@@ -83,7 +82,7 @@ def offline(
                 broker_id,
                 is_back=broker_id in back,
                 is_empty=broker_id in back - holding,
-                leader_is_lost=broker_id in holding and partition.leader not in (_NO_LEADER, broker_id),
+                leader_is_lost=broker_id in holding and partition.leader not in (NO_LEADER, broker_id),
             )
         )
     ids = ProducerIds(horizon.new_producer_id, _NO_BROKER, -1)
@@ -100,12 +99,12 @@ def _waiting(partition: Partition, holding: frozenset[int], has_elr: bool) -> tu
     has_all = partition.isr or partition.eligible_leader_replicas
     ordered = sorted(has_all, key=lambda id_: (id_ not in holding, id_ != partition.leader))
     if not ordered:
-        return replace(partition, leader=_NO_LEADER), None
+        return replace(partition, leader=NO_LEADER), None
     chosen = ordered[0]
     return (
         replace(
             partition,
-            leader=_NO_LEADER,
+            leader=NO_LEADER,
             isr=(chosen,),
             eligible_leader_replicas=(),
             last_known_elr=(chosen,) if has_elr else (),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.plan_captures import from_captures, from_lake
 from kraft_core.plan.broker_plan import BrokerChange, plan_broker
+from tests.jobs.plan_metadata import both_metadata
 from transforms.lake.delta_rs import cluster_ids
 
 # Broker 11 holds the only replica of each of the 60 partitions; two of three voters are down.
@@ -64,21 +63,11 @@ def test_wrong_words(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_lake_gives_the_answers_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
     compared = set[str]()
     for cluster in cluster_ids(lake.path):
-        args = argparse.Namespace(
-            captures=golden_captures,
-            lake=lake.path,
-            cluster=cluster,
-            cluster_id=[],
-            node_id=None,
-            captured_at=None,
-            settings=argparse.Namespace(cluster_paths=()),
-        )
-        quorum, _, metadata = from_captures(args)
-        of_lake, _, metadata_of_lake = from_lake(args)
+        by_captures, by_rows = both_metadata(lake, golden_captures, cluster)
         for is_removal in (False, True):
             asked = BrokerChange(11, is_removal)
-            by_files = plan_broker(metadata(quorum), asked)
-            by_lake = plan_broker(metadata_of_lake(of_lake), asked)
+            by_files = plan_broker(by_captures, asked)
+            by_lake = plan_broker(by_rows, asked)
             assert by_lake.verdict == by_files.verdict, cluster
             assert by_lake.partitions == by_files.partitions
             if by_files.verdict != "not_known":

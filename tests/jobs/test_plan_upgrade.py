@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.plan_captures import from_captures, from_lake
 from kraft_core.messages.releases import METADATA_VERSION, RELEASES
 from kraft_core.plan.upgrade import FeatureUpgrade, plan_upgrade, release_upgrade
+from tests.jobs.plan_metadata import both_metadata
 from transforms.lake.delta_rs import cluster_ids
 
 HEALTHY = ("--captures", "tests/golden/disk-failure/before-wipe")
@@ -102,20 +101,10 @@ def test_a_lake_gives_the_answers_of_its_captures(lake: Any, golden_captures: li
     ]
     compared = set[str]()
     for cluster in cluster_ids(lake.path):
-        args = argparse.Namespace(
-            captures=golden_captures,
-            lake=lake.path,
-            cluster=cluster,
-            cluster_id=[],
-            node_id=None,
-            captured_at=None,
-            settings=argparse.Namespace(cluster_paths=()),
-        )
-        quorum, _, metadata = from_captures(args)
-        of_lake, _, metadata_of_lake = from_lake(args)
+        by_captures, by_rows = both_metadata(lake, golden_captures, cluster)
         for asked in questions:
-            by_files = plan_upgrade(metadata(quorum), asked)
-            by_lake = plan_upgrade(metadata_of_lake(of_lake), asked)
+            by_files = plan_upgrade(by_captures, asked)
+            by_lake = plan_upgrade(by_rows, asked)
             assert (by_lake.verdict, by_lake.error_text) == (by_files.verdict, by_files.error_text), cluster
             if by_files.verdict != "not_known":
                 assert by_lake == by_files

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from kraft_core.broker_control.requests import (
     BrokerRefusedError,
     BrokerRegistrationRequest,
 )
-from tests.kafka import LAB, is_fetched
+from tests.kafka.java_programs import ask
 
 pytestmark = pytest.mark.long
 
@@ -176,11 +175,6 @@ def record_text(record: BrokerRecord) -> str:
 
 @pytest.mark.parametrize("version", ["4.3.1", "4.4.0"])
 def test_the_controller_answers_the_same(version: str, tmp_path: Path) -> None:
-    if not is_fetched(version):
-        pytest.skip(f"no Kafka {version} in {LAB}: tests/kafka/bin/get {version}")
-    libs = f"{LAB}/kafka-{version}/libs/*"
-    source = Path(__file__).with_name("BrokerLives.java")
-    subprocess.run(["javac", "-nowarn", "-cp", libs, "-d", str(tmp_path), str(source)], check=True)
     seed = int(os.environ.get("KRAFTLAKE_SEED", "0")) or random.randrange(1 << 32)
     rng = random.Random(seed)
     lives = [Life(rng) for _ in range(LIVES)]
@@ -190,8 +184,8 @@ def test_the_controller_answers_the_same(version: str, tmp_path: Path) -> None:
         for _ in range(OPERATIONS):
             life.step()
         asked += [f"new {CLUSTER} {TIMEOUT_MS} {levels}", *life.asked]
-    command = ["java", "-cp", f"{tmp_path}:{libs}", "org.apache.kafka.controller.BrokerLives"]
-    done = subprocess.run(command, input="\n".join(asked), capture_output=True, text=True, check=True)
+    source = Path(__file__).with_name("BrokerLives.java")
+    done = ask(source, "org.apache.kafka.controller.BrokerLives", version, asked, tmp_path)
     answers = iter([line[2:].rstrip() for line in done.stdout.splitlines() if line.startswith("= ")])
     seen = Counter[str]()
     wrong: list[str] = []

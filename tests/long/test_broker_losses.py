@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS
 from kraft_core.messages.releases import ELR_VERSION
 from kraft_core.plan.broker_loss import lose_broker
-from tests.kafka import LAB, is_fetched
+from tests.kafka.java_programs import ask
 
 pytestmark = pytest.mark.long
 
@@ -48,17 +47,11 @@ class Case:
 
 @pytest.mark.parametrize("version", ["4.3.1", "4.4.0"])
 def test_the_controller_does_the_same(version: str, tmp_path: Path) -> None:
-    if not is_fetched(version):
-        pytest.skip(f"no Kafka {version} in {LAB}: tests/kafka/bin/get {version}")
-    libs = f"{LAB}/kafka-{version}/libs/*"
-    source = Path(__file__).with_name("BrokerLosses.java")
-    subprocess.run(["javac", "-nowarn", "-cp", libs, "-d", str(tmp_path), str(source)], check=True)
     seed = int(os.environ.get("KRAFTLAKE_SEED", "0")) or random.randrange(1 << 32)
     rng = random.Random(seed)
     cases = [drawn(rng) for _ in range(CASES)]
-    command = ["java", "-cp", f"{tmp_path}:{libs}", "org.apache.kafka.controller.BrokerLosses"]
-    asked = "".join(line_of(case) + "\n" for case in cases)
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    source = Path(__file__).with_name("BrokerLosses.java")
+    done = ask(source, "org.apache.kafka.controller.BrokerLosses", version, map(line_of, cases), tmp_path)
     answers = [line[2:] for line in done.stdout.splitlines() if line.startswith("= ")]
     assert len(answers) == len(cases), done.stderr[-2000:]
     wrong: list[str] = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ import pytest
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.messages.releases import release_of
 from kraft_core.plan.load_logs import ReplicaLoad, load_of
-from tests.kafka import LAB, is_fetched
+from tests.kafka.java_programs import ask
 from tests.long.load_mutations import LOG, drawn
 
 pytestmark = pytest.mark.long
@@ -33,25 +32,10 @@ class Judged(NamedTuple):
     loader: str
 
 
-def jars(version: str) -> str:
-    if not is_fetched(version):
-        pytest.skip(f"no Kafka {version} in {LAB}: tests/kafka/bin/get {version}")
-    return f"{LAB}/kafka-{version}/libs/*"
-
-
 def judged(version: str, logs: list[Path], classes: Path) -> list[Judged]:
     """What the classes of a release make of each directory."""
-    libs = jars(version)
     source = Path(__file__).with_name("LoadAnswers.java")
-    subprocess.run(["javac", "-nowarn", "-cp", libs, "-d", str(classes), str(source)], check=True)
-    asked = "".join(f"{log / LOG}\n" for log in logs)
-    done = subprocess.run(
-        ["java", "-Xmx1g", "-cp", f"{classes}:{libs}", "LoadAnswers"],
-        input=asked,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ask(source, "LoadAnswers", version, (str(log / LOG) for log in logs), classes, "-Xmx1g")
     parts = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
     words = [words for name, words in parts if name in Judged._fields]
     return [Judged(*words[at : at + 3]) for at in range(0, len(words), 3)]

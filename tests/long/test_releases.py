@@ -27,19 +27,13 @@ from kraft_core.messages.releases import (
     release_of,
 )
 from kraft_core.plan.feature_control import FeatureState, Supported, refusal
-from tests.kafka import LAB, is_fetched
+from tests.kafka.java_programs import ask, jars
 from tests.long.live_quorum import kafka_tools
 
 pytestmark = pytest.mark.long
 
 CASES = 400
 _FOR_ALL = "The update failed for all features since the following feature had an error: "
-
-
-def jars(version: str) -> str:
-    if not is_fetched(version):
-        pytest.skip(f"no Kafka {version} in {LAB}: tests/kafka/bin/get {version}")
-    return f"{LAB}/kafka-{version}/libs/*"
 
 
 @pytest.mark.parametrize("version", ["3.9.2", "4.3.1", "4.4.0"])
@@ -85,14 +79,10 @@ def test_a_release_is_declared_as_its_jars_know_it(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["4.3.1", "4.4.0"])
 def test_upgrades_are_refused_in_kafkas_words(version: str, tmp_path: Path) -> None:
-    libs = jars(version)
-    source = Path(__file__).with_name("FeatureAnswers.java")
-    subprocess.run(["javac", "-nowarn", "-cp", libs, "-d", str(tmp_path), str(source)], check=True)
     seed = int(os.environ.get("KRAFTLAKE_SEED", "0")) or random.randrange(1 << 32)
     cases = list(drawn(random.Random(seed), version))
-    command = ["java", "-cp", f"{tmp_path}:{libs}", "org.apache.kafka.controller.FeatureAnswers"]
-    asked = "".join(line + "\n" for line, _, _, _ in cases)
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    source, asked = Path(__file__).with_name("FeatureAnswers.java"), (line for line, _, _, _ in cases)
+    done = ask(source, "org.apache.kafka.controller.FeatureAnswers", version, asked, tmp_path)
     answers = [line for line in done.stdout.splitlines() if line.startswith(("NONE", "INVALID"))]
     assert len(answers) == len(cases)
     wrong: list[str] = []

@@ -233,14 +233,17 @@ def heard(
 HOUR = 3_600_000
 
 
-def test_a_log_without_the_epoch_that_its_node_had_led_is_older() -> None:
-    story = heard(HOUR)
+def assert_older(story: Story, words: str) -> None:
     (finding,) = found(story, 46)
-    words = "another node's quorum-state, captured before, says that it led epoch 2"
     assert (finding.severity, finding.evidence) == ("warning", words)
     advice = advised(story)
     assert not advice.is_safe
     assert f"has a log that is older than other captured files ({words})" in advice.why
+
+
+def test_a_log_without_the_epoch_that_its_node_had_led_is_older() -> None:
+    words = "another node's quorum-state, captured before, says that it led epoch 2"
+    assert_older(heard(HOUR), words)
 
 
 @pytest.mark.parametrize(
@@ -269,13 +272,7 @@ def led(later: int, end: str = "1:0-40", in_epoch: int | None = 1, leader: int =
 
 def test_a_leader_whose_log_lacks_what_it_wrote_has_an_older_log() -> None:
     """A backup of it that is stated to be of the time when it was unpacked."""
-    story = led(HOUR)
-    (finding,) = found(story, 46)
-    words = "another log holds what it wrote in epoch 1 before, up to 50"
-    assert (finding.severity, finding.evidence) == ("warning", words)
-    advice = advised(story)
-    assert not advice.is_safe
-    assert f"has a log that is older than other captured files ({words})" in advice.why
+    assert_older(led(HOUR), "another log holds what it wrote in epoch 1 before, up to 50")
 
 
 @pytest.mark.parametrize(
