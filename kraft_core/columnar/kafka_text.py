@@ -39,7 +39,7 @@ _Numbers = NDArray[np.int64]
 
 @dataclass
 class ColumnarDump(FileDump):
-    """A FileDump that prints the same, several times as fast. path: of the file whose bytes pieces() gets."""
+    """A FileDump that prints the same, but faster. path: of the file whose bytes pieces() gets."""
 
     path: str = ""
 
