@@ -25,10 +25,10 @@ MEANINGS = {
     ExitCode.FOUND: "an error was found",
     ExitCode.USAGE: "wrong usage",
     ExitCode.NOTHING_READABLE: "nothing readable",
-    ExitCode.LAKE_BUSY: "another run is writing the lake, or has taken it over",
-    ExitCode.INTERNAL: "an internal error",
-    ExitCode.TRY_AGAIN: "it could not finish (a full disk, storage, a lost JVM): try again",
-    ExitCode.ENVIRONMENT: "the environment is wrong (Java, permissions)",
+    ExitCode.LAKE_BUSY: "another run is writing the lake or has taken it over",
+    ExitCode.INTERNAL: "internal error",
+    ExitCode.TRY_AGAIN: "a temporary failure (full disk, storage, lost JVM): try again",
+    ExitCode.ENVIRONMENT: "wrong environment (Java, permissions)",
     ExitCode.INTERRUPTED: "interrupted",
 }
 # A later try may succeed without a change of the command or the machine.
