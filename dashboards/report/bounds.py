@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from dashboards.report.lanes import LaneReplica
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 
 Row = dict[str, Any]
 
@@ -83,7 +84,7 @@ def bounds_of(rows: dict[str, list[Row]], start: int, end: int) -> Bounds | None
     )
     log_ends: dict[LaneReplica, list[LogEnd]] = {}
     for row in sorted(rows.get("captures", []), key=lambda r: (r["captured_at"], r["log_end_offset"] or 0)):
-        if row["log_end_offset"] is not None:
+        if row["log_end_offset"] is not None and row["node_id"] != FOLLOWED_NODE_ID:
             log_ends.setdefault(LaneReplica(row["node_id"], row["directory_id"]), []).append(
                 LogEnd(row["captured_at"], row["log_end_offset"], row["last_leader_epoch"])
             )

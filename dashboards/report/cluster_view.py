@@ -12,6 +12,7 @@ from dashboards.report.sections_metadata import admin_events, min_isr, missing_r
 from dashboards.report.sections_quality import expectations, findings, quarantine
 from dashboards.report.sections_quorum import epochs, voting, watermarks
 from dashboards.report.sections_restoration import restoration
+from dashboards.report.sections_samples import samples
 from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.story import story
 from dashboards.report.view import Rows, View
@@ -89,7 +90,11 @@ def _key_facts(view: View) -> Markup:
         ("Committed up to", number(s.committed_end_offset), f"highest log end {number(s.log_end_offset)}"),
         ("High watermark", watermark(s), watermark_note(s)),
         ("Last capture", *last),
-        ("Captures", number(s.captures), f"of {count(s.replicas, 'replica')}"),
+        (
+            "Captures",
+            number(s.captures),
+            f"of {count(s.replicas, 'replica')}{', and followed' if s.is_followed else ''}",
+        ),
     ]
     boxes = [
         el("div", el("dt", name), el("dd", el("b", value), el("small", note))) for name, value, note in facts
@@ -175,6 +180,7 @@ SECTIONS: tuple[tuple[str, str, Section], ...] = (
     ("voters", "Voters and leaders", voting),
     ("epochs", "Epochs", epochs),
     ("watermarks", "High watermark and log ends", watermarks),
+    ("samples", "Lag and commit rate", samples),
     ("unsettled", "Not committed", unsettled),
     ("truncations", "Truncations", truncations),
     ("recovery", "Recovery", recovery),

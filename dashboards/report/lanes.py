@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dashboards.report.timescale import TimeScale, time_scale
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.messages.uuid_text import ZERO_UUID
 
 Row = dict[str, Any]
@@ -155,7 +156,8 @@ def lanes_of(rows: dict[str, list[Row]]) -> Lanes | None:
     last = max((c["captured_at"] for c in captures), default=scale.end)
     lanes = Roster(sets, captures)
     for row in captures:
-        lanes.of(row["node_id"], row["directory_id"]).captured.append(row["captured_at"])
+        if row["node_id"] != FOLLOWED_NODE_ID:
+            lanes.of(row["node_id"], row["directory_id"]).captured.append(row["captured_at"])
     _vote(lanes, sets, scale.start, last)
     _doubt(lanes, sets, rows.get("changes", []), last)
     unlawful = {row["leader_epoch"] for row in rows.get("unlawful_epochs", [])}

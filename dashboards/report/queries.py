@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 
 from dashboards.report import aggregates
 from kraft_core.evidence.watermark_at import newest_watermark
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists
 from transforms.lake.lives import life_words, named_clusters
@@ -91,12 +92,16 @@ def _fleet_captures(tables: LakeTables) -> Rows:
     found = tables.columns(CAPTURES, "node_id", "directory_id", "last_captured_at", "log_end_offset")
     if found is None:
         return []
-    newest = [("last_captured_at", "count"), ("last_captured_at", "max"), ("log_end_offset", "max")]
-    by_replica = found.group_by(["cluster_id", "node_id", "directory_id"]).aggregate(newest)
+    # What was followed is no replica's log.
+    copies = pc.cast(pc.not_equal(found["node_id"], FOLLOWED_NODE_ID), pa.int64())
+    wanted = [("copies", "sum"), ("copies", "max"), ("last_captured_at", "max"), ("log_end_offset", "max")]
+    replica = ["cluster_id", "node_id", "directory_id"]
+    by_replica = found.append_column("copies", copies).group_by(replica).aggregate(wanted)
     return _grouped(
         by_replica,
-        captures=("last_captured_at_count", "sum"),
-        replicas=("node_id", "count"),
+        captures=("copies_sum", "sum"),
+        replicas=("copies_max", "sum"),
+        least_node_id=("node_id", "min"),
         last_captured_at=("last_captured_at_max", "max"),
         log_end_offset=("log_end_offset_max", "max"),
     )

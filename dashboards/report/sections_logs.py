@@ -7,6 +7,7 @@ from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, offsets, place, status_badge, table
 from dashboards.report.view import Row, View
 from kraft_core.evidence.facts import STATED_SOURCES
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 
 
 def unsettled(view: View) -> Markup | None:
@@ -116,7 +117,7 @@ def captures(view: View) -> Markup | None:
             last[key] = row
     cells = [
         (
-            f"node {node}",
+            "followed" if node == FOLLOWED_NODE_ID else f"node {node}",
             directory(directory_id, whole=True),
             number(row["captures"]),
             time_of(row["captured_at"]),

@@ -22,14 +22,14 @@ import transforms
 from dashboards.report.queries import DETAIL, LakeTables
 from dashboards.report.state import ClusterState
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import DERIVATIONS, REPLAYS, Table
+from transforms.lake.tables import DERIVATIONS, OBSERVATIONS, REPLAYS, Table
 
 Row = dict[str, Any]
 # Whatever makes a page.
 PROGRAM = (kraft_core, transforms, dashboards)
 SOURCES = {".py", ".sql", ".toml", ".css", ".js"}
-# Beside the tables of DETAIL: a cluster's histories change only with these.
-HISTORIES = (DERIVATIONS, REPLAYS)
+# Beside the tables of DETAIL: a cluster's histories and samples change only with these.
+OTHERS = (DERIVATIONS, REPLAYS, OBSERVATIONS)
 _DIGEST_BYTES = 20
 
 
@@ -98,7 +98,7 @@ def _lasting(state: ClusterState) -> ClusterState:
 def _rows(tables: LakeTables) -> Iterator[tuple[str, pa.Table]]:
     """The rows that the page of a cluster is made from, by table."""
     wanted: Mapping[Table, Sequence[str]] = dict(DETAIL.values()) | {
-        table: [name for name in table.names if name != "cluster_id"] for table in HISTORIES
+        table: [name for name in table.names if name != "cluster_id"] for table in OTHERS
     }
     for table, names in wanted.items():
         found = tables.columns(table, *names)

@@ -10,6 +10,7 @@ from typing import Any
 
 from dashboards.report.formatting import DAY, HOUR, ago, duration, listed, size, utc
 from kraft_core.evidence.watermark_at import WatermarkAt
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.restore.rehearsal import Rehearsal
 from kraft_core.wording import count
 
@@ -65,7 +66,8 @@ class ClusterState:
 
     voters_epoch: the newest epoch of the captures that show voter_ids in force; leader_epoch may be a later
     one, which is only reported. reported_voters: of an epoch above voters_epoch, or of any where no voter_ids
-    are known; () if none are. rehearsal: the newest of a restoration.
+    are known; () if none are. rehearsal: the newest of a restoration. captures and replicas: without what was
+    followed.
     """
 
     cluster_id: str
@@ -96,6 +98,7 @@ class ClusterState:
     change: LastChange | None
     reasons: tuple[Reason, ...]
     rehearsal: Rehearsal | None = None
+    is_followed: bool = False
 
     @property
     def need(self) -> Need:
@@ -167,6 +170,7 @@ def _cluster_state(cluster: str, rows: Mapping[str, Row], now: int) -> ClusterSt
         change=_last_change(change) if change else None,
         reasons=tuple(reasons(rows, now)),
         rehearsal=rows.get("rehearsals", {}).get("rehearsal"),
+        is_followed=captures.get("least_node_id") == FOLLOWED_NODE_ID,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from dashboards.report.history_queries import ask_histories, under_min_isr, under_min_isr_now
 from dashboards.report.page import MOST_LISTED, Page, cluster_page, file_name, page
 from dashboards.report.queries import ask_detail, ask_fleet, ask_lake
+from dashboards.report.samples import ask_samples
 from dashboards.report.standing import origins, signed, stands
 from dashboards.report.state import NONE_FAILED, ClusterState, fleet
 from transforms.lake.delta_rs import cluster_ids
@@ -150,8 +151,8 @@ def _pages(
         ids = [s.cluster_id for s in some]
         if not ids:  # which the tables would take for all
             return {}
-        histories = ask_histories(lake, ids, spans)
-        return {cluster: found | histories[cluster] for cluster, found in ask_detail(lake, ids).items()}
+        histories, samples = ask_histories(lake, ids, spans), ask_samples(lake, ids)
+        return {c: found | histories[c] | samples[c] for c, found in ask_detail(lake, ids).items()}
 
     rows, folder = rows_of(states[:MOST_DETAILED]), folder_of(file)
     titles = _titles(lake, failed, names)

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from dashboards.report.page import page
 from tests.dashboards.browser import Visit, launched
-from tests.dashboards.worlds import NOW, states, story, told
+from tests.dashboards.worlds import NOW, samples_told, states, story, told
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -30,7 +30,14 @@ def whole() -> str:
     """A page with something of everything: several clusters, one of which failed, and a fault of the lake."""
     names = tuple(f"cluster-{n}" for n in range(9))
     fleet = states(*names, findings={"errors": 1, "warnings": 0})
-    return page(fleet, {names[0]: told()}, NOW, "lake", story()["expectations"], {"broken": "KeyError"}).text
+    return page(
+        fleet,
+        {names[0]: told() | samples_told()},
+        NOW,
+        "lake",
+        story()["expectations"],
+        {"broken": "KeyError"},
+    ).text
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from dashboards.report.queries import few
+from dashboards.report.samples import binned
 from dashboards.report.state import ClusterState, fleet
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 Row = dict[str, Any]
 SECOND = 1000
@@ -212,6 +216,34 @@ def candidate(node: int, text: str) -> Row:
         "voters_status": "committed",
         "loses": text,
     }
+
+
+def sample_rows(when: int, high_watermark: int | None, lags: dict[int, int | None]) -> list[Row]:
+    """A sample of leader 1 and others, as samples.binned takes it; lags by node, observers above 3."""
+    nodes = {1: 0, **lags}
+    status: Row = {"at": when, "kind": "status", "node_id": 1, "directory_id": DIRECTORIES[1],
+                   "status": "Leader", "high_watermark": high_watermark, "lag_records": None}  # fmt: skip
+    return [
+        status,
+        *(
+            status | {
+                "kind": "replication", "node_id": node, "lag_records": lag, "high_watermark": None,
+                "directory_id": DIRECTORIES.get(node, ZERO_UUID) if node <= 3 else ZERO_UUID,
+                "status": "Leader" if node == 1 else "Follower" if node <= 3 else "Observer",
+            }
+            for node, lag in nodes.items()
+        ),
+    ]  # fmt: skip
+
+
+def samples_told() -> dict[str, list[Row]]:
+    """Samples every minute as the page gets them: node 3 is behind for a while, and so is observer 9."""
+    rows = [
+        row
+        for n in range(30)
+        for row in sample_rows(at(60 * n), 130 * n, {2: n % 2, 3: 40 if 9 < n < 14 else 0, 9: n})
+    ]
+    return binned(pa.Table.from_pylist(rows))
 
 
 def few_of(rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
