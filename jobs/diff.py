@@ -1,4 +1,4 @@
-"""kraftlake diff: the changes of the metadata between two moments or two sources, without Spark."""
+"""kraftlake diff: the changes of the metadata between two moments or two sources, or to what files desire."""
 
 from __future__ import annotations
 
@@ -30,17 +30,30 @@ EXAMPLES = """examples:
   kraftlake diff --from 09:40 --to end --lake /data/lake --cluster prod-1
   kraftlake diff --from 1894 --to /backup/node-1@1894 --lake /data/lake --cluster prod-1
   kraftlake diff --from old/00000000000000001956-0000000004.checkpoint --to /backup/node-1@2300 --format json
+  kraftlake diff --desired desired.yaml /backup/node-1
+  kraftlake diff --desired topics/ --desired users.yaml --at 09:40 --lake /data/lake --cluster prod-1
 
-Secrets are never shown, only that one changed.
-exit codes: 0 success, with or without differences; 2 wrong path or moment, 3 nothing readable"""
+Secrets are never shown, only that one changed. --desired reads what kraftlake export --as yaml writes, and
+Strimzi's KafkaTopic and KafkaUser resources; --at is the moment that they are compared with (default: end).
+exit codes: 0 success, of two states with or without differences; 1 not as desired, or not known; 2 wrong
+path, moment or file, 3 nothing readable"""
 
 MOST_DIFFERENCES = 1000  # on a terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     ends = f"{FORMS}; or a path, or PATH@MOMENT"
-    parser.add_argument("--from", dest="before", required=True, metavar="X", help=f"the first state: {ends}")
-    parser.add_argument("--to", dest="after", required=True, metavar="Y", help="the second state, likewise")
+    parser.add_argument("--from", dest="before", metavar="X", help=f"the first state: {ends}")
+    parser.add_argument("--to", dest="after", metavar="Y", help="the second state, likewise")
+    parser.add_argument(
+        "--desired",
+        type=local_path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="YAML, or a folder of *.yaml and *.yml, that states what should be there; repeatable",
+    )
+    parser.add_argument("--at", metavar="MOMENT", help=f"with --desired: {FORMS} (default: end)")
     parser.add_argument(
         "source",
         type=local_path,
@@ -63,6 +76,14 @@ class _End:
 
 def run(args: argparse.Namespace) -> int:
     """Print the differences. Raises Failure."""
+    if args.desired:
+        from jobs.diff_desired import diff_desired
+
+        return diff_desired(args)
+    if args.before is None or args.after is None:
+        raise Failure("give --from and --to, or --desired FILE; see the examples of --help")
+    if args.at is not None:
+        raise Failure("--at belongs to --desired: give the moments with --from and --to")
     opened: dict[Path, MetadataSource] = {}
     if args.lake is not None:
         if args.source is not None:
