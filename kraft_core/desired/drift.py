@@ -116,14 +116,15 @@ def _topics(actual: DesiredState, desired: DesiredState) -> Iterator[Discrepancy
 
 
 def _topic(subject: str, has: TopicState, wants: TopicState) -> Iterator[Discrepancy]:
-    if wants.partitions not in (None, has.partitions):
-        yield _changed(subject, "partitions", str(has.partitions), str(wants.partitions))
+    partitions = wants.partitions
+    if partitions is None and wants.assignment is not None:
+        partitions = len(wants.assignment)
+    if partitions not in (None, has.partitions):
+        yield _changed(subject, "partitions", str(has.partitions), str(partitions))
     if wants.replication_factor not in (None, has.replication_factor):
         yield _changed(subject, "replication factor", _factors(has), str(wants.replication_factor))
-    if wants.assignment is None or has.assignment is None:
-        return
-    for partition, replicas in enumerate(wants.assignment):
-        held = has.assignment[partition] if partition < len(has.assignment) else ()
+    both = zip(has.assignment or (), wants.assignment or (), strict=False)
+    for partition, (held, replicas) in enumerate(both):
         if held != replicas:
             attribute = f"replicas of partition {partition}"
             yield _changed(subject, attribute, str(list(held)), str(list(replicas)))
