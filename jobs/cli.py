@@ -40,7 +40,7 @@ VERBS = {
     "report": ("jobs.report", "write an HTML page: the fleet, and each cluster's history and findings"),
     "shell": ("jobs.shell", "browse the cluster's metadata at any offset or time"),
     "diff": ("jobs.diff", "compare the metadata of two moments or two replicas, or with desired YAML"),
-    "export": ("jobs.export", "print what makes the metadata again in an empty cluster: YAML, or commands"),
+    "export": ("jobs.export", "print what recreates the metadata in an empty cluster: YAML, or commands"),
     "plan": ("jobs.plan", "check whether the quorum can be changed now: verdict, risks, steps"),
     "features": ("jobs.features", "print feature levels, of releases or of captures, as kafka-features does"),
     "describe": ("jobs.describe", "print a living quorum: leader, high watermark, how far each replica is"),

@@ -22,7 +22,7 @@ _MOST_OTHERS = 10
 
 
 def diff_desired(args: argparse.Namespace) -> int:
-    """Print the differences. Returns FOUND if there are any, or if one cannot be known. Raises Failure."""
+    """Print the differences. Returns FOUND if there are any, or if there may be. Raises Failure."""
     if args.before is not None or args.after is not None:
         raise Failure("--desired takes the place of --from and --to: give the moment with --at")
     files = list(_files(args.desired))
@@ -32,11 +32,11 @@ def diff_desired(args: argparse.Namespace) -> int:
     found = list(drift(actual, desired))
     beyond = not_named(actual, desired)
     if args.format == "json":
-        data = {"at": at.data, "desired": list(map(str, files)), "not_named": beyond}
+        data = {"at": at.data, "desired": list(map(str, files)), "not_named": beyond, "not_known": at.doubts}
         print_line(json_line(data | {"differences": [asdict(each) for each in found]}))
     else:
         print_lines(_lines(at, files, found, beyond, limit_of(args)))
-    return ExitCode.FOUND if found else ExitCode.FINE
+    return ExitCode.FOUND if found or at.doubts else ExitCode.FINE
 
 
 def _files(given: Sequence[Path]) -> Iterator[Path]:
@@ -77,8 +77,10 @@ def _lines(
     """The differences by section; most: how many are listed, 0: all. All are counted."""
     yield f"at      {at.words}"
     yield f"desired {', '.join(map(str, files))}"
+    for doubt in at.doubts:
+        yield f"not known: {doubt}"
     if not found:
-        yield "no difference"
+        yield "no difference" + (" in what is known" if at.doubts else "")
     listed = 0
     for section in SECTIONS:
         of_section = [each for each in found if each.section == section]

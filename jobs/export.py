@@ -1,4 +1,4 @@
-"""kraftlake export: what makes the metadata of a moment again in an empty cluster, without Spark."""
+"""kraftlake export: what recreates the metadata of a moment in an empty cluster, without Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ The commands are those of Kafka's bin folder, which must be on the PATH; they ne
 administrator. Passwords of SCRAM users, secret configs and delegation tokens are in no log that is read here:
 what is not exported is said at the end, and on stderr. --placement keeps the brokers of each partition; the
 new cluster must have brokers of these ids, as it must for configs of single brokers.
-exit codes: 0 success, also if something cannot be exported; 2 wrong path or moment, 3 nothing readable"""
+exit codes: 0 success, also if something cannot be exported; 1 part of the log could not be read: what it says
+is not known; 2 wrong path or moment, 3 nothing readable"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
     for line in [*missing, *left_out(at.image)]:
         print_lines([f"# not exported: {printable(line)}"])
         warn_line(f"not exported: {line}")
-    return ExitCode.FINE
+    print_lines(f"# not known: {printable(doubt)}" for doubt in at.doubts)
+    return ExitCode.FOUND if at.doubts else ExitCode.FINE
 
 
 Written = tuple[Iterable[str], Sequence[str]]

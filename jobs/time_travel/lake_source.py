@@ -17,7 +17,7 @@ from kraft_core.image.events import CHECKPOINT, Event, path_under
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.image import Image
 from kraft_core.image.missing_records import MissingRecords
-from kraft_core.image.replay_path import Step
+from kraft_core.image.replay_path import PathCheckpoint, Step
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
@@ -77,6 +77,14 @@ class LakeSource:
     @property
     def last_offset(self) -> int:
         return self._steps[-1].end_offset - 1
+
+    @property
+    def oldest_known(self) -> tuple[int, int | None]:
+        step = self._steps[0]
+        time = (
+            step.timestamp if isinstance(step, PathCheckpoint) else self.append_before(step.first_offset + 1)
+        )
+        return step.first_offset, time
 
     def image_at(self, offset: int | None = None) -> Image:
         wanted = self.last_offset if offset is None else offset

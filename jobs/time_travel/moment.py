@@ -72,16 +72,21 @@ def image_at(source: MetadataSource, moment: Moment, newest: int) -> Image:
             return source.image_at(moment.offset)
         offset = source.offset_at(moment.time)
         if offset < 0:
-            first = iso(source.image_at(0).timestamp)
             raise InvalidMomentError(
-                f"{iso(moment.time)} is before this history, which reaches from {first} to {iso(newest)}"
+                f"{iso(moment.time)} is before this history, which {_reach(source, newest)}"
             )
         if moment.time > newest:
             later = f"{iso(moment.time)} is after the newest record, of {iso(newest)}"
             warn_line(f"warning: {later}: what happened since then is not known")
         return source.image_at(offset)
     except OutOfReachError as error:
-        raise InvalidMomentError(str(error)) from None
+        raise InvalidMomentError(f"{error}; this history {_reach(source, newest)}") from None
+
+
+def _reach(source: MetadataSource, newest: int) -> str:
+    offset, time = source.oldest_known
+    first = f"offset {offset}" if time is None else iso(time)
+    return f"reaches from {first} to {iso(newest)}"
 
 
 def iso(timestamp: int | None) -> str:

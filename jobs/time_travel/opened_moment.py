@@ -25,6 +25,12 @@ class OpenedMoment:
     image: Image
 
     @property
+    def doubts(self) -> list[str]:
+        """Why the metadata may not be whole: what could not be read or replayed, in words."""
+        refused = [f"offset {r.offset}, {r.type}: {r.reason}" for r in self.image.refusals]
+        return [*self.source.notes, *refused]
+
+    @property
     def words(self) -> str:
         image = self.image
         return f"offset {image.offset}, epoch {image.leader_epoch}, {iso(image.timestamp)} of {self.path}"

@@ -37,6 +37,10 @@ class ReplicaSource:
     def last_offset(self) -> int:
         return self.replica.last_offset
 
+    @property
+    def oldest_known(self) -> tuple[int, int | None]:
+        return self.replica.oldest_known
+
     def image_at(self, offset: int | None = None) -> Image:
         return self.replica.image_at(offset)
 

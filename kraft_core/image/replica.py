@@ -85,6 +85,15 @@ class CapturedReplica:
         of_log = self._batches[-1].header.last_offset if self._batches else -1
         return max([of_log, *(_end(checkpoint) - 1 for checkpoint in self._checkpoints)])
 
+    @property
+    def oldest_known(self) -> tuple[int, int | None]:
+        """The offset whose record the oldest known state includes, and its time (ms) if that is known."""
+        image = self._oldest()
+        if image.timestamp >= 0 or not self._batches:
+            return image.offset, image.timestamp if image.timestamp >= 0 else None
+        header = self._batches[0].header
+        return header.base_offset, header.max_timestamp
+
     def image_at(self, offset: int | None = None) -> Image:
         """The metadata after the record at an offset (inclusive; None: the newest).
 
