@@ -81,10 +81,9 @@ class LakeSource:
     @property
     def oldest_known(self) -> tuple[int, int | None]:
         step = self._steps[0]
-        time = (
-            step.timestamp if isinstance(step, PathCheckpoint) else self.append_before(step.first_offset + 1)
-        )
-        return step.first_offset, time
+        if isinstance(step, PathCheckpoint):
+            return step.first_offset, step.timestamp
+        return step.first_offset, self.append_before(step.first_offset + 1)
 
     def image_at(self, offset: int | None = None) -> Image:
         wanted = self.last_offset if offset is None else offset

@@ -80,7 +80,8 @@ def image_at(source: MetadataSource, moment: Moment, newest: int) -> Image:
             warn_line(f"warning: {later}: what happened since then is not known")
         return source.image_at(offset)
     except OutOfReachError as error:
-        raise InvalidMomentError(f"{error}; this history {_reach(source, newest)}") from None
+        reach = "" if moment.time is None else f"; this history {_reach(source, newest)}"
+        raise InvalidMomentError(f"{error}{reach}") from None
 
 
 def _reach(source: MetadataSource, newest: int) -> str:
