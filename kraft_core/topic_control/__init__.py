@@ -1,0 +1,1 @@
+"""Topics as the active controller creates, changes and deletes them (KIP-4), as a pure engine."""

@@ -1,0 +1,83 @@
+"""What a controller's own file says, which no log holds: defaults, policies, tiered storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+CREATE_POLICY = "create.topic.policy.class.name"
+ALTER_POLICY = "alter.config.policy.class.name"
+DELETE_ENABLED = "delete.topic.enable"
+DEFAULT_PARTITIONS = "num.partitions"
+DEFAULT_REPLICATION_FACTOR = "default.replication.factor"
+TIERED_STORAGE = "remote.log.storage.system.enable"
+MIN_COMPACTION_LAG = "log.cleaner.min.compaction.lag.ms"
+MAX_COMPACTION_LAG = "log.cleaner.max.compaction.lag.ms"
+RETENTION_MS = "log.retention.ms"
+RETENTION_BYTES = "log.retention.bytes"
+LOCAL_RETENTION_MS = "log.local.retention.ms"
+LOCAL_RETENTION_BYTES = "log.local.retention.bytes"
+CLEANUP_POLICY = "log.cleanup.policy"
+MIN_ISR = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+# Defaults of KafkaConfig; an empty policy is none.
+_DEFAULTS: Mapping[str, str] = {
+    CREATE_POLICY: "",
+    ALTER_POLICY: "",
+    DELETE_ENABLED: "true",
+    DEFAULT_PARTITIONS: "1",
+    DEFAULT_REPLICATION_FACTOR: "1",
+    TIERED_STORAGE: "false",
+    MIN_COMPACTION_LAG: "0",
+    MAX_COMPACTION_LAG: str((1 << 63) - 1),
+    RETENTION_MS: "604800000",
+    RETENTION_BYTES: "-1",
+    LOCAL_RETENTION_MS: "-2",
+    LOCAL_RETENTION_BYTES: "-2",
+    CLEANUP_POLICY: "delete",
+    MIN_ISR: "1",
+    UNCLEAN_ELECTION: "false",
+}
+_RETENTION = ((RETENTION_MS, 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000))
+
+
+class ControllerFile:
+    """The properties of a controller. Where the file was not given, Kafka's defaults, each noted in `assumed`."""
+
+    def __init__(self, properties: Mapping[str, str] | None) -> None:
+        self._properties = properties
+        self.assumed: dict[str, str] = {}
+
+    def get(self, name: str) -> str:
+        """The value of a property."""
+        found = self._properties or {}
+        if self._properties is None:
+            self.assumed[name] = _DEFAULTS[name]
+        if name == RETENTION_MS:
+            return self._retention_ms(found)
+        return found.get(name, _DEFAULTS[name]).strip()
+
+    def _retention_ms(self, found: Mapping[str, str]) -> str:
+        """Of milliseconds, minutes or hours, the first that is there; below 0 it is -1 (KafkaConfig)."""
+        for name, unit in _RETENTION:
+            if name in found:
+                value = int(found[name]) * unit
+                return str(value if value >= 0 else -1)
+        return _DEFAULTS[RETENTION_MS]
+
+    def integer(self, name: str) -> int:
+        return int(self.get(name))
+
+    def is_on(self, name: str) -> bool:
+        return self.get(name).lower() == "true"
+
+
+def properties_of(lines: Iterable[str]) -> dict[str, str]:
+    """The properties of a file such as controller.properties; without line continuations and escapes."""
+    found: dict[str, str] = {}
+    for line in lines:
+        text = line.strip()
+        if text and not text.startswith(("#", "!")):
+            name, _, value = text.partition("=")
+            found[name.strip()] = value.strip()
+    return found

@@ -1,0 +1,131 @@
+"""Requests about topics as JSON, as tests/long/TopicRequests.java reads them, and the engine's answers in its form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kraft_core.image.brokers import Broker
+from kraft_core.image.change import Change
+from kraft_core.image.configs import Config
+from kraft_core.image.features import Feature
+from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
+from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS
+from kraft_core.image.topics import Topic
+from kraft_core.messages.releases import ELR_VERSION, METADATA_VERSION
+from kraft_core.topic_control.controller import ActiveController
+from kraft_core.topic_control.controller_file import ControllerFile
+from kraft_core.topic_control.creation import create_distinct
+from kraft_core.topic_control.java import JavaRandom
+from kraft_core.topic_control.requests import NewTopic, RequestRefusedError, TopicResult
+
+
+def image_of(asked: dict[str, Any]) -> Image:
+    image = Image()
+    for name, level in ((METADATA_VERSION, asked["metadataVersion"]), (ELR_VERSION, asked["elr"])):
+        if level:
+            image.tables.put(Change(FEATURES, (name,), Feature(name, level)))
+    for each in asked["brokers"]:
+        cordoned = each["cordonedLogDirs"]
+        broker = Broker(
+            each["id"],
+            7,
+            "i",
+            (),
+            (),
+            each["rack"],
+            each["fenced"],
+            each["inControlledShutdown"],
+            False,
+            tuple(sorted(each["logDirs"])),
+            None if cordoned is None else tuple(cordoned),
+        )
+        image.tables.put(Change(BROKERS, (broker.broker_id,), broker))
+    for topic in asked["topics"]:
+        image.tables.put(Change(TOPICS, (topic["id"],), Topic(topic["id"], topic["name"])))
+        for each in topic["partitions"]:
+            partition = partition_of(topic, each)
+            image.tables.put(Change(PARTITIONS, (topic["id"], partition.partition_id), partition))
+    for kind, resource, name, value in asked["configs"]:
+        image.tables.put(Change(CONFIGS, (kind, resource, name), Config(kind, resource, name, value)))
+    return image
+
+
+def partition_of(topic: dict[str, Any], fields: dict[str, Any]) -> Partition:
+    return Partition(
+        topic["id"],
+        topic["name"],
+        fields["partitionId"],
+        tuple(fields["replicas"]),
+        tuple(fields["directories"]),
+        tuple(fields["isr"]),
+        tuple(fields["removingReplicas"]),
+        tuple(fields["addingReplicas"]),
+        tuple(fields["eligibleLeaderReplicas"]),
+        tuple(fields["lastKnownElr"]),
+        fields["leader"],
+        fields["leaderRecoveryState"],
+        3,
+        4,
+    )
+
+
+def controller_of(asked: dict[str, Any]) -> ActiveController:
+    stopping = frozenset(each["id"] for each in asked["brokers"] if each["stopping"])
+    file = ControllerFile(asked["file"])
+    return ActiveController(image_of(asked), 1, file, JavaRandom(asked["seed"]), stopping)
+
+
+def new_topics(request: dict[str, Any]) -> list[NewTopic]:
+    return [
+        NewTopic(
+            topic["name"],
+            topic["partitions"],
+            topic["replicationFactor"],
+            tuple((partition_id, tuple(replicas)) for partition_id, replicas in topic["assignments"]),
+            tuple((name, value) for name, value in topic["configs"]),
+        )
+        for topic in request["topics"]
+    ]
+
+
+def _create(controller: ActiveController, request: dict[str, Any]) -> list[TopicResult]:
+    return create_distinct(controller, new_topics(request))
+
+
+ASKS: dict[str, Callable[[ActiveController, dict[str, Any]], Sequence[TopicResult]]] = {"create": _create}
+
+
+def answer_of(asked: dict[str, Any]) -> dict[str, Any]:
+    """The engine's answer."""
+    request = asked["request"]
+    try:
+        results = ASKS[asked["ask"]](controller_of(asked), request)
+    except RequestRefusedError as refused:
+        return {"error": refused.error.name, "text": refused.text}
+    records = [] if request.get("validateOnly") else written(results)
+    return {"results": [[each.name, each.error.name, each.text] for each in results], "records": records}
+
+
+def written(results: Iterable[TopicResult]) -> list[dict[str, Any]]:
+    return [
+        {"type": record.type, "version": record.version, "value": dict(record.value)}
+        for result in results
+        for record in result.records
+    ]
+
+
+def told(answer: dict[str, Any]) -> dict[str, Any]:
+    """Kafka's answer, without the ids that it draws for new topics."""
+    names = {
+        record["value"]["topicId"]: "<random>"
+        for record in answer.get("records", ())
+        if record["type"] == "TOPIC_RECORD"
+    }
+    for record in answer.get("records", ()):
+        topic_id = record["value"].get("topicId")
+        if topic_id in names:
+            record["value"]["topicId"] = names[topic_id]
+    answer.setdefault("results", []) if "error" not in answer else None
+    return answer
