@@ -21,6 +21,7 @@ from jobs.arguments import (
 )
 from jobs.plan_captures import captured_quorum
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
+from jobs.plan_topics import add_options
 from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder
@@ -53,6 +54,7 @@ EXAMPLES = """examples:
   kraftlake plan restart-broker 2 --captures /backup/controllers
   kraftlake plan remove-broker 2 --lake /data/lake
   kraftlake plan load 4.4.0 --captures /backup/controllers
+  kraftlake plan topic create orders --partitions 6 --replication-factor 3 --captures /backup/controllers
 
 The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
 time. Spark is not started.
@@ -66,6 +68,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
     "restart-broker": ("jobs.plan_broker", "ID", "stop a broker and start it again"),
     "remove-broker": ("jobs.plan_broker", "ID", "stop a broker for good and unregister it"),
+    "topic": ("jobs.plan_topics", "create NAME...", "create topics"),
     "load": ("jobs.plan_load", "RELEASE", "start a release on the captured logs and checkpoints"),
 }
 # What each action does, and the least and greatest number of nodes it takes (None: any number).
@@ -126,6 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME://HOST:PORT",
         help="update: a listener of the voter; repeat it for every listener",
     )
+    add_options(parser)
 
 
 def endpoint(text: str) -> Endpoint:

@@ -66,5 +66,6 @@ def as_json(
         "missing": list(answer.missing),
         "unread": list(unread),
         **({"partitions": dict(answer.partitions)} if answer.partitions else {}),
+        **({"results": [dict(each) for each in answer.results]} if answer.results else {}),
         **risks_and_steps(answer.risks, answer.steps),
     }

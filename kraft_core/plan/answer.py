@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import PlanStep
@@ -25,7 +25,8 @@ class Answer:
 
     question: what was asked, in words. evidence: what the verdict rests on, with offsets. missing: what to
     capture to know a verdict that is not known. error, error_text: Kafka's, where it refuses. partitions: of
-    a question about brokers, every partition (TOPIC-N) by what becomes of it.
+    a question about brokers, every partition (TOPIC-N) by what becomes of it. results: of a question about
+    topics, the answer about each, with the records.
     """
 
     question: str
@@ -38,6 +39,7 @@ class Answer:
     error: ErrorCode | None = None
     error_text: str | None = None
     partitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    results: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def exception(self) -> str | None:

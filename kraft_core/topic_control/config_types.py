@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from kraft_core.topic_control.java import double_text, parse_double, parse_integer, trimmed
 
@@ -98,9 +98,7 @@ TOPIC_CONFIGS: Mapping[str, TopicConfigType] = {
     "compression.lz4.level": TopicConfigType("INT", 9, _between(1, 17)),
     "compression.zstd.level": TopicConfigType("INT", 3, _between(-131_072, 22)),
     "preallocate": TopicConfigType("BOOLEAN", False),
-    "message.timestamp.type": TopicConfigType(
-        "STRING", "CreateTime", _one_of("CreateTime", "LogAppendTime")
-    ),
+    "message.timestamp.type": TopicConfigType("STRING", "CreateTime", _one_of("CreateTime", "LogAppendTime")),
     "message.timestamp.before.max.ms": TopicConfigType("LONG", _MAX_LONG, _from_0),
     "message.timestamp.after.max.ms": TopicConfigType("LONG", 3_600_000, _from_0),
     "leader.replication.throttled.replicas": TopicConfigType("LIST", (), _throttled),
@@ -143,7 +141,9 @@ def _value(name: str, kind: str, text: str) -> Any:
         case _:
             number = parse_integer(bare, 32 if kind == "INT" else 64)
     if number is None:
-        raise ConfigRefusedError(f"Invalid value {text} for configuration {name}: Not a number of type {kind}")
+        raise ConfigRefusedError(
+            f"Invalid value {text} for configuration {name}: Not a number of type {kind}"
+        )
     return number
 
 
@@ -151,7 +151,7 @@ def _shown(value: Any) -> str:
     """String.valueOf."""
     if isinstance(value, float):
         return double_text(value)
-    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
+    return f"[{', '.join(cast(tuple[str, ...], value))}]" if isinstance(value, tuple) else str(value)
 
 
 def unknown_name(names: Iterable[str]) -> str | None:

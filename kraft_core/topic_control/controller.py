@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from kraft_core.image.brokers import Broker
 from kraft_core.image.configs import TOPIC_RESOURCE, Config
@@ -24,11 +25,15 @@ _DIRECTORIES, _ELR = 17, 23
 """metadata.version 3.7-IV2, which assigns directories, and 4.0-IV1, whose records have room for ELRs."""
 
 
+RULES_OF = ("4.3", "4.4")
+"""The releases whose rules these are, compared with their jars."""
+
+
 @dataclass(frozen=True, slots=True)
 class ActiveController:
     """image: at the end of its log, with its metadata.version. stopping: unfenced brokers that it knows to be
     in controlled shutdown by their heartbeats, which take no new replicas; no log tells them from those that
-    were so when another controller led.
+    were so when another controller led. release: of its software, one of RULES_OF.
     """
 
     image: Image
@@ -36,6 +41,7 @@ class ActiveController:
     file: ControllerFile
     chooser: Chooser
     stopping: frozenset[int] = field(default_factory=frozenset[int])
+    release: str = RULES_OF[0]
 
     @property
     def metadata_version(self) -> int:
@@ -98,7 +104,8 @@ class ActiveController:
             raise _wrong("The manual partition assignment includes an empty replica list.")
         before: int | None = None
         for broker_id in sorted(replicas):
-            if self.broker(broker_id) is None:
+            broker = self.broker(broker_id)
+            if broker is None:
                 raise _wrong(
                     f"The manual partition assignment includes broker {broker_id}, but no such broker is "
                     "registered."
@@ -106,6 +113,11 @@ class ActiveController:
             if broker_id == before:
                 raise _wrong(
                     f"The manual partition assignment includes the broker {broker_id} more than once."
+                )
+            if self.release != RULES_OF[0] and is_cordoned(broker):
+                raise _wrong(
+                    f"The manual partition assignment includes broker {broker_id}, but all its log "
+                    "directories are cordoned."
                 )
             before = broker_id
         if wanted is not None and len(replicas) != wanted:
@@ -121,7 +133,7 @@ class ActiveController:
     def new_partition(self, topic_id: str, partition_id: int, replicas: tuple[int, ...]) -> TopicRecord:
         """The record of a new partition, which has an active replica."""
         isr = self.in_sync(replicas)
-        value = {
+        value: dict[str, Any] = {
             "partitionId": partition_id,
             "topicId": topic_id,
             "replicas": list(replicas),

@@ -42,20 +42,33 @@ _RETENTION = ((RETENTION_MS, 1), ("log.retention.minutes", 60_000), ("log.retent
 
 
 class ControllerFile:
-    """The properties of a controller. Where the file was not given, Kafka's defaults, each noted in `assumed`."""
+    """The properties of a controller; Kafka's defaults, each noted in `assumed`, where no file was given.
 
-    def __init__(self, properties: Mapping[str, str] | None) -> None:
+    dynamic: properties that the log sets for the cluster or this controller, which win over its file: of
+    those a file is no proof either.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None, dynamic: Iterable[str] = ()) -> None:
         self._properties = properties
-        self.assumed: dict[str, str] = {}
+        self._dynamic = frozenset(dynamic)
+        self.assumed: dict[str, None] = {}
 
     def get(self, name: str) -> str:
         """The value of a property."""
         found = self._properties or {}
-        if self._properties is None:
-            self.assumed[name] = _DEFAULTS[name]
+        if self._properties is None or name in self._dynamic:
+            self.assume(name)
         if name == RETENTION_MS:
             return self._retention_ms(found)
         return found.get(name, _DEFAULTS[name]).strip()
+
+    def assume(self, name: str) -> None:
+        self.assumed[name] = None
+
+    def pass_policy(self, name: str) -> None:
+        """A policy is asked: its class, if there is one, decides what no log shows."""
+        if self.get(name):
+            self.assume(name)
 
     def _retention_ms(self, found: Mapping[str, str]) -> str:
         """Of milliseconds, minutes or hours, the first that is there; below 0 it is -1 (KafkaConfig)."""
@@ -70,6 +83,12 @@ class ControllerFile:
 
     def is_on(self, name: str) -> bool:
         return self.get(name).lower() == "true"
+
+    def taken(self) -> tuple[str, ...]:
+        """What was assumed since this was asked before."""
+        found = tuple(self.assumed)
+        self.assumed.clear()
+        return found
 
 
 def properties_of(lines: Iterable[str]) -> dict[str, str]:

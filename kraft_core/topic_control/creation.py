@@ -54,6 +54,7 @@ def create_distinct(controller: ActiveController, topics: Sequence[NewTopic]) ->
     if partitions > MOST_RECORDS:
         text = "Excessively large number of partitions per request."
         raise RequestRefusedError(ErrorCode.POLICY_VIOLATION, text)
+    controller.file.taken()
     existing = controller.image.tables.topic_ids
     results: list[TopicResult] = []
     written = 0
@@ -67,13 +68,13 @@ def create_distinct(controller: ActiveController, topics: Sequence[NewTopic]) ->
                 *_partition_records(controller, topic),
             )
         except TopicRefusedError as refused:
-            results.append(TopicResult(topic.name, refused.error, refused.text))
+            assumed = controller.file.taken()
+            results.append(TopicResult(topic.name, refused.error, refused.text, assumed=assumed))
             continue
-        if controller.file.get(file_names.CREATE_POLICY):
-            controller.file.assumed[file_names.CREATE_POLICY] = "a policy that accepts it"
+        controller.file.pass_policy(file_names.CREATE_POLICY)
         written += len(records)
         within_limit(written)
-        results.append(TopicResult(topic.name, records=records))
+        results.append(TopicResult(topic.name, records=records, assumed=controller.file.taken()))
     return results
 
 
@@ -109,8 +110,7 @@ def _config_records(controller: ActiveController, topic: NewTopic) -> list[Topic
         check(ordered, {}, controller.file)
     except ConfigRefusedError as refused:
         raise TopicRefusedError(ErrorCode.INVALID_CONFIG, str(refused)) from None
-    if controller.file.get(file_names.ALTER_POLICY):
-        controller.file.assumed[file_names.ALTER_POLICY] = "a policy that accepts it"
+    controller.file.pass_policy(file_names.ALTER_POLICY)
     records = [config_record(topic.name, name, value) for name, value in ordered.items()]
     return records + clear_elr(controller, topic.name, ordered)
 
@@ -138,7 +138,10 @@ def _partition_records(controller: ActiveController, topic: NewTopic) -> list[To
 
 def _assigned(controller: ActiveController, topic: NewTopic) -> list[tuple[int, ...]]:
     """The replicas that the request lists, by partition."""
-    for value, what in ((topic.replication_factor, "replication factor"), (topic.partitions, "numPartitions")):
+    for value, what in (
+        (topic.replication_factor, "replication factor"),
+        (topic.partitions, "numPartitions"),
+    ):
         if value != UNSET:
             text = f"A manual partition assignment was specified, but {what} was not set to -1."
             raise TopicRefusedError(ErrorCode.INVALID_REQUEST, text)

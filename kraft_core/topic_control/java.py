@@ -1,4 +1,4 @@
-"""What the answers of Kafka's controller owe to Java: random numbers, the order of hash tables, numbers as text."""
+"""What the controller's answers owe to Java: random numbers, the order of hash tables, numbers as text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ T = TypeVar("T")
 
 _DIGITS = r"\d+(?:\.\d*)?|\.\d+"
 _DECIMAL = re.compile(rf"([+-]?(?:{_DIGITS})(?:[eE][+-]?\d+)?)[fFdD]?", re.ASCII)
-_HEX = re.compile(
-    r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
-)
+_HEX = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII)
 _WORDS = {"NaN": nan, "Infinity": inf}
 _GOLDEN_RATIO = -7046029254386353131
 
@@ -92,7 +90,7 @@ def _power_of_two(least: int) -> int:
 
 
 def timeline_order(keys: Iterable[str], expected_size: int) -> list[str]:
-    """The keys in the order of Kafka's TimelineHashSet or -Map (BaseHashTable), given the order of insertion."""
+    """The keys in the order of Kafka's TimelineHashSet (BaseHashTable), given the order of insertion."""
     slots: list[list[str]] = [[] for _ in range(max(2, _power_of_two(ceil(expected_size / 0.75))))]
     for size, key in enumerate(dict.fromkeys(keys)):
         if (size + 1) * 0.75 > len(slots):

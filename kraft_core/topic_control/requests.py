@@ -40,12 +40,20 @@ NEW_TOPIC_ID = "<random>"
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """The answer about one topic. text: Kafka's, None where it sends none. records: as if asked alone."""
+    """The answer about one topic. text: Kafka's, None where it sends none. records: those written for it.
+
+    assumed: properties of the controllers' files on which the answer rests, where no file was given.
+    """
 
     name: str
     error: ErrorCode = ErrorCode.NONE
     text: str | None = None
     records: tuple[TopicRecord, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        return self.error is not ErrorCode.NONE
 
 
 class TopicRefusedError(Exception):

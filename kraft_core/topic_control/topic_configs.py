@@ -1,4 +1,4 @@
-"""Whether a topic may have these configs (LogConfig.validate, as ControllerConfigurationValidator calls it)."""
+"""Whether a topic may have these configs (LogConfig.validate, called by ControllerConfigurationValidator)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ _IN_FILE = {
     "cleanup.policy": file_names.CLEANUP_POLICY,
 }
 _NOT_TIERED = (
-    "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+    "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+    "storage."
 )
 _COMPACTED = (
-    "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty list."
+    "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty "
+    "list."
 )
 _NOT_DELETED = (
-    "It is invalid to disable remote storage without deleting remote data. If you want to keep the remote data "
-    "and turn to read only, please set `remote.storage.enable=true,remote.log.copy.disable=true`. If you want "
-    "to disable remote storage and delete all remote data, please set "
+    "It is invalid to disable remote storage without deleting remote data. If you want to keep the remote "
+    "data and turn to read only, please set `remote.storage.enable=true,remote.log.copy.disable=true`. If "
+    "you want to disable remote storage and delete all remote data, please set "
     "`remote.storage.enable=false,remote.log.delete.on.disable=true`."
 )
 
@@ -45,7 +47,10 @@ def in_java_order(names: Iterable[str], at_once: int = 0) -> list[str]:
 
 
 def check(configs: Mapping[str, str], existing: Mapping[str, str], file: ControllerFile) -> None:
-    """configs: all that the topic would have, in Kafka's order. existing: what it has. Raises ConfigRefusedError."""
+    """configs: all that the topic would have, in the order of their insertion. existing: what it has.
+
+    Raises ConfigRefusedError.
+    """
     wrong = unknown_name(in_java_order(configs))
     if wrong is not None:
         raise ConfigRefusedError(f"Unknown topic config name: {wrong}")
@@ -112,6 +117,6 @@ def _check_no_copy(limits: Mapping[str, int]) -> None:
     for name in ("retention.bytes", "retention.ms"):
         if limits[f"local.{name}"] not in (-2, limits[name]):
             raise ConfigRefusedError(
-                f"When `remote.log.copy.disable` is set to true, the `local.{name}` and `{name}` must be set to "
-                "the identical value because there will be no more logs copied to the remote storage."
+                f"When `remote.log.copy.disable` is set to true, the `local.{name}` and `{name}` must be set "
+                "to the identical value because there will be no more logs copied to the remote storage."
             )

@@ -135,8 +135,8 @@ public class TopicRequests {
             .setConfigurationControl(configuration)
             .setClusterControl(cluster)
             .setFeatureControl(features)
-            .setDefaultNumPartitions(config.numPartitions().intValue())
-            .setDefaultReplicationFactor((short) config.defaultReplicationFactor())
+            .setDefaultNumPartitions(config.getInt("num.partitions"))
+            .setDefaultReplicationFactor(config.getInt("default.replication.factor").shortValue())
             .build();
         for (JsonNode broker : asked.get("brokers")) {
             int id = broker.get("id").asInt();

@@ -12,16 +12,71 @@ from kraft_core.topic_control.config_types import TOPIC_CONFIGS
 CONTROLLER = "1"
 RACKS = (None, "a", "b", "c", "Aa", "BB", "r1", "r2", "zone-1", "zone-2", "zone-17", "é", "😀")
 NAMES = (
-    "orders clicks a.b a_b a.b_c a_b.c a_b_c x.y x_y __consumer_offsets logs-1 a A t1 t2 t3 t4 t5 1.2.3 1_2.3"
-).split()
+    "orders",
+    "clicks",
+    "a.b",
+    "a_b",
+    "a.b_c",
+    "a_b.c",
+    "a_b_c",
+    "x.y",
+    "x_y",
+    "__consumer_offsets",
+    "logs-1",
+    "a",
+    "A",
+    "t1",
+    "t2",
+    "t3",
+    "t4",
+    "t5",
+    "1.2.3",
+    "1_2.3",
+)
 BAD_NAMES = ("", ".", "..", "a" * 250, "b" * 249, "sp ace", "ümlaut", "😀" * 125, "a/b", "x.y z", "_", "a.b!")
 VALUES: dict[str, tuple[str, ...]] = {
     "INT": ("0", "1", "2", "5", "17", "1048576", "1048575", "2147483648", " 7 ", "+3", "x", "", "-1", "1.5"),
-    "LONG": ("-3", "-2", "-1", "0", "1", "1000", "86400000", "9223372036854775807", "9223372036854775808", "1e3"),
-    "DOUBLE": ("0", "0.5", "1", "1.5", "-0.1", "1e10", "1e-5", ".25", "NaN", "Infinity", "0x1p-1", "0.5d", "half"),
+    "LONG": (
+        "-3",
+        "-2",
+        "-1",
+        "0",
+        "1",
+        "1000",
+        "86400000",
+        "9223372036854775807",
+        "9223372036854775808",
+        "1e3",
+    ),
+    "DOUBLE": (
+        "0",
+        "0.5",
+        "1",
+        "1.5",
+        "-0.1",
+        "1e10",
+        "1e-5",
+        ".25",
+        "NaN",
+        "Infinity",
+        "0x1p-1",
+        "0.5d",
+        "half",
+    ),
     "BOOLEAN": ("true", "false", "TRUE", " False ", "yes", "", "1"),
     "STRING": ("gzip", "producer", "zstd", "CreateTime", "LogAppendTime", "none", "", " lz4 "),
-    "LIST": ("", "delete", "compact", "delete,compact", "delete, delete", "compact,,", "*", "0:1,1:2", "a", " 1:1 , 2:3"),
+    "LIST": (
+        "",
+        "delete",
+        "compact",
+        "delete,compact",
+        "delete, delete",
+        "compact,,",
+        "*",
+        "0:1,1:2",
+        "a",
+        " 1:1 , 2:3",
+    ),
 }
 
 
@@ -69,7 +124,9 @@ def directory(broker_id: int, nth: int) -> str:
     return f"AAAAAAAAAAAAAAA{broker_id:03d}{nth}xyA"
 
 
-def broker(rng: random.Random, broker_id: int, racks: tuple[str | None, ...], health: float) -> dict[str, Any]:
+def broker(
+    rng: random.Random, broker_id: int, racks: tuple[str | None, ...], health: float
+) -> dict[str, Any]:
     dirs = [directory(broker_id, nth) for nth in range(rng.choice((0, 1, 1, 1, 2, 3)))]
     fenced, shutdown = rng.random() < health, rng.random() < health / 2
     cordoned = rng.choice((None, None, [], dirs[:1], dirs)) if rng.random() < 0.3 else None
@@ -113,7 +170,11 @@ def partition(
     rng.shuffle(isr)
     outside = [each for each in replicas if each not in isr]
     elr = [each for each in outside if asked["elr"] and rng.random() < 0.4]
-    last = [rng.choice(outside)] if asked["elr"] and outside and not isr and not elr and rng.random() < 0.7 else []
+    last = (
+        [rng.choice(outside)]
+        if asked["elr"] and outside and not isr and not elr and rng.random() < 0.7
+        else []
+    )
     leader = rng.choice(isr) if isr and rng.random() < 0.8 else -1
     if asked["metadataVersion"] >= 17:
         assigned = [directory_of(rng, each, asked) for each in replicas]
@@ -142,7 +203,10 @@ def directory_of(rng: random.Random, broker_id: int, asked: dict[str, Any]) -> s
 def configs(rng: random.Random, topics: list[str]) -> list[list[Any]]:
     """Dynamic configs that stand in the log: min ISR and unclean elections, and valid ones of topics."""
     found: list[list[Any]] = []
-    for name, values in (("min.insync.replicas", "123"), ("unclean.leader.election.enable", ("true", "false"))):
+    for name, values in (
+        ("min.insync.replicas", "123"),
+        ("unclean.leader.election.enable", ("true", "false")),
+    ):
         for resource in ("", CONTROLLER, "12"):
             if rng.random() < 0.15:
                 found.append([BROKER_RESOURCE, resource, name, rng.choice(list(values))])
@@ -185,7 +249,9 @@ def some_configs(rng: random.Random) -> list[list[str | None]]:
         names += ["unknown.config", "retention.MS", "message.format.version", "x"] * 3
     chosen = [rng.choice(names) for _ in range(rng.choice((1, 1, 1, 2, 3, 5, 20)))]
     likely = rng.random() < 0.7
-    return [[name, fine_value(rng, name) if likely else value_of(rng, name)] for name in dict.fromkeys(chosen)]
+    return [
+        [name, fine_value(rng, name) if likely else value_of(rng, name)] for name in dict.fromkeys(chosen)
+    ]
 
 
 def fine_value(rng: random.Random, name: str) -> str | None:
@@ -256,7 +322,9 @@ def assignments(rng: random.Random, asked: dict[str, Any]) -> list[list[Any]]:
     return [[nth, each] for nth, each in zip(ids, replicas, strict=True)]
 
 
-def replica_lists(rng: random.Random, asked: dict[str, Any], count: int, factor: int | None = None) -> list[list[int]]:
+def replica_lists(
+    rng: random.Random, asked: dict[str, Any], count: int, factor: int | None = None
+) -> list[list[int]]:
     known = [each["id"] for each in asked["brokers"]]
     wanted = min(len(known), factor or rng.choice((1, 2, 3)))
     found = [rng.sample(known, wanted) for _ in range(count)]

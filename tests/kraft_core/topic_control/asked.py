@@ -1,4 +1,4 @@
-"""Requests about topics as JSON, as tests/long/TopicRequests.java reads them, and the engine's answers in its form."""
+"""Requests about topics as JSON of tests/long/TopicRequests.java, and the engine's answers in its form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
 from kraft_core.messages.releases import ELR_VERSION, METADATA_VERSION
-from kraft_core.topic_control.controller import ActiveController
+from kraft_core.topic_control.controller import RULES_OF, ActiveController
 from kraft_core.topic_control.controller_file import ControllerFile
 from kraft_core.topic_control.creation import create_distinct
 from kraft_core.topic_control.java import JavaRandom
@@ -71,10 +71,10 @@ def partition_of(topic: dict[str, Any], fields: dict[str, Any]) -> Partition:
     )
 
 
-def controller_of(asked: dict[str, Any]) -> ActiveController:
+def controller_of(asked: dict[str, Any], release: str = RULES_OF[0]) -> ActiveController:
     stopping = frozenset(each["id"] for each in asked["brokers"] if each["stopping"])
     file = ControllerFile(asked["file"])
-    return ActiveController(image_of(asked), 1, file, JavaRandom(asked["seed"]), stopping)
+    return ActiveController(image_of(asked), 1, file, JavaRandom(asked["seed"]), stopping, release)
 
 
 def new_topics(request: dict[str, Any]) -> list[NewTopic]:
@@ -97,11 +97,11 @@ def _create(controller: ActiveController, request: dict[str, Any]) -> list[Topic
 ASKS: dict[str, Callable[[ActiveController, dict[str, Any]], Sequence[TopicResult]]] = {"create": _create}
 
 
-def answer_of(asked: dict[str, Any]) -> dict[str, Any]:
+def answer_of(asked: dict[str, Any], release: str = RULES_OF[0]) -> dict[str, Any]:
     """The engine's answer."""
     request = asked["request"]
     try:
-        results = ASKS[asked["ask"]](controller_of(asked), request)
+        results = ASKS[asked["ask"]](controller_of(asked, release), request)
     except RequestRefusedError as refused:
         return {"error": refused.error.name, "text": refused.text}
     records = [] if request.get("validateOnly") else written(results)

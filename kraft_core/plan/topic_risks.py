@@ -1,0 +1,99 @@
+"""What new topics and partitions cost, as far as the captures show it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from kraft_core.image.effective_configs import min_isr
+from kraft_core.plan.risks import Risk
+from kraft_core.topic_control.controller import ActiveController
+from kraft_core.topic_control.controller_file import MIN_ISR
+from kraft_core.topic_control.requests import TopicResult
+from kraft_core.topic_control.topic_names import unified
+
+
+def colliding_names(names: Sequence[str]) -> Iterator[Risk]:
+    """Kafka compares the names of a request with the existing ones only."""
+    times = Counter(unified(name) for name in names)
+    for name in names:
+        if times[unified(name)] > 1:
+            twins = ", ".join(each for each in names if unified(each) == unified(name))
+            yield Risk(
+                "colliding_names",
+                f"{twins} share the names of their metrics: in one request Kafka accepts them, after each "
+                "other it refuses all but the first",
+            )
+            times[unified(name)] = 0
+
+
+def in_sync_at_first(controller: ActiveController, result: TopicResult, *, is_placed: bool) -> Iterator[Risk]:
+    """Whether each new partition has all replicas and its min ISR. is_placed: Kafka chooses the brokers."""
+    replicas, in_sync = _fewest(controller, result, is_placed=is_placed)
+    if in_sync < replicas:
+        may = "may begin" if is_placed else "begin"
+        yield Risk(
+            "replicas_down",
+            f"partitions of {result.name} {may} with {in_sync} of {replicas} replicas in sync",
+        )
+    least = _min_isr(controller, result)
+    if least is None:
+        return
+    capped = min(least, replicas)
+    if in_sync < capped:
+        words = f"{result.name} needs {capped} in sync for acks=all (min.insync.replicas {least})"
+        yield Risk("under_min_isr", words)
+    elif capped == replicas > 1:
+        words = f"every replica of {result.name} must be in sync for acks=all (min.insync.replicas {least})"
+        yield Risk("no_spare_replica", words)
+
+
+def not_in_sync_at_first(
+    controller: ActiveController, result: TopicResult, *, is_placed: bool
+) -> Iterator[str]:
+    """Where a replica is down, min.insync.replicas decides whether acks=all works."""
+    replicas, in_sync = _fewest(controller, result, is_placed=is_placed)
+    if in_sync < replicas and _min_isr(controller, result) is None:
+        yield (
+            f"min.insync.replicas of {result.name}: neither the topic nor the cluster has it as a dynamic "
+            "config, and no log shows the brokers' files"
+        )
+
+
+def _min_isr(controller: ActiveController, result: TopicResult) -> int | None:
+    """As the new topic has it, else as any leader knows it; None where only the brokers' files say it."""
+    for record in result.records:
+        if record.type == "CONFIG_RECORD" and record.value["name"] == MIN_ISR:
+            return int(record.value["value"])
+    leaders = {r.value["leader"] for r in result.records if r.type == "PARTITION_RECORD"}
+    found = {min_isr(controller.image, result.name, leader) for leader in leaders}
+    return None if None in found or not found else max(each for each in found if each is not None)
+
+
+def _fewest(controller: ActiveController, result: TopicResult, *, is_placed: bool) -> tuple[int, int]:
+    """The replicas of each partition, and how many of one are in sync at least."""
+    partitions = [record.value for record in result.records if record.type == "PARTITION_RECORD"]
+    replicas = max(len(each["replicas"]) for each in partitions)
+    in_sync = min(len(each["isr"]) for each in partitions)
+    if not is_placed:
+        return replicas, in_sync
+    return replicas, min(in_sync, fewest_in_sync(controller, replicas))
+
+
+def fewest_in_sync(controller: ActiveController, replicas: int) -> int:
+    """The active replicas that any placement has at least.
+
+    A rack gives as many brokers as its share is, those that are not fenced first. Where a rack has fewer, the
+    others give more.
+    """
+    usable = controller.usable_brokers()
+    racks = {broker.rack for broker in usable}
+    share = ceil(replicas / max(len(racks), 1))
+    sizes = Counter(broker.rack for broker in usable)
+    up = Counter(broker.rack for broker in usable if not broker.fenced)
+    stopping = sum(not b.fenced and not controller.is_active(b.broker_id) for b in usable)
+    fenced = sum(broker.fenced for broker in usable)
+    if all(sizes[rack] >= share for rack in racks) and all(up[rack] >= share for rack in racks):
+        fenced = 0
+    return max(1, replicas - fenced - stopping)

@@ -1,0 +1,65 @@
+"""What Kafka answers about a topic, and what the log shows of the brokers, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from kraft_core.image.brokers import Broker
+from kraft_core.image.tables import BROKERS
+from kraft_core.topic_control.controller import ActiveController, is_cordoned
+from kraft_core.topic_control.requests import TopicResult
+from kraft_core.wording import count
+
+_PARTITIONS = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
+
+
+def result_words(result: TopicResult) -> Iterator[str]:
+    """The answer about one topic or partition, and its records."""
+    if result.is_refused:
+        text = f": {result.text}" if result.text else ""
+        yield f"{result.name}: {result.error.name}{text}"
+        return
+    types = Counter(record.type for record in result.records)
+    words = ", ".join(type_ if n == 1 else f"{n:,} {type_}" for type_, n in types.items())
+    yield f"{result.name}: accepted, {words or 'no record'}"
+
+
+def placement_words(result: TopicResult, most: int) -> Iterator[str]:
+    """Where each partition of a topic goes; at most so many."""
+    placed = [record for record in result.records if record.type in _PARTITIONS]
+    for record in placed[:most]:
+        value = record.value
+        yield (
+            f"{result.name}-{value['partitionId']}: replicas {_joined(value['replicas'])}, ISR "
+            f"{_joined(value['isr'])}, leader {value['leader']}"
+        )
+    if len(placed) > most:
+        yield f"{result.name}: and {len(placed) - most} more partitions; --format json lists all"
+
+
+def cluster_words(controller: ActiveController, log_end: int) -> Iterator[str]:
+    """The brokers by state and rack, and as of when."""
+    brokers: list[Broker] = sorted(
+        (broker for _, broker in controller.image.tables.items(BROKERS)), key=lambda b: b.broker_id
+    )
+    active = [b for b in brokers if b.is_active]
+    racks = {b.rack for b in brokers}
+    in_racks = "" if racks <= {None} else f" in {count(len(racks), 'rack')}"
+    down = [b.broker_id for b in brokers if not b.is_active]
+    yield (
+        f"active brokers: {_joined(b.broker_id for b in active)}{in_racks}; fenced or shutting down: "
+        f"{_joined(down)}"
+    )
+    cordoned = [b.broker_id for b in brokers if is_cordoned(b)]
+    if cordoned:
+        yield f"no new replica goes to brokers whose directories are all cordoned: {_joined(cordoned)}"
+    yield (
+        f"metadata.version {controller.metadata_version}, eligible leader replicas (KIP-966) "
+        f"{'on' if controller.elr_enabled else 'off'}, as of offset {log_end}; the user is taken to be "
+        "allowed"
+    )
+
+
+def _joined(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, ids)) or "none"

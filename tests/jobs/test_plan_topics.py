@@ -1,0 +1,103 @@
+"""kraftlake plan topic as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from kraft_core.plan.topic_creation import CreateTopics
+from kraft_core.plan.topic_plan import TopicChange, TopicQuestion, plan_topics
+from kraft_core.topic_control.requests import NewTopic
+from tests.jobs.plan_metadata import both_metadata
+from transforms.lake.delta_rs import cluster_ids
+
+# Broker 11 runs, and holds topic base of 60 partitions; two of three voters are down.
+LOADED = ("--captures", "tests/golden/uncommitted-truncation/before", "--now", "2026-11-21T09:15:25Z")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(golden.parents[1])
+
+
+def test_a_topic_that_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "topic", "create", "base", *LOADED]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "REFUSED: Kafka refuses to create topic base: TOPIC_ALREADY_EXISTS: Topic 'base' already exists\n"
+    )
+    assert "  Kafka's tool prints TopicExistsException: Topic 'base' already exists.\n" in out
+
+
+def test_a_batch_with_records(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "controller.properties"
+    file.write_text("num.partitions=2\n")
+    words = ["create", "orders", "base", "clicks", "--replication-factor", "1", "--seed", "7"]
+    more = ["--add-config", "retention.ms=60000", "--controller-config", str(file), "--format", "json"]
+    assert main(["plan", "topic", *words, *LOADED, *more]) == 1
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert made["verdict"] == "refused"
+    assert [each["error"] for each in made["results"]] == ["NONE", "TOPIC_ALREADY_EXISTS", "NONE"]
+    types = [record["type"] for record in made["results"][0]["records"]]
+    assert types == ["TOPIC_RECORD", "CONFIG_RECORD", "PARTITION_RECORD", "PARTITION_RECORD"]
+    assert "orders-1: replicas 11, ISR 11, leader 11" in made["evidence"]
+
+
+def test_what_no_log_shows_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "topic", "create", "orders", "--replication-factor", "1", *LOADED]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "NOT KNOWN: num.partitions, create.topic.policy.class.name: of the controllers' files"
+    )
+    assert "--create --topic orders --replication-factor 1\n" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "topic takes one of create"),
+        (["crate", "t"], "did you mean create"),
+        (["create"], "topic create takes names of topics"),
+        (["create", "t", "--replication-factor", "40000"], "has no room for such a number"),
+        (["create", "t", "--controller-config", "missing.properties"], "cannot be read"),
+    ],
+)
+def test_wrong_words(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "topic", *words, *LOADED]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [("--replica-assignment", "1:x", "lists no replicas"), ("--add-config", "x", "is not NAME=VALUE")],
+)
+def test_wrong_options(option: str, value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["plan", "topic", "create", "t", option, value, *LOADED])
+    assert said in capsys.readouterr().err
+
+
+CHANGES: tuple[TopicChange, ...] = (
+    CreateTopics((NewTopic("base"),)),
+    CreateTopics((NewTopic("base.x", 3, 1), NewTopic("..", 1, 1))),
+    CreateTopics((NewTopic("new", 3, 1),)),
+    CreateTopics((NewTopic("new", assignments=((0, (11,)),)),)),
+)
+
+
+def test_a_lake_gives_the_answers_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
+    compared = set[str]()
+    for cluster in cluster_ids(lake.path):
+        by_captures, by_rows = both_metadata(lake, golden_captures, cluster)
+        for change in CHANGES:
+            asked = TopicQuestion(change, {}, seed=1)
+            by_files, by_lake = plan_topics(by_captures, asked), plan_topics(by_rows, asked)
+            assert by_lake.verdict == by_files.verdict, cluster
+            if by_files.verdict != "not_known":
+                assert by_lake == by_files
+                compared.add(by_files.verdict)
+    assert {"refused", "risky"} <= compared
