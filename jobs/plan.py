@@ -20,6 +20,8 @@ from jobs.arguments import (
     now_of,
 )
 from jobs.plan_captures import captured_quorum
+from jobs.plan_format import add_format_arguments
+from jobs.plan_format import run as run_format
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
 from jobs.plan_topics import add_options
 from jobs.quorum.living import add_live, from_living
@@ -55,6 +57,7 @@ EXAMPLES = """examples:
   kraftlake plan remove-broker 2 --lake /data/lake
   kraftlake plan load 4.4.0 --captures /backup/controllers
   kraftlake plan topic create orders --partitions 6 --replication-factor 3 --captures /backup/controllers
+  kraftlake plan format iWP35uOsShu1pFlBJh_E7w --server-properties server.properties --standalone
 
 The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
 time. Spark is not started.
@@ -85,9 +88,12 @@ ACTIONS: dict[str, tuple[str, int, int | None]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     summaries = {name: text for name, (text, _, _) in ACTIONS.items()}
     summaries |= {name: text for name, (_, _, text) in QUESTIONS.items()}
+    summaries["format"] = "format a node's log directories, as kafka-storage does"
     actions = "; ".join(f"{name}: {text}" for name, text in summaries.items())
     parser.add_argument("action", choices=tuple(summaries), metavar="ACTION", help=actions)
-    words = ", ".join(f"{name}: {words}" for name, (_, words, _) in QUESTIONS.items())
+    words = (
+        ", ".join(f"{name}: {words}" for name, (_, words, _) in QUESTIONS.items()) + ", format: CLUSTER_ID"
+    )
     parser.add_argument("words", nargs="*", metavar="WORD", help=f"node ids; {words}")
     parser.add_argument(
         "--captures",
@@ -130,6 +136,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="update: a listener of the voter; repeat it for every listener",
     )
     add_options(parser)
+    add_format_arguments(parser)
 
 
 def endpoint(text: str) -> Endpoint:
@@ -170,6 +177,8 @@ def action_of(args: argparse.Namespace) -> Action:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
+    if args.action == "format":
+        return run_format(args)
     if args.action in QUESTIONS:
         return _run_question(args)
     action = action_of(args)

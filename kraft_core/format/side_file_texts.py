@@ -6,9 +6,12 @@ Their readers are in kraft_core.format.side_files.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 from kraft_core.messages.uuid_text import ZERO_UUID
+
+_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 
 
 def checkpoint_name(end_offset: int, leader_epoch: int) -> str:
@@ -20,7 +23,13 @@ def meta_properties_text(cluster_id: str, node_id: int, directory_id: str | None
     """meta.properties of version 1. directory_id: None before Kafka 3.7 (Kafka's MetaProperties)."""
     directory = {} if directory_id is None else {"directory.id": directory_id}
     entries = {"cluster.id": cluster_id, **directory, "node.id": node_id, "version": 1}
-    return "#\n" + "".join(f"{name}={value}\n" for name, value in entries.items())
+    return "#\n" + "".join(f"{name}={_property(str(value))}\n" for name, value in entries.items())
+
+
+def _property(value: str) -> str:
+    """As java.util.Properties writes a value: control characters and its own signs are escaped."""
+    escaped = re.sub(r"[\\\t\n\r\f=:#!]", lambda match: _ESCAPES.get(match[0], f"\\{match[0]}"), value)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
 
 
 def leader_epoch_checkpoint_text(entries: Iterable[tuple[int, int]]) -> str:

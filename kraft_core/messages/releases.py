@@ -46,6 +46,9 @@ CONTROLLERS_REGISTER = 15
 CONTROLLERS_UNREGISTER = 33
 """metadata.version 4.4-IV2: from here on a controller's registration can be removed."""
 
+METADATA_IN_LOG_AFTER = 30
+"""Releases whose highest metadata.version is above 4.3-IV0 write no bootstrap.checkpoint any more."""
+
 DEFAULT_SINCE: Mapping[str, tuple[int, ...]] = {
     KRAFT_VERSION: (21,),
     TRANSACTION_VERSION: (24, 24),
@@ -124,6 +127,11 @@ class Release:
     def knows_zookeeper(self) -> bool:
         """Whether a cluster may be migrated from ZooKeeper to it: until 3.9."""
         return self.metadata_versions.low < LOWEST_SINCE_4_0
+
+    @property
+    def writes_metadata_in_first_checkpoint(self) -> bool:
+        """Whether a formatted log begins with its first metadata (KIP-1170): from 4.4 on."""
+        return self.metadata_versions.high > METADATA_IN_LOG_AFTER
 
     @property
     def supported(self) -> Mapping[str, Levels]:

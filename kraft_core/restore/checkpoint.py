@@ -1,22 +1,18 @@
-"""A restored image as a checkpoint of Kafka (RecordsSnapshotWriter, ImageWriter).
-
-One control batch, data batches, one control batch; offsets from 0, one epoch, one time for all of them: the
-same image gives the same bytes.
-"""
+"""A restored image as a checkpoint of Kafka (ImageWriter): the same image gives the same bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kraft_core.format.batch import RawRecord, write_batch
-from kraft_core.format.codec import write_control_value, write_metadata_value
+from kraft_core.format.codec import write_metadata_value
 from kraft_core.format.errors import EncodeError
+from kraft_core.format.snapshot_writer import snapshot_bytes, snapshot_header
 from kraft_core.image.features import METADATA_VERSION, Feature, to_record
 from kraft_core.image.image import Image
 from kraft_core.image.names import MIGRATING_DIRECTORY
 from kraft_core.image.tables import FEATURES
-from kraft_core.messages.control import KRAFT_VERSION, KRAFT_VOTERS, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from kraft_core.messages.control import KRAFT_VERSION, KRAFT_VOTERS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.schema import Message
 from kraft_core.raft.voters import VoterSet
@@ -58,22 +54,11 @@ def checkpoint_bytes(
     timestamp (ms): of its batches. voters: None with kraft.version 0, which has no record of them; else of
     kraft.version 1. Raises UnwritableError.
     """
-    first = [(SNAPSHOT_HEADER, {"version": 0, "lastContainedLogTimestamp": image.timestamp})]
+    control = [snapshot_header(image.timestamp)]
     if voters is not None:
-        first.append((KRAFT_VERSION, {"version": 0, "kRaftVersion": 1}))
-        first.append((KRAFT_VOTERS, voters.to_record()))
-    records = [_control(nth, timestamp, *each) for nth, each in enumerate(first)]
-    parts = [write_batch(0, leader_epoch, records, is_control=True)]
-    offset = len(records)
-    values = list(_values(image))
-    for start in range(0, len(values), RECORDS_PER_BATCH):
-        held = values[start : start + RECORDS_PER_BATCH]
-        data = [RawRecord(offset + nth, timestamp, None, value) for nth, value in enumerate(held)]
-        parts.append(write_batch(offset, leader_epoch, data))
-        offset += len(data)
-    footer = _control(offset, timestamp, SNAPSHOT_FOOTER, {"version": 0})
-    parts.append(write_batch(offset, leader_epoch, [footer], is_control=True))
-    return b"".join(parts)
+        control.append((KRAFT_VERSION, {"version": 0, "kRaftVersion": 1}))
+        control.append((KRAFT_VOTERS, voters.to_record()))
+    return snapshot_bytes(control, _values(image), leader_epoch, timestamp, RECORDS_PER_BATCH)
 
 
 def _values(image: Image) -> Iterator[bytes]:
@@ -105,8 +90,3 @@ def _value(type_name: str, fields: Mapping[str, Any], level: int) -> bytes:
 def _is_unassigned(value: Any) -> bool:
     """Whether a list of directories says nothing: before directory ids all replicas are MIGRATING (zero)."""
     return isinstance(value, list) and set(value) == {MIGRATING_DIRECTORY}  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _control(offset: int, timestamp: int, control_type: int, value: Mapping[str, Any]) -> RawRecord:
-    key = (0).to_bytes(2, "big") + control_type.to_bytes(2, "big")
-    return RawRecord(offset, timestamp, key, write_control_value(control_type, value))
