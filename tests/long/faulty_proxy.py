@@ -29,8 +29,10 @@ FAULTS = {
 WAITS_SECONDS = {"slow": 2.0, "late": 8.0}
 # Always: the server ignores conditions, or is as it should be and FILE is a log.
 UNCONDITIONAL, COUNTED = "unconditional", "counted"
-# Always: the server refuses to be changed, or says as Amazon's that the bucket is in another region.
+# Always: the server refuses to be changed; says as Amazon's that the bucket is in another region; or, where
+# records are read, that credentials have expired.
 REFUSALS = {
+    "expired": (400, b"<Code>ExpiredToken</Code><Message>The provided token has expired.</Message>"),
     "read-only": (403, b"<Code>AccessDenied</Code><Message>Access Denied</Message>"),
     "elsewhere": (
         400,
@@ -48,7 +50,7 @@ class Proxy(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         body = self._body()
-        if FAULT in REFUSALS and (FAULT == "elsewhere" or self.command not in ("GET", "HEAD")):
+        if self._is_refused():
             status, reason = REFUSALS[FAULT]
             content = b'<?xml version="1.0"?><Error>' + reason + b"</Error>"
             self.send_response(status)
@@ -77,6 +79,12 @@ class Proxy(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+    def _is_refused(self) -> bool:
+        if FAULT == "expired":
+            return self.command == "GET" and "/records/part-" in self.path
+        is_change = self.command not in ("GET", "HEAD")
+        return FAULT == "elsewhere" or (FAULT == "read-only" and is_change)
 
     def _is_spoilt(self) -> bool:
         if FAULT not in FAULTS:

@@ -25,7 +25,7 @@ from transforms.lake.delta_rs import count_rows, rows_with
 from transforms.lake.storage.location import StoreUrl
 from transforms.lake.storage.objects import arrow_files
 from transforms.lake.table_damage import damaged_tables
-from transforms.lake.tables import CAPTURES, RECORDS, RUNS
+from transforms.lake.tables import CAPTURES, DERIVATIONS, RECORDS, RUNS
 
 pytestmark = pytest.mark.long
 LAKE = StoreUrl("bucket", "nightly/lake")
@@ -238,6 +238,32 @@ def test_commits_of_a_run_fail(
     use(s3.environment, monkeypatch)
     assert tables(LAKE) == tables(tmp_path / "here")
     assert damaged_tables(LAKE, open_files=True) == {}
+
+
+def test_credentials_expire_in_the_middle_of_a_run(
+    s3: S3Server, golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No cluster is blamed for what the store says, and nothing is changed but that the run had begun."""
+    loaded = run(tmp_path / "loaded", LAKE, [golden / "v4.4.0-mini"])
+    assert loaded.ended() == 0, loaded.err.read_text()
+    whole = tables(LAKE)
+    with faulty(s3.port, "expired", tmp_path / "left") as port:
+        use(environment(port), monkeypatch)
+        derived = Started(tmp_path / "expired", "derive", "--lake", str(LAKE))
+        assert derived.ended() == 78, derived.err.read_text()
+    said = derived.err.read_text()
+    expired = f"the credentials for {LAKE} have expired: fetch new ones (AWS_SESSION_TOKEN)"
+    assert said.splitlines()[-1] == f"kraftlake derive: {expired}"
+    assert "<" not in said
+    use(s3.environment, monkeypatch)
+    held = tables(LAKE)
+    (begun,) = rows_with(LAKE, DERIVATIONS)
+    assert begun["begun_by"] is not None
+    assert begun["failure"] is None
+    assert {name for name in whole if held[name] != whole[name]} == {DERIVATIONS.name}
+    again = Started(tmp_path / "again", "derive", "--lake", str(LAKE))
+    assert again.ended() == 0, again.err.read_text()
+    assert tables(LAKE) == whole
 
 
 @pytest.mark.usefixtures("s3")
