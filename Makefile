@@ -65,6 +65,12 @@ docs: $(VENV)/.test
 	$(BIN)/python -m tests.cli_reference
 	$(BIN)/python -m tests.data_dictionary
 
+# The demo's page and its picture, as in docs/quorum.png.
+DEMO ?= .demo
+.PHONY: picture
+picture: $(VENV)/.test
+	$(BIN)/python -m tests.dashboards.picture $(DEMO)
+
 clean:
 	rm -rf $(VENV) $(LAKE) $(PAGE) $(PAGE:.html=-clusters)
 
