@@ -11,6 +11,7 @@ from jobs.captures import parts
 from tests.jobs.lakes import content, opened, report, run
 from transforms.lake.delta_rs import cluster_ids
 
+CHECKOUT = Path(__file__).parents[3]
 FLEET = ("born-on-3.4/node-1", "election-storm/node-1", "v4.4.0-mini/node-1")
 COUNTED = (
     "clusters",
@@ -45,6 +46,17 @@ def test_a_run_in_parts_makes_the_same_lake(
         assert content(opened(spark, divided), cluster) == content(opened(spark, whole), cluster)
     run_in_parts(divided, captures, monkeypatch, at_most=1)
     assert "nothing new: all 3 captures are known" in capsys.readouterr().out
+
+
+def test_every_field_of_the_json_line_is_documented(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = (CHECKOUT / "docs/running.md").read_text().partition("## The JSON line")[2].partition("\n## ")[0]
+    names = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    documented = {name.strip(" `") for cell in names for name in cell.split(",")}
+    run(tmp_path / "lake", golden / FLEET[0])
+    of_a_store = {name for name in documented if name.endswith("_requests")}
+    assert report(capsys.readouterr().out).keys() == documented - of_a_store - {"error"}
 
 
 def test_what_is_new_is_read_in_one_part(
