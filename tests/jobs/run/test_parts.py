@@ -51,7 +51,8 @@ def test_a_run_in_parts_makes_the_same_lake(
 def test_every_field_of_the_json_line_is_documented(
     golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    section = (CHECKOUT / "docs/running.md").read_text().partition("## The JSON line")[2].partition("\n## ")[0]
+    page = (CHECKOUT / "docs/running.md").read_text()
+    section = page.partition("## The JSON line")[2].partition("\n## ")[0]
     names = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     documented = {name.strip(" `") for cell in names for name in cell.split(",")}
     run(tmp_path / "lake", golden / FLEET[0])
