@@ -12,6 +12,13 @@ class WireError(Exception):
     """A request that has no answer yet; asking again, here or elsewhere, may help."""
 
 
+class NoClusterIdError(WireError):
+    """A controller does not tell its cluster's id before it has read its metadata, nor below 3.7-IV0.
+
+    Kafka's ControllerRegistrationsPublisher answers UNSUPPORTED_VERSION in both cases (KIP-919).
+    """
+
+
 class RefusedError(WireError):
     """An answer that asking again does not change: a person has to act."""
 

@@ -51,12 +51,14 @@ A_BROKER = (
 class Position:
     """offset: the next to read. leader_epoch: of the record below it, None if that is not known.
 
-    led_in: the newest epoch of a leader that is known to have had all below it; 0 for none.
+    led_in: the newest epoch of a leader that is known to have had all below it; 0 for none. snapshot_end: of
+    the snapshot (exclusive) that was read last, where no record of the log was read after it; else 0.
     """
 
     offset: int
     leader_epoch: int | None = None
     led_in: int = 0
+    snapshot_end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,10 @@ class LogFollower:
         if position.offset == start and position.leader_epoch is None:
             self._begin_log(position, answer.snapshot_id)
             return
+        if position.offset < start <= position.snapshot_end:
+            # The snapshot that was read has what was deleted since, or is not in the log of another leader.
+            self.position = replace(position, offset=start)
+            return
         if position.offset >= start >= 0:
             raise _diverged(position, answer.snapshot_id)
         if self._fail_on_data_loss:
@@ -269,7 +275,8 @@ class LogFollower:
         missing = read_snapshot(content).incomplete
         if missing:
             raise WireError(f"snapshot {_text(download.snapshot_id)} came incomplete: {missing}")
-        self.position = Position(download.log_start, None, ask.current_leader_epoch)
+        end = download.snapshot_id.end_offset
+        self.position = Position(download.log_start, None, ask.current_leader_epoch, end)
         return SnapshotPart(download.snapshot_id, content, download.wanted, self.position)
 
     def _take_batches(self, position: Position, ask: FetchAsk, answer: FetchAnswer) -> LogPart | None:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from kraft_core.protocol.errors import ErrorCode
 from kraft_core.wire.apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, Api
-from kraft_core.wire.errors import RefusedError, WireError, error_name
+from kraft_core.wire.errors import NoClusterIdError, RefusedError, WireError, error_name
 from kraft_core.wire.follower import A_BROKER, Ask
 from kraft_core.wire.frames import LENGTH, Request, frame_length, request_frame, response_body
 from kraft_core.wire.login import Exchange, NodeSession, ask_versions, authenticate
@@ -88,13 +89,15 @@ class NodeConnection:
         """The cluster's id, which only DescribeCluster tells: a controller, to who may Alter the cluster."""
         kind = _CONTROLLERS if self._is_controller else _BROKERS
         body = self._send(Request(DESCRIBE_CLUSTER, self._newest(DESCRIBE_CLUSTER), {"endpointType": kind}))
-        if body["errorCode"]:
-            raise RefusedError(
-                f"{self.address}: the node does not tell its cluster's id ({error_name(body['errorCode'])}): "
-                "give it as option clusterId, or as --cluster (cluster.id of meta.properties has it), or "
-                "allow the user Alter on resource Cluster"
-            )
-        return body["clusterId"]
+        if not body["errorCode"]:
+            return body["clusterId"]
+        why = f"the node does not tell its cluster's id ({error_name(body['errorCode'])})"
+        advice = "give it as option clusterId, or as --cluster (cluster.id of meta.properties has it)"
+        if body["errorCode"] == ErrorCode.UNSUPPORTED_VERSION:
+            healing = "or wait until it has started; below metadata.version 3.7 it never tells"
+            raise NoClusterIdError(f"{self.address}: {why}: {advice}, {healing}")
+        right = "or allow the user Alter on resource Cluster"
+        raise RefusedError(f"{self.address}: {why}: {advice}, {right}")
 
     def _read(self, read: Callable[[dict[str, Any]], Any], body: dict[str, Any]) -> Any:
         try:

@@ -9,11 +9,19 @@ from transforms.live.options import LiveCluster
 from transforms.source.errors import SourceError
 
 Offset = dict[str, Any]
+SNAPSHOT_END = "snapshotEnd"
 
 
 def offset_of(position: Position, cluster_id: str) -> Offset:
     epoch = {} if position.leader_epoch is None else {"epoch": position.leader_epoch}
-    return {"offset": position.offset, **epoch, "ledIn": position.led_in, "clusterId": cluster_id}
+    covered = {SNAPSHOT_END: position.snapshot_end} if position.snapshot_end else {}
+    return {
+        "offset": position.offset,
+        **epoch,
+        "ledIn": position.led_in,
+        **covered,
+        "clusterId": cluster_id,
+    }
 
 
 def start_of(offset: Offset, cluster: LiveCluster) -> tuple[Position | str, str | None]:
@@ -25,4 +33,5 @@ def start_of(offset: Offset, cluster: LiveCluster) -> tuple[Position | str, str 
             f"{cluster.name}: the checkpoint is of cluster {offset['clusterId']}, not of "
             f"{cluster.cluster_id}: another cluster takes another checkpoint"
         )
-    return Position(offset["offset"], offset.get("epoch"), offset["ledIn"]), offset["clusterId"]
+    covered = offset.get(SNAPSHOT_END, 0)
+    return Position(offset["offset"], offset.get("epoch"), offset["ledIn"], covered), offset["clusterId"]

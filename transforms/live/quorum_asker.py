@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from kraft_core.wire.errors import RefusedError, WireError
+from kraft_core.wire.errors import NoClusterIdError, RefusedError, WireError
 from kraft_core.wire.observing import NodeAddress
 from kraft_core.wire.quorum import DescribedQuorum
 from transforms.live.connection import NodeConnection
@@ -67,6 +67,8 @@ class QuorumAsker:
         if self.cluster_id is None and self._may_ask_id:
             try:
                 self.cluster_id = connection.cluster_id()
+            except NoClusterIdError:
+                return
             except RefusedError:
                 self._may_ask_id = False
 

@@ -2,7 +2,8 @@
 
 An offset is, of each cluster by its name, where it begins ({"at": "earliest"}) or {"offset", "epoch",
 "ledIn", "clusterId"}: the next offset to read, the epoch of the record below it, and the newest epoch of a
-leader that had all below. A query that starts again goes on upon the same history of the same cluster only.
+leader that had all below; where only a snapshot was read its end, too ("snapshotEnd"). A query that starts
+again goes on upon the same history of the same cluster only.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pyspark.sql.types import StructType
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError
 from kraft_core.wire.follower import Part, Position, SnapshotPart
 from transforms.live.log_reader import LogReader
-from transforms.live.offsets import Offset, offset_of, start_of
+from transforms.live.offsets import SNAPSHOT_END, Offset, offset_of, start_of
 from transforms.live.options import LATEST, LiveCluster, live_options
 from transforms.live.parts import LivePartition, end_within, packed, pieces
 from transforms.live.rows import piece_rows
@@ -234,7 +235,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._read_to(reader, end)
         except RefusedError as error:
             raise SourceError(_with_advice(cluster.name, error)) from None
-        parts = reader.cut_to(end["offset"])
+        parts = reader.cut_to(end["offset"]) or self._newer_snapshot(reader, end)
         self._must_be_whole(reader, start)
         epoch = parts[-1].end.leader_epoch if parts and parts[-1].end.offset == end["offset"] else None
         if None not in (epoch, end.get("epoch")) and epoch != end["epoch"]:
@@ -245,6 +246,17 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held_from[cluster.name] = end
         self._planned[cluster.name] = (start, end, parts)
         return parts
+
+    @staticmethod
+    def _newer_snapshot(reader: LogReader, end: Offset) -> list[Part]:
+        """What a snapshot's batch that is run again has, where the log begins later now.
+
+        Of the records that were deleted since, the first snapshot has the state, too.
+        """
+        beyond = reader.parts[0] if reader.parts else None
+        if isinstance(beyond, SnapshotPart) and beyond.end.offset <= end.get(SNAPSHOT_END, 0):
+            return [reader.parts.popleft()]
+        return []
 
     def _must_be_whole(self, reader: LogReader, start: Offset) -> None:
         """Raises SourceError where a snapshot has replaced records of a batch that is read again."""

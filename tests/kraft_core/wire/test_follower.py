@@ -179,6 +179,17 @@ def test_records_that_are_gone_end_the_reading_unless_it_may_go_on() -> None:
     assert read(parts) == committed(quorum)
 
 
+def test_what_is_deleted_below_the_end_of_a_snapshot_that_was_read_is_no_loss() -> None:
+    """Its log begins later when it is asked for; so does that of another leader."""
+    quorum = snapshotted()
+    epoch, start = quorum.leader().epoch, quorum.leader().log.start_offset
+    parts = list(poll(quorum, LogFollower(bootstrap(quorum), Position(3, None, epoch, start)), 10))
+    assert not any(isinstance(part, SnapshotPart) for part in parts)
+    assert read(parts) == committed(quorum)
+    with pytest.raises(RecordsGoneError, match="from 3 to"):
+        list(poll(quorum, LogFollower(bootstrap(quorum), Position(3, None, epoch, start - 1)), 10))
+
+
 def test_an_offset_that_is_not_there_is_refused() -> None:
     quorum = started()
     with pytest.raises(RefusedError, match="the log has no offset 9999: it ends at"):

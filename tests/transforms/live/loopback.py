@@ -1,12 +1,12 @@
-"""A simulated quorum on loopback: every node listens, and answers by the engine in Kafka's frames."""
+"""Nodes on loopback in Kafka's frames; a simulated quorum, every node of which answers by the engine."""
 
 from __future__ import annotations
 
 import socketserver
 import struct
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +37,8 @@ _BY_KEY = {api.key: api for api in APIS}
 class LoopbackQuorum:
     """A quorum whose nodes' endpoints are ports of this machine. Hold `lock` to act on it.
 
-    asked: what came, as (API name, version). without: keys of APIs that the nodes do not serve.
+    asked: what came, as (API name, version). without: keys of APIs that the nodes do not serve. starting: the
+    nodes that have not read their metadata yet.
     """
 
     def __init__(self, quorum: SimulatedQuorum) -> None:
@@ -45,25 +46,21 @@ class LoopbackQuorum:
         self.lock = threading.Lock()
         self.asked: list[tuple[str, int]] = []
         self.without: set[int] = set()
+        self.starting: set[int] = set()
         self.fetch_versions = (0, 18)
+
+    def serves(self, node: int, key: int) -> bool:
+        """A node that is down has closed its connections."""
+        return node not in self.quorum.down and key not in self.without
 
     def answer(self, node: int, key: int, body: dict[str, Any]) -> dict[str, Any]:
         if key == API_VERSIONS.key:
-            served = [key for key in _BY_KEY if key not in self.without]
-            limits = {FETCH.key: self.fetch_versions, DESCRIBE_QUORUM.key: (0, 2)}
-            return {
-                "apiKeys": [
-                    {
-                        "apiKey": key,
-                        "minVersion": limits.get(key, (0, 4))[0],
-                        "maxVersion": limits.get(key, (0, 4))[1],
-                    }
-                    for key in served
-                ]
-            }
+            return served_versions(self.fetch_versions, self.without)
         if key == DESCRIBE_CLUSTER.key:
             if FETCH_SNAPSHOT.key in self.without:  # a broker, asked as if it were a controller
                 return {"errorCode": ErrorCode.MISMATCHED_ENDPOINT_TYPE, "clusterId": ""}
+            if node in self.starting:
+                return {"errorCode": ErrorCode.UNSUPPORTED_VERSION, "clusterId": ""}
             return {"clusterId": self.quorum.setup.cluster_id}
         replica = self.quorum.replicas[node]
         if key == DESCRIBE_QUORUM.key:
@@ -151,6 +148,18 @@ class LoopbackQuorum:
         }
 
 
+def served_versions(fetch: tuple[int, int], without: Collection[int] = ()) -> dict[str, Any]:
+    """The answer to ApiVersions of a node that serves these versions of Fetch, and is without some APIs."""
+    limits = {FETCH.key: fetch, DESCRIBE_QUORUM.key: (0, 2)}
+    versions = {key: limits.get(key, (0, 4)) for key in _BY_KEY if key not in without}
+    return {
+        "apiKeys": [
+            {"apiKey": key, "minVersion": least, "maxVersion": most}
+            for key, (least, most) in versions.items()
+        ]
+    }
+
+
 def _time(tick: int) -> int:
     return START_TIME + tick if tick >= 0 else -1
 
@@ -158,7 +167,7 @@ def _time(tick: int) -> int:
 class _Handler(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         served: Any = self.server
-        held: LoopbackQuorum = served.held
+        held = served.held
         while prefix := self._bytes(4):
             frame = self._bytes(*struct.unpack(">i", prefix))
             key, version, correlation_id, size = struct.unpack_from(">hhih", frame)
@@ -168,8 +177,7 @@ class _Handler(socketserver.BaseRequestHandler):
             assert end == len(frame)
             with held.lock:
                 held.asked.append((api.name, version))
-                # A node that is down has closed its connections.
-                if served.node in held.quorum.down or key in held.without:
+                if not held.serves(served.node, key):
                     return
                 answer = held.answer(served.node, key, body)
             header = struct.pack(">i", correlation_id)
@@ -190,28 +198,32 @@ class _Handler(socketserver.BaseRequestHandler):
 class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
-    held: LoopbackQuorum
+    held: Any
     node: int
+
+
+@contextmanager
+def listening(held: Any, node: int) -> Iterator[int]:
+    """A node that answers by held.answer() if held.serves() what it is asked. Gives its port."""
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.held, server.node = held, node
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @contextmanager
 def loopback(quorum: SimulatedQuorum) -> Iterator[LoopbackQuorum]:
     """The quorum's nodes listen until the end."""
     held = LoopbackQuorum(quorum)
-    servers = []
-    for node in list(quorum.replicas):
-        server = _Server(("127.0.0.1", 0), _Handler)
-        server.held, server.node = held, node
-        endpoint = Endpoint("CONTROLLER", "127.0.0.1", server.server_address[1])
-        quorum.replicas[node] = replace(quorum.replicas[node], endpoints=(endpoint,))
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        servers.append(server)
-    try:
+    with ExitStack() as stack:
+        for node in list(quorum.replicas):
+            endpoint = Endpoint("CONTROLLER", "127.0.0.1", stack.enter_context(listening(held, node)))
+            quorum.replicas[node] = replace(quorum.replicas[node], endpoints=(endpoint,))
         yield held
-    finally:
-        for server in servers:
-            server.shutdown()
-            server.server_close()
 
 
 def controllers(held: LoopbackQuorum) -> str:

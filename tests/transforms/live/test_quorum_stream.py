@@ -92,6 +92,20 @@ def test_a_quorum_without_a_leader_is_a_row_that_says_so() -> None:
         reader.stop()
 
 
+def test_a_node_that_has_just_started_tells_all_but_the_id() -> None:
+    quorum = started()
+    with loopback(quorum) as held:
+        held.starting |= quorum.replicas.keys()
+        reader = of(held)
+        first = next_offset(reader, {})
+        found = rows(reader, {}, first)
+        assert {(row["cluster_id"], row["error"]) for row in found} == {(None, None)}
+        held.starting.clear()
+        second = next_offset(reader, first)
+        assert {row["cluster_id"] for row in rows(reader, first, second)} == {quorum.setup.cluster_id}
+        reader.stop()
+
+
 def test_available_now_is_one_sample() -> None:
     with loopback(started()) as held:
         reader = of(held)

@@ -132,6 +132,28 @@ def test_a_log_that_begins_later_comes_after_its_snapshot() -> None:
         reader.stop()
 
 
+def test_a_snapshot_s_batch_is_run_again_with_a_newer_one() -> None:
+    """The log begins later than when the batch was planned, but not later than the first snapshot ended."""
+    quorum = snapshotted()
+    with loopback(quorum) as held:
+        reader = opened(held)
+        at = checkpointed(reader.initialOffset())
+        planned = advanced(reader, at, 1)
+        reader.stop()
+        assert planned["cluster"]["offset"] == expected(quorum)[0] <= planned["cluster"]["snapshotEnd"]
+        planned["cluster"]["offset"] -= 3
+        reader = opened(held)
+        assert {row["source"] for row in rows(reader, at, planned)} == {"snapshot"}
+        end = advanced(reader, planned)
+        assert offsets(rows(reader, planned, end)) == expected(quorum)
+        reader.stop()
+        # Another process goes on from there.
+        assert offsets(rows(opened(held), planned, end)) == expected(quorum)
+        planned["cluster"]["snapshotEnd"] -= 1
+        with pytest.raises(SourceError, match=r"replaced by a snapshot"):
+            rows(opened(held), at, planned)
+
+
 def test_records_that_went_end_the_query_unless_loss_is_allowed() -> None:
     quorum = started()
     with loopback(quorum) as held:
@@ -278,6 +300,20 @@ def test_a_node_that_does_not_serve_the_log(without: set[int], fetch: tuple[int,
         reader = opened(held)
         with pytest.raises(SourceError, match=said):
             advanced(reader, reader.initialOffset())
+
+
+def test_a_node_that_has_just_started_is_asked_again() -> None:
+    """It does not tell the cluster's id yet; others do."""
+    quorum = started()
+    with loopback(quorum) as held:
+        held.starting |= quorum.replicas.keys()
+        reader = opened(held)
+        start = checkpointed(reader.initialOffset())
+        assert reader.latestOffset(start, ReadAllAvailable()) == start
+        held.starting.clear()
+        end = advanced(reader, start)
+        assert offsets(rows(reader, start, end)) == expected(quorum)
+        reader.stop()
 
 
 def test_kafka_3_9_is_asked_in_its_version() -> None:
