@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from deltalake import DeltaTable
@@ -125,10 +126,11 @@ def captured_rows(captures: Path | list[Path], cluster_id: str, end: int) -> dic
     return found
 
 
-def file_rows(captures: Path | list[Path], cluster_id: str) -> Iterator[Row]:
-    """The rows of format("kraft") of the log, in the columns that a stream has, too."""
+def file_rows(captures: Path | list[Path], cluster_id: str, include: str = "log") -> Iterator[Row]:
+    """The rows of format("kraft") of the log or checkpoints, in the columns that a stream has, too."""
     folders = captures if isinstance(captures, list) else [captures]
-    given = {"paths": json.dumps([str(each) for each in folders]), "include": "log", "clusterId": cluster_id}
+    paths = json.dumps([str(each) for each in folders])
+    given = {"paths": paths, "include": include, "clusterId": cluster_id}
     source = KraftSource(given)
     reader: Any = source.reader(source.schema())
     for part in reader.partitions():
@@ -142,6 +144,15 @@ def alike(rows: list[Row]) -> list[Row]:
     """A stream's rows of the log in their order."""
     ordered = sorted((row for row in rows if row["source"] == "log"), key=lambda row: row["offset"])
     return [{name: row[name] for name in ALIKE} for row in ordered]
+
+
+def snapshots(rows: Iterable[Row]) -> dict[tuple[int, int], list[str]]:
+    """The rows of snapshots by offset and epoch, sorted: several batches of one begin at index 0."""
+    found: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    for row in rows:
+        if row["source"] == "snapshot":
+            found[row["offset"], row["leader_epoch"]].append(repr({name: row[name] for name in ALIKE}))
+    return {place: sorted(texts) for place, texts in found.items()}
 
 
 @dataclass(slots=True)
@@ -183,10 +194,15 @@ class ObservedCluster(LiveCluster):
         return {replica.node_id for replica in found.replicas if not replica.is_voter}
 
 
+Observed = TypeVar("Observed", bound=ObservedCluster)
+
+
 @contextmanager
-def observed_cluster(path: Path, port: int, broker: int) -> Iterator[ObservedCluster]:
+def observed_cluster(
+    path: Path, port: int, broker: int, kind: type[Observed] = ObservedCluster
+) -> Iterator[Observed]:
     """Voters 1, 2 and 3 and a broker, all of them running, by one directory that is formatted."""
-    live = ObservedCluster(kafka_tools(), path, port, brokers={broker})
+    live = kind(kafka_tools(), path, port, brokers={broker})
     directories = {node: live.random_uuid() for node in (1, 2, 3)}
     voters = ",".join(f"{node}@{live.address(node)}:{id_}" for node, id_ in directories.items())
     live.address(broker)
