@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ only cluster refuses"""
 
 # Seconds that a pass reads at most, before it loads.
 READING = 60.0
+# Seconds after which samples that have grown old are thinned again.
+THINNING = 3600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder for what was read, kept, seen by every Spark worker (default: the lake's with .spool)",
     )
     parser.add_argument(
+        "--keep-days",
+        type=float,
+        metavar="DAYS",
+        help="remove from the spool what is older than this and in the lake (default: keep all)",
+    )
+    parser.add_argument(
         "--report", type=page_file, metavar="FILE", help="also write the HTML page to this file"
     )
     parser.add_argument(
@@ -112,7 +121,7 @@ def follow(
     from transforms.live.following import read_all
     from transforms.live.spool import has_log
 
-    began = time.monotonic()
+    began = thinning = time.monotonic()
     give_up = None if args.lasting is None else began + args.lasting
     while not stopped.is_set():
         next_pass = time.monotonic() + args.interval
@@ -120,8 +129,9 @@ def follow(
         read_all(clusters, READING)
         if len(clusters) == 1 and clusters[0].refused is not None:
             raise Failure(clusters[0].refused, ExitCode.ENVIRONMENT)
-        if has_log(spool):
-            load_pass(args, clusters, spool)
+        is_due = time.monotonic() >= thinning
+        if has_log(spool) and load_pass(args, clusters, spool, is_due) and is_due:
+            thinning = time.monotonic() + THINNING
         is_behind = any(cluster.is_behind for cluster in clusters)
         if is_last and not is_behind:
             return
@@ -130,36 +140,63 @@ def follow(
             stopped.wait(max(0.0, until - time.monotonic()))
 
 
-def load_pass(args: argparse.Namespace, clusters: Sequence[FollowedCluster], spool: Path) -> None:
-    """Load what the spool has, derive and show it. A lake that is busy is left for the next pass."""
+def load_pass(
+    args: argparse.Namespace, clusters: Sequence[FollowedCluster], spool: Path, is_thinning: bool
+) -> bool:
+    """Load what the spool has, derive and show it. A lake that is busy is left for the next pass: False.
+
+    is_thinning: also remove what has grown old.
+    """
     outputs = [output for cluster in clusters for output in cluster.outputs()]
     args.progress = Progress(args.log)
     try:
-        load_spool(args, spool)
+        load_spool(args, spool, is_thinning)
     except Failure as failure:
         if failure.exit_code != ExitCode.LAKE_BUSY:
             raise
         warn_line(f"kraftlake follow: not loaded yet: {failure}")
-        return
+        return False
     for output in outputs:
         output.unlink(missing_ok=True)
+    if is_thinning and args.keep_days is not None:
+        prune(args, clusters)
     if args.report is not None:
         put_page(made_page(args, args.report), args.report)
     if args.metrics is not None:
         put(args.metrics, metrics_text(args))
+    return True
 
 
-def load_spool(args: argparse.Namespace, spool: Path) -> None:
+def prune(args: argparse.Namespace, clusters: Sequence[FollowedCluster]) -> None:
+    """Remove what the spool has had for --keep-days, and the lake has whole."""
+    from kraft_core.format.capture import FOLLOWED_NODE_ID
+    from transforms.lake.delta_rs import rows_with
+    from transforms.lake.tables import CAPTURES
+
+    columns = ["directory_id", "log_start_offset", "log_end_offset"]
+    loaded: dict[str, list[range]] = {}
+    for row in rows_with(args.lake, CAPTURES, columns, node_id=[FOLLOWED_NODE_ID]):
+        held = range(row["log_start_offset"] or 0, row["log_end_offset"] or 0)
+        loaded.setdefault(row["directory_id"], []).append(held)
+    for cluster in clusters:
+        cluster.prune(time.time() - args.keep_days * 86_400, loaded)
+
+
+def load_spool(args: argparse.Namespace, spool: Path, is_thinning: bool) -> None:
     """One run over the spool. Raises Failure."""
     from jobs.captures.inputs import opened_inputs
     from jobs.captures.planning import Selection, plan
+    from jobs.maintenance.samples import thin_samples
     from transforms.lake.lives import expanded
 
     seen = must_be_whole(args.lake)
     with opened_inputs([str(spool)], None) as inputs:
         planned = plan(Selection((spool,)))
         with opened_job(args, args.progress, make_lake=True, seen=seen) as job:
+            if is_thinning:
+                thin_samples(job.lake, job.record, datetime.now(UTC))
             load(job, planned, inputs.fetch, derive=True)
+            job.derive(sorted(job.half_done()))
             job.publish()
             job.end(expanded(args.lake, planned.clusters), (), 0)
 

@@ -1,9 +1,9 @@
-"""kraftlake maintain: compact small files, expire old captures, delete replaced files."""
+"""kraftlake maintain: compact small files, expire old captures and samples, delete replaced files."""
 
 from __future__ import annotations
 
 import argparse
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from jobs import arguments
 from jobs.job import Job, opened_job
@@ -25,8 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-days",
         type=float,
         metavar="DAYS",
-        help="expire captures and expectation results older than this, except the newest of each replica and "
-        "of each expectation (default: keep all)",
+        help="expire captures, expectation results and samples of follow that are older, but the newest of "
+        "each replica, expectation and cluster (default: keep all; of samples of more than a day ago one an "
+        "hour stays in any case)",
     )
     arguments.add_now(parser)
 
@@ -35,9 +36,11 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     from jobs.captures.lives import settle_lives
     from jobs.maintenance.compaction import compact
+    from jobs.maintenance.samples import thin_samples
 
     with opened_job(args, args.progress, make_lake=False) as job:
         expired, clusters = expire_old(job, args)
+        samples = thin_samples(job.lake, job.record, arguments.now_of(args), oldest_kept(args))
         settle_lives(job.lake, job.record)
         job.derive(sorted({*clusters, *job.half_done()}))
         answers = forget_answers(job, args)
@@ -46,12 +49,13 @@ def run(args: argparse.Namespace) -> int:
         aborted = abort_unfinished(job)
         job.record.counts |= {
             "expired_captures": expired,
+            "removed_samples": samples,
             "removed_files": removed,
             "aborted_uploads": aborted,
         }
         lines = [
             f"expired: {count(expired, 'capture')} of {count(len(clusters), 'cluster')}",
-            f"deleted: {answers} expectation results",
+            f"deleted: {answers} expectation results, {count(samples, 'sample')}",
             f"compacted: {', '.join(compacted) or 'nothing'}",
             f"removed: {count(removed, 'file')} replaced more than {KEPT_HOURS} hours ago",
         ]
@@ -60,28 +64,34 @@ def run(args: argparse.Namespace) -> int:
         return job.end(clusters, lines, 0)
 
 
+def oldest_kept(args: argparse.Namespace) -> datetime | None:
+    """The time before which --keep-days expires; None to keep all."""
+    return None if args.keep_days is None else arguments.now_of(args) - timedelta(days=args.keep_days)
+
+
 def expire_old(job: Job, args: argparse.Namespace) -> tuple[int, list[str]]:
     """Expire captures by --keep-days. Returns how many, and their clusters."""
-    if args.keep_days is None:
+    oldest = oldest_kept(args)
+    if oldest is None:
         return 0, []
     from jobs.retention import expire
 
-    return expire(job, arguments.now_of(args) - timedelta(days=args.keep_days))
+    return expire(job, oldest)
 
 
 def forget_answers(job: Job, args: argparse.Namespace) -> int:
     """Remove answers of expectations older than --keep-days that newer ones overtook. Returns how many."""
     from transforms.lake.tables import EXPECTATION_RESULTS
 
-    if args.keep_days is None or not job.lake.exists(EXPECTATION_RESULTS):
+    oldest = oldest_kept(args)
+    if oldest is None or not job.lake.exists(EXPECTATION_RESULTS):
         return 0
     from transforms.lake.arrow_rows import to_rows
     from transforms.lake.lake import in_clusters
     from transforms.quality.expectations import superseded
 
-    before = arguments.now_of(args) - timedelta(days=args.keep_days)
     results = job.lake.read(EXPECTATION_RESULTS)
-    old = superseded(results, before).localCheckpoint()
+    old = superseded(results, oldest).localCheckpoint()
     count = old.count()
     if count:
         key = list(EXPECTATION_RESULTS.key)

@@ -1,7 +1,8 @@
 """Retention: old captures expire; the lake then holds what it would hold without them.
 
 A batch, record or checkpoint is deleted when no remaining capture holds it, and the tables are derived again.
-The newest capture of a replica stays, however old it is.
+The newest capture of a replica stays, however old it is, and so does what was followed: it is one log, of
+which each capture has a stretch.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from datetime import datetime
 
 from jobs.job import Job
 from jobs.maintenance.removal import remove_expired
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.wording import count
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import rows_with
@@ -44,8 +46,9 @@ def expire(job: Job, before: datetime) -> tuple[int, list[str]]:
 
 
 def expired(captures: Iterable[Row], before: datetime) -> list[Row]:
-    """The rows of captures made before a time, without the newest of each replica."""
+    """The rows of captures made before a time, without the newest of each replica and what was followed."""
     ordered = sorted(captures, key=lambda c: (c["captured_at"], c["capture_id"]))
     newest = {(c["cluster_id"], c["node_id"], c["directory_id"]): c["capture_id"] for c in ordered}
     staying = set(newest.values())
+    staying |= {c["capture_id"] for c in ordered if c["node_id"] == FOLLOWED_NODE_ID}
     return [c for c in ordered if c["captured_at"] < before and c["capture_id"] not in staying]

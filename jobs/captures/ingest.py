@@ -27,7 +27,7 @@ from transforms.ingest.capture_rows import (
     segment_rows,
 )
 from transforms.ingest.failing_files import FilesRefusedError, Load, failing_files, without_files
-from transforms.ingest.followed import is_superseded
+from transforms.ingest.followed import COMPARED, is_superseded
 from transforms.ingest.known_files import IngestFiles, select_files
 from transforms.ingest.new_batches import has_lost_values, kraft_versions, lost_values
 from transforms.ingest.unchanged import CapturesChangedError, check_fetched, check_files
@@ -221,16 +221,12 @@ def commit(lake: Lake, pending: PendingCommit, run_columns: Row) -> None:
 
 
 def remove_superseded(lake: Lake, captures: Iterable[Row]) -> None:
-    """Remove what the lake holds of a followed log besides its longest copy, which has it all."""
-    longest = {row["directory_id"]: row for row in captures if row["node_id"] == FOLLOWED_NODE_ID}
-    if not longest:
+    """Remove what the lake holds of a followed log besides the captures that have it all."""
+    followed = [row for row in captures if row["node_id"] == FOLLOWED_NODE_ID]
+    if not followed:
         return
-    columns = ["capture_id", "node_id", "directory_id", "log_end_offset"]
-    gone = [
-        row["capture_id"]
-        for row in rows_with(lake.path, CAPTURES, columns, directory_id=longest)
-        if is_superseded(row, longest[row["directory_id"]])
-    ]
+    held = rows_with(lake.path, CAPTURES, COMPARED, directory_id={row["directory_id"] for row in followed})
+    gone = [row["capture_id"] for row in held if is_superseded(row, followed)]
     if gone:
         for table in (CAPTURES, SEGMENTS):
             lake.writer.replace_where(table, among({"capture_id": gone}))

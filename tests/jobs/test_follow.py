@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 from jobs.cli import main
 from jobs.follow import alone
 from jobs.runtime.outcome import ExitCode, Failure
-from kraft_core.simulation.actions import Elapse, Write
+from kraft_core.simulation.actions import Elapse, SnapshotLog, Write
 from kraft_core.simulation.directories import write_directories
 from kraft_core.wire.apis import FETCH, FETCH_SNAPSHOT
-from tests.jobs.lakes import run
+from tests.jobs.lakes import NOT_COMPARED, run
 from tests.kraft_core.wire.test_follower import snapshotted, started
 from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
 from tests.transforms.live.test_stream import expected
@@ -23,10 +24,14 @@ from transforms.lake.tables import (
     CAPTURES,
     FINDINGS,
     HIGH_WATERMARKS,
+    HISTORIES,
     LOG_RANGES,
+    METADATA_TRANSACTIONS,
     OBSERVATIONS,
     RECORDS,
+    REFUSED_RECORDS,
     SEGMENTS,
+    VOTER_CHANGES,
     Table,
 )
 
@@ -40,6 +45,12 @@ def follow(held: LoopbackQuorum, lake: Path, *flags: str) -> int:
 def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
     found = rows_with(lake, table)
     return sorted(found, key=lambda row: tuple(row[name] for name in table.key))
+
+
+def compared(lake: Path, table: Table) -> list[dict[str, Any]]:
+    """The rows without what is of their run or of the spool."""
+    left_out = {*NOT_COMPARED, "directory_id"}
+    return [{n: value for n, value in row.items() if n not in left_out} for row in rows(lake, table)]
 
 
 def go_on(held: LoopbackQuorum) -> None:
@@ -142,3 +153,74 @@ def test_nobody_else_writes_the_spool(tmp_path: Path) -> None:
         alone(tmp_path / "spool"),
     ):
         pass
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_log_in_many_copies_is_one_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is derived does not depend on how the spool divides the log, nor on what is removed from it."""
+    whole, divided, quorum = tmp_path / "whole", tmp_path / "divided", started()
+    with loopback(quorum) as held:
+        with monkeypatch.context() as patched:
+            patched.setattr("transforms.live.spool.SEGMENT_BYTES", 300)
+            for _ in range(3):
+                assert follow(held, divided) == 0
+                go_on(held)
+            assert follow(held, divided, "--keep-days", "0") == 0
+        assert len(rows(divided, CAPTURES)) > 2
+        assert len(list(divided.with_name("divided.spool").glob("*/copy-*"))) == 1
+        go_on(held)
+        assert follow(held, divided) == 0
+        assert follow(held, whole) == 0
+    for table in (
+        RECORDS,
+        BATCHES,
+        *HISTORIES,
+        METADATA_TRANSACTIONS,
+        REFUSED_RECORDS,
+        VOTER_CHANGES,
+    ):
+        assert compared(divided, table) == compared(whole, table), table.name
+    ends = [[row["end_offset"] for row in rows(lake, LOG_RANGES)] for lake in (divided, whole)]
+    assert ends[0] == ends[1]
+    assert {row["commit_status"] for row in rows(divided, LOG_RANGES)} == {"committed"}
+    assert [row for row in rows(divided, FINDINGS) if row["severity"] == "error"] == []
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_was_deleted_before_it_was_read_leaves_one_life(tmp_path: Path) -> None:
+    """The log goes on with the snapshot, in another copy of the same log."""
+    lake, quorum = tmp_path / "lake", started()
+    with loopback(quorum) as held:
+        assert follow(held, lake) == 0
+        end = expected(quorum)[-1] + 1
+        go_on(held)
+        with held.lock:
+            leader = quorum.leader()
+            assert leader is not None
+            quorum.act(SnapshotLog(leader.key.id - 1, delete_older=True))
+        go_on(held)
+        assert follow(held, lake) == 0
+    first, second = sorted(rows(lake, CAPTURES), key=lambda row: row["log_start_offset"])
+    assert first["log_end_offset"] == end < second["log_start_offset"]
+    assert first["directory_id"] == second["directory_id"]
+    assert {row["cluster_id"] for row in rows(lake, RECORDS)} == {quorum.setup.cluster_id}
+    assert {row["commit_status"] for row in rows(lake, LOG_RANGES)} == {"committed"}
+
+
+@pytest.mark.usefixtures("spark")
+def test_samples_of_more_than_a_day_ago_are_thinned(tmp_path: Path) -> None:
+    """One an hour stays, of which two may have begun meanwhile; nothing else is lost."""
+    lake, quorum = tmp_path / "lake", started()
+    with loopback(quorum) as held:
+        for _ in range(3):
+            assert follow(held, lake) == 0
+            go_on(held)
+    records, taken = rows(lake, RECORDS), {row["observed_from"] for row in rows(lake, OBSERVATIONS)}
+    now = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"
+    assert main(["maintain", "--lake", str(lake), "--now", now]) == 0
+    left = {row["observed_from"] for row in rows(lake, OBSERVATIONS)}
+    assert len(taken) == 3
+    assert 1 <= len(left) <= 2
+    points = [row for row in rows(lake, HIGH_WATERMARKS) if row["evidence"] == "live" and row["upper_bound"]]
+    assert len(points) == len(left)
+    assert rows(lake, RECORDS) == records

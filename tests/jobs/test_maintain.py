@@ -13,6 +13,7 @@ from jobs.maintenance.compaction import MOST_SMALL_FILES, SMALL_BYTES, compact_r
 from jobs.retention import expired
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import count_rows, rows_with, small_files, unneeded_files
 from transforms.lake.tables import CAPTURES, RUNS
@@ -67,3 +68,8 @@ def test_the_newest_capture_of_a_replica_stays(before_hours: int, gone: set[str]
     ]
     for rows in (held, held[::-1]):
         assert {c["capture_id"] for c in expired(rows, NOON + timedelta(hours=before_hours))} == gone
+
+
+def test_what_was_followed_stays() -> None:
+    held = [capture("a", FOLLOWED_NODE_ID, -9), capture("b", FOLLOWED_NODE_ID, 9)]
+    assert expired(held, NOON + timedelta(hours=99)) == []

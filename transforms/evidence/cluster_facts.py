@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraft_core.columnar.schema import message_columns
-from kraft_core.format.capture import FOLLOWED_NODE_ID
 from transforms.evidence.batch_facts import batch_conflicts, batch_counts, batch_ends
 from transforms.evidence.other_lives import elsewhere, other_lives, siblings
 from transforms.evidence.pinned_tables import NO_ROWS, PinnedTables
@@ -128,12 +127,10 @@ def cluster_row(facts: GroupFacts, cluster: str, fresh: FreshRows = FreshRows())
         of_cluster = rows.filter(pc.field("cluster_id") == cluster)
         row[kind] = of_cluster.drop_columns(["cluster_id"]).to_pylist()
     replaced = {capture["capture_id"] for capture in fresh.captures}
-    followed = {c["directory_id"]: c for c in fresh.captures if c["node_id"] == FOLLOWED_NODE_ID}
     kept = [
         capture
         for capture in row["captures"]
-        if capture["capture_id"] not in replaced
-        and not is_superseded(capture, followed.get(capture["directory_id"]))
+        if capture["capture_id"] not in replaced and not is_superseded(capture, fresh.captures)
     ]
     row["captures"] = [*kept, *fresh.captures]
     row["observations"] = [*row["observations"], *fresh.observations]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -95,6 +95,14 @@ class FollowedCluster:
     def outputs(self) -> list[Path]:
         """The describe outputs that it has written."""
         return [] if self._spool is None else self._spool.outputs()
+
+    def prune(self, before: float, loaded: Mapping[str, Collection[range]]) -> None:
+        """Remove copies that have not grown since a time (seconds) and are loaded.
+
+        loaded: by directory id the offsets that the lake has of a followed log.
+        """
+        if self._spool is not None:
+            self._spool.prune(before, loaded)
 
     def close(self) -> None:
         """Close the connections; reading opens them again, and goes on where the spool ends."""

@@ -1,9 +1,10 @@
 """What a follower has read of one quorum, as files that run reads: the committed log, and describe outputs.
 
-A folder of a cluster has a copy for each unbroken stretch of the log: a new one begins where the quorum had
-deleted what was not read yet, with the snapshot that replaces it. Segments hold the very bytes of the
-fetched batches, so that a record is the same one, whether it was followed or captured. Whoever is killed
-while writing leaves at most a torn batch, which is cut off when the folder is opened again.
+A folder of a cluster has copies, each of a stretch of the log: the next one begins when a copy is full, or
+where the quorum had deleted what was not read yet, with the snapshot that replaces it. One directory id says
+that they are of one log. Segments hold the very bytes of the fetched batches, so that a record is the same
+one, whether it was followed or captured. Whoever is killed while writing leaves at most a torn batch, which
+is cut off when the folder is opened again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -19,8 +20,10 @@ from uuid import uuid4
 from kraft_core.columnar.timestamps import representable
 from kraft_core.findings.describe import LIVE
 from kraft_core.format.batch import BatchHeader
+from kraft_core.format.capture import CAPTURE_JSON
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_file_texts import checkpoint_name
+from kraft_core.format.side_files import read_meta_properties
 from kraft_core.messages.uuid_text import uuid_text
 from kraft_core.wire.batches import whole_batches
 from kraft_core.wire.errors import WireError
@@ -29,9 +32,11 @@ from transforms.lake.arrow_rows import EPOCH
 from transforms.live.describe_text import replication_text, status_text
 from transforms.live.quorum_asker import QuorumSample
 
-# A segment that has reached this size is followed by another one.
+# A copy whose segment has reached this size is full.
 SEGMENT_BYTES = 64 * 1024 * 1024
-OUTPUTS = "quorum"
+OUTPUTS, META_PROPERTIES = "quorum", "meta.properties"
+# What the name of a copy begins with, before its first offset.
+COPY = "copy-"
 
 
 class Spool:
@@ -74,55 +79,75 @@ class Spool:
         """The describe outputs that are there."""
         return sorted((self.folder / OUTPUTS).glob(f"*{LIVE}"))
 
+    def prune(self, before: float, loaded: Mapping[str, Collection[range]]) -> None:
+        """Remove copies but the newest that have not grown since a time (seconds) and are loaded.
+
+        loaded: by directory id the offsets that the lake has of a followed log.
+        """
+        ours = loaded.get(self._directory_id(), ())
+        for copy in self.folder.glob(f"{COPY}*"):
+            if copy == self._copy or (copy / CAPTURE_JSON).stat().st_mtime >= before:
+                continue
+            segments = sorted((copy / LOG_DIR_NAME).glob("*.log"))
+            last = _last_batch(segments)
+            if last is not None and any(
+                held.start <= int(segments[0].stem) and last.next_offset <= held.stop for held in ours
+            ):
+                shutil.rmtree(copy.rename(self.folder / f".{copy.name}"))
+
     def _append(self, part: LogPart) -> None:
-        if self._snapshot is not None or self._copy is None:
-            self._begin_copy()
+        if self._snapshot is not None or self._copy is None or _is_full(self._copy):
+            self._begin_copy(part.batches[0].base_offset)
         assert self._copy is not None
         log = self._copy / LOG_DIR_NAME
-        segment = max(log.glob("*.log"), default=None)
-        if segment is None or segment.stat().st_size >= SEGMENT_BYTES:
-            segment = log / f"{part.batches[0].base_offset:020}.log"
+        segment = max(log.glob("*.log"), default=log / f"{part.batches[0].base_offset:020}.log")
         with segment.open("ab") as file:
             file.write(part.records)
         self._last = part.batches[-1]
 
-    def _begin_copy(self) -> None:
+    def _begin_copy(self, offset: int) -> None:
         """A directory that is in place at once, so that a killed process leaves a whole one or none."""
-        directory_id = uuid_text(uuid4().bytes)
-        made = self.folder / f".{directory_id}"
+        self.note()
+        name = f"{COPY}{offset:020}"
+        made = self.folder / f".{name}"
         (made / LOG_DIR_NAME).mkdir(parents=True)
-        identity = {"cluster.id": self.cluster_id, "directory.id": directory_id, "version": 1}
-        (made / "meta.properties").write_text(
-            "".join(f"{name}={value}\n" for name, value in identity.items())
-        )
+        identity = {"cluster.id": self.cluster_id, "directory.id": self._directory_id(), "version": 1}
+        (made / META_PROPERTIES).write_text("".join(f"{key}={value}\n" for key, value in identity.items()))
         if self._snapshot is not None:
             end = self._snapshot.snapshot_id
-            name = checkpoint_name(end.end_offset, end.leader_epoch)
-            (made / LOG_DIR_NAME / name).write_bytes(self._snapshot.content)
+            checkpoint = checkpoint_name(end.end_offset, end.leader_epoch)
+            (made / LOG_DIR_NAME / checkpoint).write_bytes(self._snapshot.content)
         _note(made, 0)
-        self._copy = made.rename(self.folder / f"copy-{directory_id}")
+        self._copy = made.rename(self.folder / name)
         self._snapshot, self._last = None, None
+
+    def _directory_id(self) -> str:
+        """That of the copies before, or a new one."""
+        if self._copy is not None:
+            known = read_meta_properties((self._copy / META_PROPERTIES).read_text()).directory_id
+            if known is not None:
+                return known
+        return uuid_text(uuid4().bytes)
 
     def _found(self) -> tuple[Path | None, BatchHeader | None]:
         """The newest copy, and its last batch. Removes copies that were begun and have no batch."""
         for begun in self.folder.glob(".*"):
             shutil.rmtree(begun)
-        found: list[tuple[BatchHeader, Path]] = []
-        for copy in self.folder.glob("copy-*"):
+        for copy in sorted(self.folder.glob(f"{COPY}*"), reverse=True):
             last = _last_batch(sorted((copy / LOG_DIR_NAME).glob("*.log")))
-            if last is None:
-                shutil.rmtree(copy)
-            else:
-                found.append((last, copy))
-        if not found:
-            return None, None
-        last, copy = max(found, key=lambda entry: entry[0].next_offset)
-        return copy, last
+            if last is not None:
+                return copy, last
+            shutil.rmtree(copy)
+        return None, None
+
+
+def _is_full(copy: Path) -> bool:
+    return any(segment.stat().st_size >= SEGMENT_BYTES for segment in (copy / LOG_DIR_NAME).glob("*.log"))
 
 
 def has_log(root: Path) -> bool:
     """Whether there is anything to read below a root."""
-    return any(root.glob(f"*/copy-*/{LOG_DIR_NAME}/*.log"))
+    return any(root.glob(f"*/{COPY}*/{LOG_DIR_NAME}/*.log"))
 
 
 def _last_batch(segments: Sequence[Path]) -> BatchHeader | None:
@@ -151,7 +176,7 @@ def _sound(content: bytes) -> Iterator[BatchHeader]:
 def _note(copy: Path, last_appended_at: int) -> None:
     at = max(time.time_ns() // 1_000_000, last_appended_at)
     note = {"captured_at": (EPOCH + timedelta(milliseconds=at)).isoformat(), "followed": True}
-    _put(copy / "capture.json", json.dumps(note))
+    _put(copy / CAPTURE_JSON, json.dumps(note))
 
 
 def _put(file: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -124,17 +125,54 @@ def test_a_log_that_begins_with_a_snapshot(tmp_path: Path) -> None:
     assert len(list(segment.parent.glob("*.checkpoint"))) == 1
 
 
-def test_long_logs_have_several_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def divided(root: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedQuorum:
+    """A quorum of which a spool has several copies."""
     monkeypatch.setattr("transforms.live.spool.SEGMENT_BYTES", 300)
     quorum = started()
     with loopback(quorum) as held:
         for _ in range(3):
-            read(held, tmp_path)
+            read(held, root)
             go_on(quorum)
-        read(held, tmp_path)
-    assert len(segments(tmp_path)) > 2
+        read(held, root)
+    return quorum
+
+
+def test_long_logs_have_several_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quorum = divided(tmp_path, monkeypatch)
+    found = segments(tmp_path)
+    assert len({segment.parent for segment in found}) == len(found) > 2
     assert batches(tmp_path) == committed(quorum)
-    assert all(int(s.stem) == read_header(s.read_bytes(), 0).base_offset for s in segments(tmp_path))
+    assert all(int(s.stem) == read_header(s.read_bytes(), 0).base_offset for s in found)
+    directories = find_controller_dirs([tmp_path]).directories
+    assert len(directories) == len(found)
+    assert not [fault for directory in directories for fault in directory.faults]
+
+
+def test_old_copies_go_once_they_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before, and never the newest: the spool goes on from its end."""
+    quorum = divided(tmp_path, monkeypatch)
+    found, cluster = segments(tmp_path), quorum.setup.cluster_id
+    (directory_id,) = {
+        directory.meta.directory_id
+        for directory in find_controller_dirs([tmp_path]).directories
+        if directory.meta is not None
+    }
+    held = [
+        range(int(segment.stem), list(whole_batches(segment.read_bytes()))[-1].next_offset)
+        for segment in found
+    ]
+    Spool(tmp_path, cluster).prune(0, {directory_id: held})
+    Spool(tmp_path, cluster).prune(time.time() + 60, {"another": held})
+    assert segments(tmp_path) == found
+    partly = [held[0], held[1][:-1]]
+    Spool(tmp_path, cluster).prune(time.time() + 60, {directory_id: partly})
+    assert segments(tmp_path) == found[1:]
+    Spool(tmp_path, cluster).prune(time.time() + 60, {directory_id: held})
+    assert segments(tmp_path) == found[-1:]
+    position = Spool(tmp_path, cluster).position
+    assert position is not None
+    assert position.offset == committed(quorum)[-1][1]
+    assert not list((tmp_path / cluster).glob(".*"))
 
 
 def test_samples_are_describe_outputs(tmp_path: Path) -> None:
