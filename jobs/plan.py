@@ -57,6 +57,11 @@ EXAMPLES = """examples:
   kraftlake plan remove-broker 2 --lake /data/lake
   kraftlake plan load 4.4.0 --captures /backup/controllers
   kraftlake plan topic create orders --partitions 6 --replication-factor 3 --captures /backup/controllers
+  kraftlake plan topic add-partitions orders --partitions 12 --seed 7 --lake /data/lake
+  kraftlake plan topic configure orders --add-config min.insync.replicas=2 --lake /data/lake
+  kraftlake plan topic delete orders clicks --controller-config controller.properties --captures /backup
+  kraftlake plan topic elect orders:0 orders:3 --election-type unclean --captures /backup/controllers
+  kraftlake plan topic reassign orders:0=1,2,3 orders:1=2,3,1 --captures /backup/controllers
   kraftlake plan format iWP35uOsShu1pFlBJh_E7w --server-properties server.properties --standalone
 
 The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
@@ -71,7 +76,11 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
     "restart-broker": ("jobs.plan_broker", "ID", "stop a broker and start it again"),
     "remove-broker": ("jobs.plan_broker", "ID", "stop a broker for good and unregister it"),
-    "topic": ("jobs.plan_topics", "create NAME...", "create topics"),
+    "topic": (
+        "jobs.plan_topics",
+        "create|add-partitions|configure|delete|elect|reassign NAME...",
+        "create topics, or change or delete them",
+    ),
     "load": ("jobs.plan_load", "RELEASE", "start a release on the captured logs and checkpoints"),
 }
 # What each action does, and the least and greatest number of nodes it takes (None: any number).

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,18 +18,19 @@ if TYPE_CHECKING:
     from kraft_core.plan.answer import Answer
     from kraft_core.plan.captured_metadata import CapturedMetadata
     from kraft_core.plan.topic_plan import TopicChange, TopicQuestion
+    from kraft_core.topic_control.reassignments import PartitionMove
 
 evidence_of = captured_metadata
+_PARTITION = re.compile(r"([^:=]+):(\d+)")
+_MOVE = re.compile(r"([^:=]+):(\d+)=(\d+(?:,\d+)*)")
+Names = tuple[str, ...]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of plan topic, named as those of Kafka's tools."""
     group = parser.add_argument_group("plan topic")
     group.add_argument(
-        "--partitions",
-        type=int,
-        metavar="N",
-        help="how many; create: by default as the controller's file says",
+        "--partitions", type=int, metavar="N", help="create, add-partitions: how many the topic has then"
     )
     group.add_argument(
         "--replication-factor", type=int, metavar="N", help="create: replicas of each partition"
@@ -36,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--replica-assignment",
         type=replica_lists,
         metavar="LISTS",
-        help="the replicas of each partition: 1:2,2:3 for two partitions",
+        help="create, add-partitions: the replicas of each new partition, such as 1:2,2:3 for two",
     )
     group.add_argument(
         "--add-config",
@@ -44,10 +47,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="create: a config of the topic; repeatable",
+        help="create, configure: a config of the topic; repeatable",
     )
     group.add_argument(
-        "--validate-only", action="store_true", help="what Kafka answers where it only validates"
+        "--delete-config",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="configure: a config that the topic no longer sets; repeatable",
+    )
+    group.add_argument(
+        "--election-type", choices=("preferred", "unclean"), help="elect: which leader (default: preferred)"
+    )
+    group.add_argument(
+        "--reassignment-json-file", type=local_path, metavar="FILE", help="reassign: as Kafka's tool takes it"
+    )
+    group.add_argument("--cancel", action="store_true", help="reassign: give up what is under way")
+    group.add_argument(
+        "--validate-only",
+        action="store_true",
+        help="create, add-partitions, configure: what Kafka answers where it only validates",
     )
     group.add_argument(
         "--seed",
@@ -86,13 +105,17 @@ def words_of(args: argparse.Namespace) -> TopicQuestion:
     verb = args.words[0] if args.words else ""
     if verb not in CHANGES:
         raise Failure(f"topic takes one of {', '.join(CHANGES)}, and names{did_you_mean(verb, CHANGES)}")
-    if len(args.words) < 2:
+    names: Names = tuple(args.words[1:])
+    if not names and verb not in _MAY_NAME_NONE:
         raise Failure(f"topic {verb} takes names of topics; see the examples of --help")
+    for option, verbs in _OPTIONS.items():
+        if getattr(args, option) not in (None, False, []) and verb not in verbs:
+            raise Failure(f"--{option.replace('_', '-')} is of {' and '.join(verbs)}, not of {verb}")
     properties = None if args.controller_config is None else _properties(args.controller_config)
-    return TopicQuestion(CHANGES[verb](args, tuple(args.words[1:])), properties, args.seed)
+    return TopicQuestion(CHANGES[verb](args, names), properties, args.seed)
 
 
-def _create(args: argparse.Namespace, names: tuple[str, ...]) -> TopicChange:
+def _create(args: argparse.Namespace, names: Names) -> TopicChange:
     from kraft_core.plan.topic_creation import CreateTopics
     from kraft_core.topic_control.requests import UNSET, NewTopic
 
@@ -106,7 +129,104 @@ def _create(args: argparse.Namespace, names: tuple[str, ...]) -> TopicChange:
     return CreateTopics(topics, args.validate_only, args.seed is not None)
 
 
-CHANGES: Mapping[str, Callable[[argparse.Namespace, tuple[str, ...]], TopicChange]] = {"create": _create}
+def _add_partitions(args: argparse.Namespace, names: Names) -> TopicChange:
+    from kraft_core.plan.topic_partitions import AddPartitions
+    from kraft_core.topic_control.requests import NewPartitions
+
+    if args.partitions is None or not 0 < args.partitions < 1 << 31:
+        raise Failure("add-partitions takes --partitions N, how many the topic has then")
+    topics = tuple(NewPartitions(name, args.partitions, args.replica_assignment) for name in names)
+    return AddPartitions(topics, args.validate_only, args.seed is not None)
+
+
+def _delete(_: argparse.Namespace, names: Names) -> TopicChange:
+    from kraft_core.plan.topic_deletion import DeleteTopics
+
+    return DeleteTopics(names)
+
+
+def _configure(args: argparse.Namespace, names: Names) -> TopicChange:
+    from kraft_core.plan.topic_configuration import ConfigureTopics
+
+    changes: dict[str, str | None] = dict(args.add_config)
+    twice = [name for name in args.delete_config if name in changes]
+    if twice or not (changes or args.delete_config):
+        raise Failure("configure takes --add-config NAME=VALUE or --delete-config NAME, each name once")
+    changes |= dict.fromkeys(args.delete_config)
+    return ConfigureTopics(tuple(dict.fromkeys(names)), changes, args.validate_only)
+
+
+def _elect(args: argparse.Namespace, names: Names) -> TopicChange:
+    from kraft_core.plan.topic_election import ElectLeaders
+    from kraft_core.topic_control.partition_change import ElectionType
+
+    partitions: dict[str, tuple[int, ...]] = {}
+    for name in names:
+        match = _PARTITION.fullmatch(name)
+        if match is None and ":" in name:
+            raise Failure(f"{name!r} is neither a topic nor a partition such as orders:0")
+        topic = match[1] if match else name
+        partitions[topic] = (*partitions.get(topic, ()), *((int(match[2]),) if match else ()))
+    return ElectLeaders(ElectionType(args.election_type or "preferred"), partitions)
+
+
+def _reassign(args: argparse.Namespace, names: Names) -> TopicChange:
+    from kraft_core.plan.topic_reassignment import ReassignPartitions
+    from kraft_core.topic_control.reassignments import PartitionMove
+
+    moves = _moves_of_file(args.reassignment_json_file) if args.reassignment_json_file else []
+    for name in names:
+        match = (_PARTITION if args.cancel else _MOVE).fullmatch(name)
+        if match is None:
+            wanted = "orders:0" if args.cancel else "orders:0=1,2,3"
+            raise Failure(
+                f"{name!r} is no partition{'' if args.cancel else ' with replicas'}, such as {wanted}"
+            )
+        replicas = None if args.cancel else tuple(map(int, match[3].split(",")))
+        moves.append(PartitionMove(match[1], int(match[2]), replicas))
+    if not moves:
+        raise Failure("reassign takes partitions such as orders:0=1,2,3, or --reassignment-json-file FILE")
+    if args.cancel:
+        moves = [PartitionMove(move.topic, move.partition_id, None) for move in moves]
+    if len({(move.topic, move.partition_id) for move in moves}) < len(moves):
+        raise Failure("reassign takes each partition once")
+    return ReassignPartitions(tuple(moves))
+
+
+def _moves_of_file(path: Path) -> list[PartitionMove]:
+    """Of a file that kafka-reassign-partitions takes. Raises Failure."""
+    from kraft_core.topic_control.reassignments import PartitionMove
+
+    try:
+        return [
+            PartitionMove(each["topic"], int(each["partition"]), tuple(map(int, each["replicas"])))
+            for each in json.loads(path.read_text())["partitions"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Failure(f"{path} is no reassignment that can be read: {error}") from None
+
+
+CHANGES: Mapping[str, Callable[[argparse.Namespace, Names], TopicChange]] = {
+    "create": _create,
+    "add-partitions": _add_partitions,
+    "configure": _configure,
+    "delete": _delete,
+    "elect": _elect,
+    "reassign": _reassign,
+}
+_MAY_NAME_NONE = ("elect", "reassign")
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "partitions": ("create", "add-partitions"),
+    "replication_factor": ("create",),
+    "replica_assignment": ("create", "add-partitions"),
+    "add_config": ("create", "configure"),
+    "delete_config": ("configure",),
+    "election_type": ("elect",),
+    "reassignment_json_file": ("reassign",),
+    "cancel": ("reassign",),
+    "validate_only": ("create", "add-partitions", "configure"),
+    "seed": ("create", "add-partitions"),
+}
 
 
 def _properties(path: Path) -> dict[str, str]:

@@ -14,6 +14,7 @@ from kraft_core.image.endpoints import (
     supported_features,
     to_fields,
 )
+from kraft_core.image.names import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from kraft_core.image.refusals import OTHER_BROKER_EPOCH, UNKNOWN_BROKER, UNKNOWN_VALUE
 from kraft_core.image.tables import BROKERS, Tables
 
@@ -47,6 +48,13 @@ class Broker:
         if self.fenced:
             return "fenced"
         return "in controlled shutdown" if self.in_controlled_shutdown else "active"
+
+
+def is_online(broker: Broker, directory: str) -> bool:
+    """Whether a replica's log directory is online on its broker (DirectoryId.isOnline)."""
+    if directory in (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY):
+        return True
+    return directory != LOST_DIRECTORY and (not broker.log_dirs or directory in broker.log_dirs)
 
 
 def register(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraft_core.image.brokers import Broker
+from kraft_core.image.brokers import Broker, is_online
 from kraft_core.image.effective_configs import elr_enabled, min_isr, unclean_election
 from kraft_core.image.image import Image
-from kraft_core.image.names import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from kraft_core.image.partitions import NO_LEADER, Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
 
@@ -120,10 +119,3 @@ def _may_lead(image: Image, partition: Partition, replica: int, lost: int) -> bo
     if broker is None or replica == lost or not broker.is_active:
         return False
     return is_online(broker, partition.directories[partition.replicas.index(replica)])
-
-
-def is_online(broker: Broker, directory: str) -> bool:
-    """Whether a replica's log directory is online on its broker (DirectoryId.isOnline)."""
-    if directory in (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY):
-        return True
-    return directory != LOST_DIRECTORY and (not broker.log_dirs or directory in broker.log_dirs)

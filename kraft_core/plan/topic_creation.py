@@ -9,15 +9,10 @@ from shlex import quote
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import PlanStep
 from kraft_core.plan.topic_risks import colliding_names, in_sync_at_first, not_in_sync_at_first
-from kraft_core.plan.topic_words import placement_words
+from kraft_core.plan.topic_words import MOST_SHOWN, TOPICS_TOOL, named, names_words, placement_words
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.creation import create_topics
 from kraft_core.topic_control.requests import UNSET, NewTopic, TopicResult
-from kraft_core.wording import first_named
-
-TOPICS_TOOL = "bin/kafka-topics.sh"
-_MOST_NAMES = 5
-MOST_PARTITIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +31,7 @@ class CreateTopics:
     @property
     def words(self) -> str:
         what = "validate the creation of" if self.validate_only else "create"
-        return f"{what} topic {first_named([repr_of(name) for name in self.names], _MOST_NAMES)}"
+        return f"{what} topic {names_words(self.names)}"
 
     @property
     def is_written(self) -> bool:
@@ -58,16 +53,16 @@ class CreateTopics:
             if not each.is_refused:
                 yield from not_in_sync_at_first(controller, each, is_placed=each.name not in manual)
 
-    def evidence(self, results: Sequence[TopicResult]) -> Iterator[str]:
+    def evidence(self, _: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
         created = {each.name for each in results if not each.is_refused}
         drawn = any(topic.name in created and not topic.assignments for topic in self.topics)
         if drawn and not self.has_seed:
             yield "Kafka draws the placement: --seed N shows one that it may choose"
         for topic, result in ((t, r) for t in self.topics for r in results if r.name == t.name):
             if topic.assignments or self.has_seed:
-                yield from placement_words(result, MOST_PARTITIONS)
+                yield from placement_words(result, MOST_SHOWN)
 
-    def steps(self, servers: str) -> Iterator[PlanStep]:
+    def steps(self, _: ActiveController, servers: str) -> Iterator[PlanStep]:
         if self.validate_only:
             return
         for topic in self.topics:
@@ -75,13 +70,8 @@ class CreateTopics:
                 f"create {topic.name}", f"{TOPICS_TOOL} {servers} --create {' '.join(_options(topic))}"
             )
         for topic in self.topics:
-            command = f"{TOPICS_TOOL} {servers} --describe --topic {quote(topic.name)}"
+            command = f"{TOPICS_TOOL} {servers} --describe --topic {named(topic.name)}"
             yield PlanStep("look", command, "every partition with its leader and ISR")
-
-
-def repr_of(name: str) -> str:
-    """A name as a word of a sentence, also an empty one."""
-    return name or "''"
 
 
 def _options(topic: NewTopic) -> Iterator[str]:

@@ -46,14 +46,14 @@ class TopicChange(Protocol):
     @property
     def is_written(self) -> bool: ...
 
-    def results(self, controller: ActiveController) -> Sequence[TopicResult]:
+    def results(self, controller: ActiveController, /) -> Sequence[TopicResult]:
         """Raises RequestRefusedError."""
         ...
 
-    def risks(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[Risk]: ...
-    def missing(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]: ...
-    def evidence(self, results: Sequence[TopicResult]) -> Iterator[str]: ...
-    def steps(self, servers: str) -> Iterator[PlanStep]: ...
+    def risks(self, controller: ActiveController, results: Sequence[TopicResult], /) -> Iterator[Risk]: ...
+    def missing(self, controller: ActiveController, results: Sequence[TopicResult], /) -> Iterator[str]: ...
+    def evidence(self, controller: ActiveController, results: Sequence[TopicResult], /) -> Iterator[str]: ...
+    def steps(self, controller: ActiveController, servers: str, /) -> Iterator[PlanStep]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _answer(metadata: CapturedMetadata, asked: TopicQuestion, outcome: _Outcome)
     change, controller, results = asked.change, outcome.controller, outcome.results
     evidence = (
         *(words for each in results for words in result_words(each)),
-        *change.evidence(results),
+        *change.evidence(controller, results),
         *cluster_words(controller, metadata.quorum.log_end),
     )
     shown = tuple(map(_as_json, results))
@@ -175,12 +175,13 @@ def _answer(metadata: CapturedMetadata, asked: TopicQuestion, outcome: _Outcome)
             _refusal(change, results, refused),
             evidence,
             tuple(_in_files(assumed)),
-            steps=(),
+            tuple(risk for risk in outcome.risks if risk.name == "half_written"),
             error=first.error,
             error_text=text,
             results=shown,
         )
-    stuck, unsure = _commits(metadata) if change.is_written else ((), ())
+    writes = change.is_written and any(each.records for each in results)
+    stuck, unsure = _commits(metadata) if writes else ((), ())
     risks = (*outcome.risks, *stuck)
     assumed = [name for each in results for name in each.assumed]
     missing = (*_in_files(assumed), *outcome.missing, *_throttled(controller, change), *unsure)
@@ -191,7 +192,7 @@ def _answer(metadata: CapturedMetadata, asked: TopicQuestion, outcome: _Outcome)
         evidence,
         missing,
         risks,
-        tuple(change.steps(bootstrap_server(controller.image, -1))),
+        tuple(change.steps(controller, bootstrap_server(controller.image, -1))),
         results=shown,
     )
 

@@ -11,7 +11,7 @@ from kraft_core.plan.risks import Risk
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.controller_file import MIN_ISR
 from kraft_core.topic_control.requests import TopicResult
-from kraft_core.topic_control.topic_names import unified
+from kraft_core.topic_control.topic_names import is_internal, unified
 
 
 def colliding_names(names: Sequence[str]) -> Iterator[Risk]:
@@ -26,6 +26,13 @@ def colliding_names(names: Sequence[str]) -> Iterator[Risk]:
                 "other it refuses all but the first",
             )
             times[unified(name)] = 0
+
+
+def keys_move(controller: ActiveController, name: str) -> Iterator[Risk]:
+    """Where keys matter: more partitions put a key elsewhere."""
+    policy = controller.topic_configs(name).get("cleanup.policy", "")
+    if "compact" in policy or is_internal(name):
+        yield Risk("keys_move", f"{name} is compacted by key, and keys go to other partitions then")
 
 
 def in_sync_at_first(controller: ActiveController, result: TopicResult, *, is_placed: bool) -> Iterator[Risk]:

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
 
 from kraft_core.image.brokers import Broker
 from kraft_core.image.tables import BROKERS
 from kraft_core.topic_control.controller import ActiveController, is_cordoned
 from kraft_core.topic_control.requests import TopicResult
-from kraft_core.wording import count
+from kraft_core.wording import count, first_named
 
-_PARTITIONS = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
+TOPICS_TOOL = "bin/kafka-topics.sh"
+MOST_SHOWN = 10
+_MOST_NAMES = 5
+
+
+def names_words(names: Sequence[str]) -> str:
+    """The first names as a part of a sentence, also an empty one."""
+    return first_named([name or "''" for name in names], _MOST_NAMES)
+
+
+def named(name: str) -> str:
+    """A topic as kafka-topics takes it where it changes or shows one: as a regular expression."""
+    return quote(name.replace(".", "\\."))
 
 
 def result_words(result: TopicResult) -> Iterator[str]:
     """The answer about one topic or partition, and its records."""
-    if result.is_refused:
+    if result.is_refused and not result.records:
         text = f": {result.text}" if result.text else ""
         yield f"{result.name}: {result.error.name}{text}"
         return
+    said = f"{result.error.name}, and yet" if result.is_refused else "accepted,"
     types = Counter(record.type for record in result.records)
     words = ", ".join(type_ if n == 1 else f"{n:,} {type_}" for type_, n in types.items())
-    yield f"{result.name}: accepted, {words or 'no record'}"
+    yield f"{result.name}: {said} {words or 'no record'}"
 
 
 def placement_words(result: TopicResult, most: int) -> Iterator[str]:
     """Where each partition of a topic goes; at most so many."""
-    placed = [record for record in result.records if record.type in _PARTITIONS]
+    placed = [record for record in result.records if record.type == "PARTITION_RECORD"]
     for record in placed[:most]:
         value = record.value
         yield (

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraft_core.image.brokers import Broker
+from kraft_core.image.brokers import Broker, is_online
 from kraft_core.image.configs import TOPIC_RESOURCE, Config
-from kraft_core.image.effective_configs import elr_enabled
+from kraft_core.image.effective_configs import elr_enabled, min_isr
 from kraft_core.image.features import Feature
 from kraft_core.image.image import Image
 from kraft_core.image.names import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
@@ -16,7 +16,7 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS
 from kraft_core.messages.releases import METADATA_VERSION
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.topic_control.controller_file import ControllerFile
+from kraft_core.topic_control.controller_file import MIN_ISR, ControllerFile
 from kraft_core.topic_control.java import Chooser, hash_map_order
 from kraft_core.topic_control.placement import UsableBroker
 from kraft_core.topic_control.requests import TopicRecord, TopicRefusedError
@@ -73,6 +73,19 @@ class ActiveController:
 
     def partitions(self, topic_id: str) -> dict[int, Partition]:
         return dict(self.image.tables.group(PARTITIONS, topic_id))
+
+    def effective_min_isr(self, partition: Partition) -> int:
+        """What the controller takes for the topic's, at most the replicas of its partition 0."""
+        found = min_isr(self.image, partition.topic_name, self.node_id)
+        first: Partition = self.image.tables.get(PARTITIONS, (partition.topic_id, 0)) or partition
+        return min(self.file.integer(MIN_ISR) if found is None else found, len(first.replicas))
+
+    def accepts_leader(self, partition: Partition, replica: int) -> bool:
+        """An active broker whose log directory is online (LeaderAcceptor)."""
+        broker = self.broker(replica)
+        if broker is None or not broker.is_active:
+            return False
+        return is_online(broker, partition.directories[partition.replicas.index(replica)])
 
     def topic_configs(self, name: str) -> dict[str, str]:
         """The topic's own."""

@@ -89,21 +89,30 @@ def _power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length() if least > 1 else 1
 
 
-def timeline_order(keys: Iterable[str], expected_size: int) -> list[str]:
-    """The keys in the order of Kafka's TimelineHashSet (BaseHashTable), given the order of insertion."""
-    slots: list[list[str]] = [[] for _ in range(max(2, _power_of_two(ceil(expected_size / 0.75))))]
+def timeline_order(keys: Iterable[T], hash_of: Callable[[T], int], expected_size: int = 0) -> list[T]:
+    """The keys in the order of Kafka's TimelineHashSet or map (BaseHashTable), given that of insertion."""
+    slots: list[list[T]] = [[] for _ in range(max(2, _power_of_two(ceil(expected_size / 0.75))))]
+
+    def slot_of(key: T) -> list[T]:
+        spread = hash_of(key) * _GOLDEN_RATIO & (1 << 64) - 1
+        return slots[spread >> 65 - len(slots).bit_length()]
+
     for size, key in enumerate(dict.fromkeys(keys)):
         if (size + 1) * 0.75 > len(slots):
-            grown: list[list[str]] = [[] for _ in range(2 * len(slots))]
-            for each in (each for slot in slots for each in slot):
-                grown[_slot(each, len(grown))].append(each)
-            slots = grown
-        slots[_slot(key, len(slots))].append(key)
+            held = [each for slot in slots for each in slot]
+            slots = [[] for _ in range(2 * len(slots))]
+            for each in held:
+                slot_of(each).append(each)
+        slot_of(key).append(key)
     return [key for slot in slots for key in reversed(slot)]
 
 
-def _slot(key: str, slots: int) -> int:
-    return (string_hash(key) * _GOLDEN_RATIO & (1 << 64) - 1) >> 65 - slots.bit_length()
+def split(text: str) -> list[str]:
+    """String.split(","): empty strings at the end are left out, but for an empty text."""
+    parts = text.split(",")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return [] if parts == [""] and text else parts
 
 
 def trimmed(text: str) -> str:

@@ -24,6 +24,15 @@ class NewTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """A topic of CreatePartitions. count: of all partitions. assignments: the replicas of each new one."""
+
+    name: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TopicRecord:
     """A record that the controller writes: its type and version, and its fields by Kafka's names.
 
@@ -40,7 +49,8 @@ NEW_TOPIC_ID = "<random>"
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """The answer about one topic. text: Kafka's, None where it sends none. records: those written for it.
+    """The answer about one topic or partition. text: Kafka's, None where it sends none. records: those
+    written for it; of a topic whose partitions were refused halfway, too.
 
     assumed: properties of the controllers' files on which the answer rests, where no file was given.
     """

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kraft_core.topic_control.java import timeline_order, utf16_length
+from kraft_core.topic_control.java import string_hash, timeline_order, utf16_length
 
 CLUSTER_METADATA = "__cluster_metadata"
+INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _LONGEST = 249
 _VALID = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -30,6 +31,11 @@ def invalid_name(name: str) -> str | None:
     return None
 
 
+def is_internal(name: str) -> bool:
+    """Whether Kafka itself writes it (Topic.isInternal)."""
+    return name in INTERNAL
+
+
 def unified(name: str) -> str:
     """Two names of which this is equal collide: in names of metrics, periods become underscores."""
     return name.replace(".", "_")
@@ -41,4 +47,5 @@ def colliding(name: str, existing: Iterable[str]) -> list[str]:
         return []
     wanted = unified(name)
     # A name that equals another but for its periods has a period or underscore itself.
-    return timeline_order((each for each in existing if unified(each) == wanted), expected_size=1)
+    twins = (each for each in existing if unified(each) == wanted)
+    return timeline_order(twins, string_hash, expected_size=1)

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from kraft_core.plan.topic_configuration import ConfigureTopics
 from kraft_core.plan.topic_creation import CreateTopics
+from kraft_core.plan.topic_deletion import DeleteTopics
+from kraft_core.plan.topic_election import ElectLeaders
+from kraft_core.plan.topic_partitions import AddPartitions
 from kraft_core.plan.topic_plan import TopicChange, TopicQuestion, plan_topics
-from kraft_core.topic_control.requests import NewTopic
+from kraft_core.plan.topic_reassignment import ReassignPartitions
+from kraft_core.topic_control.partition_change import ElectionType
+from kraft_core.topic_control.reassignments import PartitionMove
+from kraft_core.topic_control.requests import NewPartitions, NewTopic
 from tests.jobs.plan_metadata import both_metadata
 from transforms.lake.delta_rs import cluster_ids
 
@@ -62,6 +69,14 @@ def test_what_no_log_shows_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "topic takes one of create"),
         (["crate", "t"], "did you mean create"),
         (["create"], "topic create takes names of topics"),
+        (["delete", "t", "--seed", "3"], "--seed is of create and add-partitions, not of delete"),
+        (["add-partitions", "t"], "takes --partitions N"),
+        (["configure", "t"], "takes --add-config NAME=VALUE or --delete-config NAME"),
+        (["elect", "t:x"], "neither a topic nor a partition"),
+        (["reassign"], "reassign takes partitions such as orders:0=1,2,3"),
+        (["reassign", "t:0"], "is no partition with replicas, such as orders:0=1,2,3"),
+        (["reassign", "t:0=1", "t:0=2"], "each partition once"),
+        (["reassign", "--reassignment-json-file", "missing.json"], "is no reassignment that can be read"),
         (["create", "t", "--replication-factor", "40000"], "has no room for such a number"),
         (["create", "t", "--controller-config", "missing.properties"], "cannot be read"),
     ],
@@ -81,7 +96,30 @@ def test_wrong_options(option: str, value: str, said: str, capsys: pytest.Captur
     assert said in capsys.readouterr().err
 
 
+def test_each_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "moves.json"
+    file.write_text('{"version":1,"partitions":[{"topic":"base","partition":1,"replicas":[11,12]}]}')
+    for words, said in {
+        "add-partitions base --partitions 60": "INVALID_PARTITIONS: Topic already has 60 partition(s)",
+        "configure base --add-config retention.ms=x": "Not a number of type LONG",
+        "delete missing": "UNKNOWN_TOPIC_OR_PARTITION",
+        "elect base:99": "UNKNOWN_TOPIC_OR_PARTITION: No such partition as base-99",
+        "reassign base:0=11,11": "includes the broker 11 more than once",
+        "reassign base:0 --cancel": "NO_REASSIGNMENT_IN_PROGRESS",
+        f"reassign --reassignment-json-file {file}": "includes broker 12, but no such broker is registered",
+    }.items():
+        assert main(["plan", "topic", *words.split(), *LOADED]) == 1
+        first = capsys.readouterr().out.splitlines()[0]
+        assert first.startswith("REFUSED: Kafka refuses to "), first
+        assert said in first
+
+
 CHANGES: tuple[TopicChange, ...] = (
+    AddPartitions((NewPartitions("base", 62),)),
+    ConfigureTopics(("base",), {"min.insync.replicas": "2"}),
+    DeleteTopics(("base",)),
+    ElectLeaders(ElectionType.PREFERRED, {}),
+    ReassignPartitions((PartitionMove("base", 0, (11,)),)),
     CreateTopics((NewTopic("base"),)),
     CreateTopics((NewTopic("base.x", 3, 1), NewTopic("..", 1, 1))),
     CreateTopics((NewTopic("new", 3, 1),)),

@@ -52,6 +52,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.controller.errors.EventHandlerExceptionInfo;
 import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.config.DefaultSupportedConfigChecker;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 /**
@@ -128,6 +129,7 @@ public class TopicRequests {
             .setStaticConfig(config.originals())
             .setValidator(new ControllerConfigurationValidator(config))
             .setExistenceChecker(this::checkExistence)
+            .setSupportedConfigChecker(new DefaultSupportedConfigChecker())
             .setNodeId(1)
             .build();
         replication = new ReplicationControlManager.Builder()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from kraft_core.image.configs import TOPIC_RESOURCE
@@ -200,7 +201,7 @@ def directory_of(rng: random.Random, broker_id: int, asked: dict[str, Any]) -> s
     return rng.choice(dirs * 4 + [*reserved, directory(broker_id, 9)])
 
 
-def configs(rng: random.Random, topics: list[str]) -> list[list[Any]]:
+def configs(rng: random.Random, topics: Sequence[str]) -> list[list[Any]]:
     """Dynamic configs that stand in the log: min ISR and unclean elections, and valid ones of topics."""
     found: list[list[Any]] = []
     for name, values in (
@@ -334,4 +335,106 @@ def replica_lists(
     return found
 
 
-ASKS = {"create": create}
+def some_topics(rng: random.Random, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Existing topics, and now and then one that does not exist."""
+    chosen = rng.sample(asked["topics"], min(len(asked["topics"]), rng.choice((1, 1, 1, 2, 3))))
+    if rng.random() < 0.1 or not chosen:
+        name = rng.choice(("missing", *BAD_NAMES))
+        chosen.append({"name": name, "id": "MMMMMMMMMMMMMMMMMMMMMA", "partitions": []})
+    rng.shuffle(chosen)
+    return chosen
+
+
+def add_partitions(rng: random.Random) -> dict[str, Any]:
+    asked = cluster(rng)
+    topics: list[dict[str, Any]] = []
+    for each in some_topics(rng, asked):
+        held = len(each["partitions"])
+        count = held + rng.choice((-1, 0, 1, 1, 2, 3, 7))
+        if rng.random() < 0.03:
+            count = rng.choice((-5, 4000, 9_999, 10_001, 12_000))
+        lists = None
+        if rng.random() < 0.3 and each["partitions"]:
+            factor = len(each["partitions"][0]["replicas"])
+            number = max(count - held, 0) if rng.random() < 0.9 else rng.choice((0, 1, 2))
+            lists = replica_lists(rng, asked, min(number, 20), factor if rng.random() < 0.9 else None)
+        topics.append({"name": each["name"], "count": count, "assignments": lists})
+    return asked | {"ask": "add-partitions", "request": {"topics": topics}}
+
+
+def delete(rng: random.Random) -> dict[str, Any]:
+    asked = cluster(rng)
+    ids = [each["id"] for each in some_topics(rng, asked)]
+    return asked | {"ask": "delete", "request": {"topics": ids}}
+
+
+def configure(rng: random.Random) -> dict[str, Any]:
+    asked = cluster(rng)
+    topics: list[dict[str, Any]] = []
+    for each in some_topics(rng, asked):
+        held = [
+            name for kind, resource, name, _ in asked["configs"] if resource == each["name"] and kind == 2
+        ]
+        named = [name for name, _ in some_configs(rng)] + ([rng.choice(held)] if held else [])
+        changes = [change_of(rng, str(name)) for name in dict.fromkeys(named)]
+        if rng.random() < 0.3:
+            changes.append([rng.choice(("APPEND", "SUBTRACT")), "cleanup.policy", rng.choice(VALUES["LIST"])])
+        by_name = {name: [op, name, value] for op, name, value in changes}
+        topics.append({"name": each["name"], "changes": list(by_name.values())})
+    return asked | {"ask": "configure", "request": {"topics": topics}}
+
+
+def change_of(rng: random.Random, name: str) -> list[str | None]:
+    op = rng.choice(("SET", "SET", "SET", "DELETE", "APPEND", "SUBTRACT"))
+    config = TOPIC_CONFIGS.get(name)
+    if op in ("APPEND", "SUBTRACT") and rng.random() < 0.9 and not (config and config.is_list):
+        op = "SET"
+    value = fine_value(rng, name) if rng.random() < 0.7 else value_of(rng, name)
+    return [op, name, None if op == "DELETE" else value or "1"]
+
+
+def elect(rng: random.Random) -> dict[str, Any]:
+    asked = cluster(rng)
+    topics = [
+        {"name": each["name"], "partitions": [p["partitionId"] for p in each["partitions"]] or [0]}
+        for each in some_topics(rng, asked)
+    ]
+    if rng.random() < 0.1:
+        topics[0]["partitions"].append(99)
+    return asked | {"ask": "elect", "request": {"topics": topics, "electionType": rng.choice((0, 0, 1))}}
+
+
+def reassign(rng: random.Random) -> dict[str, Any]:
+    asked = cluster(rng)
+    topics: list[dict[str, Any]] = []
+    for each in some_topics(rng, asked):
+        moves = [
+            {"partitionId": p["partitionId"], "replicas": wanted_replicas(rng, asked, p)}
+            for p in each["partitions"] or [{"partitionId": 0, "replicas": [0]}]
+            if rng.random() < 0.9
+        ]
+        topics.append({"name": each["name"], "partitions": moves})
+    request = {"topics": topics, "allowReplicationFactorChange": rng.random() < 0.7}
+    return asked | {"ask": "reassign", "request": request}
+
+
+def wanted_replicas(rng: random.Random, asked: dict[str, Any], held: dict[str, Any]) -> list[int] | None:
+    """Others, the same in another order, a part of them, or None to give a reassignment up."""
+    if rng.random() < 0.25:
+        return None
+    same = list(held["replicas"])
+    rng.shuffle(same)
+    if rng.random() < 0.3:
+        return same[: rng.choice((len(same), max(1, len(same) - 1)))]
+    (found,) = replica_lists(rng, asked, 1, rng.choice((len(same), None)))
+    return found
+
+
+ASKS = {
+    "create": create,
+    "add-partitions": add_partitions,
+    "delete": delete,
+    "configure": configure,
+    "elect": elect,
+    "reassign": reassign,
+}

@@ -14,11 +14,17 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
 from kraft_core.messages.releases import ELR_VERSION, METADATA_VERSION
+from kraft_core.topic_control.configuration import ConfigOp, TopicConfigChanges, alter_configs
 from kraft_core.topic_control.controller import RULES_OF, ActiveController
 from kraft_core.topic_control.controller_file import ControllerFile
 from kraft_core.topic_control.creation import create_distinct
+from kraft_core.topic_control.deletion import delete_topic_ids
+from kraft_core.topic_control.elections import elect_leaders
 from kraft_core.topic_control.java import JavaRandom
-from kraft_core.topic_control.requests import NewTopic, RequestRefusedError, TopicResult
+from kraft_core.topic_control.partition_change import ElectionType
+from kraft_core.topic_control.partition_creation import create_distinct_partitions
+from kraft_core.topic_control.reassignments import PartitionMove, alter_reassignments
+from kraft_core.topic_control.requests import NewPartitions, NewTopic, RequestRefusedError, TopicResult
 
 
 def image_of(asked: dict[str, Any]) -> Image:
@@ -94,7 +100,59 @@ def _create(controller: ActiveController, request: dict[str, Any]) -> list[Topic
     return create_distinct(controller, new_topics(request))
 
 
-ASKS: dict[str, Callable[[ActiveController, dict[str, Any]], Sequence[TopicResult]]] = {"create": _create}
+def _add_partitions(controller: ActiveController, request: dict[str, Any]) -> list[TopicResult]:
+    topics = [
+        NewPartitions(
+            topic["name"],
+            topic["count"],
+            None if topic["assignments"] is None else tuple(map(tuple, topic["assignments"])),
+        )
+        for topic in request["topics"]
+    ]
+    return create_distinct_partitions(controller, topics)
+
+
+def _delete(controller: ActiveController, request: dict[str, Any]) -> list[TopicResult]:
+    return delete_topic_ids(controller, request["topics"])
+
+
+def _configure(controller: ActiveController, request: dict[str, Any]) -> list[TopicResult]:
+    topics = [
+        TopicConfigChanges(
+            topic["name"], {name: (ConfigOp(op), value) for op, name, value in topic["changes"]}
+        )
+        for topic in request["topics"]
+    ]
+    return alter_configs(controller, topics)
+
+
+def _elect(controller: ActiveController, request: dict[str, Any]) -> list[TopicResult]:
+    partitions = {topic["name"]: topic["partitions"] for topic in request["topics"]}
+    election = ElectionType.UNCLEAN if request["electionType"] else ElectionType.PREFERRED
+    return elect_leaders(controller, election, partitions)
+
+
+def _reassign(controller: ActiveController, request: dict[str, Any]) -> list[TopicResult]:
+    moves = [
+        PartitionMove(
+            topic["name"],
+            each["partitionId"],
+            None if each["replicas"] is None else tuple(each["replicas"]),
+        )
+        for topic in request["topics"]
+        for each in topic["partitions"]
+    ]
+    return alter_reassignments(controller, moves, may_change_factor=request["allowReplicationFactorChange"])
+
+
+ASKS: dict[str, Callable[[ActiveController, dict[str, Any]], Sequence[TopicResult]]] = {
+    "create": _create,
+    "add-partitions": _add_partitions,
+    "delete": _delete,
+    "configure": _configure,
+    "elect": _elect,
+    "reassign": _reassign,
+}
 
 
 def answer_of(asked: dict[str, Any], release: str = RULES_OF[0]) -> dict[str, Any]:
@@ -105,6 +163,8 @@ def answer_of(asked: dict[str, Any], release: str = RULES_OF[0]) -> dict[str, An
     except RequestRefusedError as refused:
         return {"error": refused.error.name, "text": refused.text}
     records = [] if request.get("validateOnly") else written(results)
+    if asked["ask"] == "configure":
+        records.sort(key=lambda record: record["type"] == "CLEAR_ELR_RECORD")
     return {"results": [[each.name, each.error.name, each.text] for each in results], "records": records}
 
 

@@ -1,0 +1,47 @@
+"""DeleteTopics, as the active controller answers it (ReplicationControlManager.deleteTopics)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.topic_control.controller import ActiveController
+from kraft_core.topic_control.controller_file import DELETE_ENABLED
+from kraft_core.topic_control.requests import RequestRefusedError, TopicRecord, TopicResult
+
+
+def delete_topics(controller: ActiveController, names: Sequence[str]) -> list[TopicResult]:
+    """The answer about each name of a request, in its order. Raises RequestRefusedError.
+
+    Names are resolved to ids first, by what is committed (ControllerApis.deleteTopics).
+    """
+    controller.file.taken()
+    is_enabled = controller.file.is_on(DELETE_ENABLED)
+    assumed = controller.file.taken()
+    if not is_enabled:
+        raise RequestRefusedError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+    results: list[TopicResult] = []
+    for name, times in Counter(names).items():
+        topic_id = controller.topic_id(name)
+        if times > 1:
+            result = TopicResult(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        elif topic_id is None:
+            text = "This server does not host this topic-partition."
+            result = TopicResult(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        else:
+            records = (TopicRecord("REMOVE_TOPIC_RECORD", 0, {"topicId": topic_id}),)
+            result = TopicResult(name, records=records, assumed=assumed)
+        results.append(result)
+    return results
+
+
+def delete_topic_ids(controller: ActiveController, topic_ids: Sequence[str]) -> list[TopicResult]:
+    """The answer about each id, as ReplicationControlManager has them."""
+    known = {topic_id: name for name, topic_id in controller.image.tables.topic_ids.items()}
+    return [
+        TopicResult(topic_id, records=(TopicRecord("REMOVE_TOPIC_RECORD", 0, {"topicId": topic_id}),))
+        if topic_id in known
+        else TopicResult(topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        for topic_id in topic_ids
+    ]

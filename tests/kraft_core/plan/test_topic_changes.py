@@ -1,0 +1,208 @@
+"""Plans about topics that exist: more partitions, configs, deletion, elections, reassignments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_core.image.change import Change
+from kraft_core.image.configs import TOPIC_RESOURCE, Config
+from kraft_core.image.effective_configs import BROKER_RESOURCE, MIN_ISR
+from kraft_core.image.partitions import Partition
+from kraft_core.image.tables import CONFIGS, PARTITIONS, TOPICS
+from kraft_core.image.topics import Topic
+from kraft_core.plan.answer import Answer
+from kraft_core.plan.captured_metadata import CapturedMetadata
+from kraft_core.plan.topic_configuration import ConfigureTopics
+from kraft_core.plan.topic_creation import CreateTopics
+from kraft_core.plan.topic_deletion import DeleteTopics
+from kraft_core.plan.topic_election import ElectLeaders
+from kraft_core.plan.topic_partitions import AddPartitions
+from kraft_core.plan.topic_plan import TopicChange, TopicQuestion, plan_topics
+from kraft_core.plan.topic_reassignment import ReassignPartitions
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.topic_control.partition_change import ElectionType
+from kraft_core.topic_control.reassignments import PartitionMove
+from kraft_core.topic_control.requests import NewPartitions
+from tests.kraft_core.plan.test_topic_plan import FILE, ORDERS, WITHOUT, broker, cluster
+
+TOPIC = Change(TOPICS, ("id",), Topic("id", "orders"))
+MIN_ISR_1 = Change(CONFIGS, (BROKER_RESOURCE, "", MIN_ISR), Config(BROKER_RESOURCE, "", MIN_ISR, "1"))
+
+
+def partition(nth: int, replicas: tuple[int, ...] = (11, 12), **different: Any) -> Change:
+    directories = tuple(f"dir-{each}" for each in replicas)
+    made = Partition(
+        "id", "orders", nth, replicas, directories, replicas, (), (), (), (), replicas[0], 0, 0, 0
+    )
+    return Change(PARTITIONS, ("id", nth), replace(made, **different))
+
+
+def topic_config(name: str, value: str) -> Change:
+    key = (TOPIC_RESOURCE, "orders", name)
+    return Change(CONFIGS, key, Config(*key, value))
+
+
+def loaded(*changes: Change) -> CapturedMetadata:
+    """Topic orders of two partitions on brokers 11 and 12."""
+    return cluster(TOPIC, partition(0), partition(1), MIN_ISR_1, *changes)
+
+
+def asked(change: TopicChange, *changes: Change) -> Answer:
+    return plan_topics(loaded(*changes), TopicQuestion(change, FILE))
+
+
+def add(count: int, *changes: Change, **more: Any) -> Answer:
+    return asked(AddPartitions((NewPartitions("orders", count, **more),)), *changes)
+
+
+def configure(name: str, value: str | None, *changes: Change) -> Answer:
+    return asked(ConfigureTopics(("orders",), {name: value}), *changes)
+
+
+def elect(election: ElectionType, *changes: Change) -> Answer:
+    return asked(ElectLeaders(election, {"orders": (0,)}), *changes)
+
+
+def reassign(replicas: tuple[int, ...] | None, *changes: Change) -> Answer:
+    return asked(ReassignPartitions((PartitionMove("orders", 0, replicas),)), *changes)
+
+
+def names(made: Answer) -> list[str]:
+    return [risk.name for risk in made.risks]
+
+
+def test_more_partitions() -> None:
+    made = add(4, assignments=((11, 12), (12, 13)))
+    assert (made.verdict, made.missing) == ("safe", ())
+    servers = "--bootstrap-server host-11:9092,host-12:9092,host-13:9092"
+    assert made.steps[0].command == (
+        f"bin/kafka-topics.sh {servers} --alter --topic orders --partitions 4 "
+        "--replica-assignment 11:12,11:12,11:12,12:13"
+    )
+    assert "orders-3: replicas 12, 13, ISR 12, 13, leader 12" in made.evidence
+    assert add(2).error_text == "Topic already has 2 partition(s)."
+    assert names(add(3, topic_config("cleanup.policy", "compact"))) == ["keys_move"]
+
+
+def test_partitions_that_kafka_writes_before_it_refuses() -> None:
+    """Its list of records is full: an unknown fault for the client, and partitions all the same."""
+    made = add(10_003)
+    assert (made.verdict, made.error) == ("refused", ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert names(made) == ["half_written"]
+    assert made.evidence[0] == "orders: UNKNOWN_SERVER_ERROR, and yet 10,000 PARTITION_RECORD"
+
+
+def test_configs() -> None:
+    made = configure("max.message.bytes", "5")
+    assert (made.verdict, made.risks) == ("safe", ())
+    assert (made.steps[0].command or "").endswith("--entity-name orders --add-config max.message.bytes=5")
+    made = configure("cleanup.policy", "compact,delete")
+    assert names(made) == ["records_deleted"]
+    assert (made.steps[0].command or "").endswith("--add-config 'cleanup.policy=[compact,delete]'")
+    made = configure("retention.ms", "x")
+    assert (made.verdict, made.error) == ("refused", ErrorCode.INVALID_CONFIG)
+    assert made.error_text == "Invalid value x for configuration retention.ms: Not a number of type LONG"
+    assert configure("retention.ms", None).reason == "nothing would change"
+    assert names(configure("retention.ms", "5")) == ["records_deleted"]
+    assert names(configure("retention.ms", "-1")) == []
+
+
+def test_a_greater_min_isr() -> None:
+    shrunken = partition(0, isr=(11,), eligible_leader_replicas=(12,))
+    assert names(configure(MIN_ISR, "2", shrunken)) == ["under_min_isr", "elr_cleared"]
+    assert names(configure(MIN_ISR, "2")) == []
+
+
+def test_unclean_elections_that_follow() -> None:
+    waiting = partition(0, isr=(), leader=-1, last_known_elr=(13,))
+    assert names(configure("unclean.leader.election.enable", "true", waiting)) == ["unclean_election"]
+
+
+def test_a_deletion_is_for_good() -> None:
+    made = asked(DeleteTopics(("orders",)), broker(12, fenced=True))
+    assert (made.verdict, names(made)) == ("risky", ["irreversible"])
+    assert "orders: 12 delete their replicas only when they are back" in made.evidence
+    made = asked(DeleteTopics(("missing",)))
+    assert (made.verdict, made.error) == ("refused", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    off = TopicQuestion(DeleteTopics(("orders",)), {"delete.topic.enable": "false"})
+    assert plan_topics(loaded(), off).error is ErrorCode.TOPIC_DELETION_DISABLED
+    unknown = TopicQuestion(DeleteTopics(("orders",)), None)
+    assert plan_topics(loaded(), unknown).missing[0].startswith("delete.topic.enable: of the controllers'")
+
+
+def test_a_name_with_periods_is_a_regular_expression_for_kafkas_tool() -> None:
+    dotted = Change(TOPICS, ("other",), Topic("other", "a.b"))
+    part = replace(partition(0).value, topic_id="other", topic_name="a.b")
+    made = asked(DeleteTopics(("a.b",)), dotted, Change(PARTITIONS, ("other", 0), part))
+    assert (made.steps[0].command or "").endswith(r"--delete --topic 'a\.b'")
+
+
+def test_elections() -> None:
+    assert elect(ElectionType.PREFERRED).reason == "nothing would change"
+    made = elect(ElectionType.PREFERRED, partition(0, leader=12))
+    assert made.verdict == "safe"
+    assert (
+        made.evidence[1] == "orders-0: leader 12, ISR 11, 12 of 11, 12; then leader 11, ISR 11, 12 of 11, 12"
+    )
+    made = elect(ElectionType.PREFERRED, partition(0, leader=12, isr=(12,)))
+    assert made.error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    lost = partition(0, leader=-1, isr=())
+    made = elect(ElectionType.UNCLEAN, lost)
+    assert (made.verdict, names(made)) == ("risky", ["unclean_election"])
+    made = elect(ElectionType.UNCLEAN, lost, broker(11, fenced=True), broker(12, fenced=True))
+    assert made.error is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    made = asked(ElectLeaders(ElectionType.PREFERRED, {}), partition(1, leader=12))
+    assert made.results[0]["name"] == "orders-1"
+    assert (made.steps[0].command or "").endswith("--election-type preferred --all-topic-partitions")
+
+
+def test_reassignments() -> None:
+    made = reassign((13, 11))
+    assert (made.verdict, made.risks) == ("safe", ())
+    assert made.steps[0].command == (
+        'echo \'{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[13,11]}]}\' '
+        "> reassignment.json"
+    )
+    (record,) = made.results[0]["records"]
+    assert record["value"]["addingReplicas"] == [13]
+    assert names(reassign((11, 13), broker(13, fenced=True))) == ["replicas_down"]
+    assert names(reassign((11,))) == ["fewer_replicas"]
+    under_way = partition(0, (11, 12, 13), isr=(11, 12), adding_replicas=(13,))
+    assert names(reassign((12, 13), under_way)) == ["reassignment_replaced"]
+    assert reassign(None, under_way).verdict == "safe"
+    assert reassign(None).error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    assert reassign((11, 99)).error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_reassignment_whose_end_leaves_too_few_in_sync() -> None:
+    """The added replica 13 goes at once, and 11 alone is in sync."""
+    under_way = partition(0, (11, 12, 13), isr=(11, 13), adding_replicas=(13,))
+    assert names(reassign(None, under_way, topic_config(MIN_ISR, "2"))) == ["under_min_isr"]
+
+
+CHANGES: tuple[TopicChange, ...] = (
+    CreateTopics((ORDERS,)),
+    AddPartitions((NewPartitions("orders", 3),)),
+    ConfigureTopics(("orders",), {"max.message.bytes": "5"}),
+    ElectLeaders(ElectionType.PREFERRED, {"orders": (0,)}),
+    ReassignPartitions((PartitionMove("orders", 0, (12, 11)),)),
+)
+# What only some requests need: their brokers, and room in the quota.
+NEEDED = {"leader", "log start", "a record", "committed", "image", "metadata.version", "controllers", "newer"}
+
+
+@given(
+    st.sampled_from(CHANGES[1:]),
+    st.sets(st.sampled_from(sorted(NEEDED)), min_size=1),
+)
+def test_without_evidence_nothing_is_safe(change: TopicChange, gone: set[str]) -> None:
+    found = loaded(partition(0, leader=12))
+    assert plan_topics(found, TopicQuestion(change, FILE)).verdict == "safe"
+    for name in sorted(gone):
+        if found.image is not None and found.committed is not None:
+            found = WITHOUT[name](found)
+    assert plan_topics(found, TopicQuestion(change, FILE)).verdict in ("not_known", "refused")
