@@ -55,6 +55,7 @@ EXAMPLES = """examples:
   kraftlake plan release 4.4 --lake /data/lake
   kraftlake plan restart-broker 2 --captures /backup/controllers
   kraftlake plan remove-broker 2 --lake /data/lake
+  kraftlake plan finish-migration --captures /backup/controllers
   kraftlake plan load 4.4.0 --captures /backup/controllers
   kraftlake plan topic create orders --partitions 6 --replication-factor 3 --captures /backup/controllers
   kraftlake plan topic add-partitions orders --partitions 12 --seed 7 --lake /data/lake
@@ -81,6 +82,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
         "create|add-partitions|configure|delete|elect|reassign NAME...",
         "create topics, or change or delete them",
     ),
+    "finish-migration": ("jobs.plan_migration", "", "finish a migration from ZooKeeper"),
     "load": ("jobs.plan_load", "RELEASE", "start a release on the captured logs and checkpoints"),
 }
 # What each action does, and the least and greatest number of nodes it takes (None: any number).
@@ -100,9 +102,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     summaries["format"] = "format a node's log directories, as kafka-storage does"
     actions = "; ".join(f"{name}: {text}" for name, text in summaries.items())
     parser.add_argument("action", choices=tuple(summaries), metavar="ACTION", help=actions)
-    words = (
-        ", ".join(f"{name}: {words}" for name, (_, words, _) in QUESTIONS.items()) + ", format: CLUSTER_ID"
-    )
+    taken = [f"{name}: {words}" for name, (_, words, _) in QUESTIONS.items() if words]
+    words = ", ".join([*taken, "format: CLUSTER_ID"])
     parser.add_argument("words", nargs="*", metavar="WORD", help=f"node ids; {words}")
     parser.add_argument(
         "--captures",
