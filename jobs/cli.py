@@ -43,7 +43,10 @@ VERBS = {
     "export": ("jobs.export", "print what recreates the metadata in an empty cluster: YAML, or commands"),
     "plan": ("jobs.plan", "check whether the quorum can be changed now: verdict, risks, steps"),
     "features": ("jobs.features", "print feature levels, of releases or of captures, as kafka-features does"),
-    "describe": ("jobs.describe", "print a living quorum: leader, high watermark, how far each replica is"),
+    "describe": (
+        "jobs.describe",
+        "print a living quorum, or what Kafka's tools printed at a moment",
+    ),
     "restore": ("jobs.restore", "make controller directories for a quorum that lost its majority"),
     "metrics": ("jobs.metrics", "export what the captures prove as a Prometheus text file"),
     "capture": ("jobs.capture", "copy the metadata log directories of running controllers"),

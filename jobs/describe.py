@@ -1,4 +1,4 @@
-"""kraftlake describe: a living quorum as its leader knows it, without a lake and without Spark."""
+"""kraftlake describe: a living quorum as its leader knows it, or what Kafka's tools printed at a moment."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jobs.arguments import add_format
+from jobs.arguments import add_format, node_id
 from jobs.quorum.asked import add_command_config, asking, living_cluster
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_lines
-from jobs.time_travel.moment import iso
+from jobs.time_travel.moment import FORMS, iso
+from jobs.time_travel.open_source import add_lake_arguments
 
 if TYPE_CHECKING:
     from kraft_core.wire.quorum import DescribedReplica
@@ -20,14 +22,45 @@ EXAMPLES = """examples:
   kraftlake describe --bootstrap-controllers h1:9093,h2:9093,h3:9093
   kraftlake describe --bootstrap-servers broker-1:9092 --command-config client.properties
   kraftlake describe --bootstrap-controllers h1:9093,h2:9093,h3:9093 --format json
+  kraftlake describe topics --at 2026-11-21T03:12 --captures /backup/node-1
+  kraftlake describe quorum --replication --at 1894 --lake /data/lake --cluster prod-1
+  kraftlake describe features --node 11 --captures /backup/node-1
 
-Only the leader answers: name all controllers, or a broker, which asks it. The user needs Describe on
-resource Cluster.
-exit codes: 0 success, 2 wrong usage, 75 no leader answers, 78 the user, its permission or a certificate is
-refused"""
+Of a running quorum only the leader answers: name all controllers, or a broker, which asks it. The user needs
+Describe on resource Cluster.
+Of captures or a lake: what kafka-topics --describe, kafka-cluster cluster-id and list-endpoints,
+kafka-features describe, and kafka-metadata-quorum describe would have printed at the moment (default: end).
+What no log holds is not known, and said on stderr.
+exit codes: 0 success, 1 not known, or part of the log could not be read; 2 wrong usage, 3 nothing readable,
+75 no leader answers, 78 the user, its permission or a certificate is refused"""
+
+OF_A_MOMENT = ("topics", "cluster", "features", "quorum")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        choices=OF_A_MOMENT,
+        nargs="?",
+        metavar="WHAT",
+        help=f"of captures or a lake: {', '.join(OF_A_MOMENT)}; omit it with --bootstrap-...",
+    )
+    parser.add_argument(
+        "--captures",
+        dest="source",
+        type=local_path,
+        metavar="PATH",
+        help="with WHAT: a controller directory, a segment or a checkpoint",
+    )
+    add_lake_arguments(parser)
+    parser.add_argument("--at", metavar="MOMENT", help=f"with WHAT: {FORMS} (default: end)")
+    parser.add_argument(
+        "--node", type=node_id, metavar="ID", help="the node that topics and features would have asked"
+    )
+    parser.add_argument("--listener", metavar="NAME", help="the listener of brokers that cluster shows")
+    parser.add_argument(
+        "--replication", action="store_true", help="quorum: describe --replication, in place of --status"
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--bootstrap-controllers", metavar="HOST:PORT,...", help="addresses of controllers")
     where.add_argument("--bootstrap-servers", metavar="HOST:PORT,...", help="addresses of brokers")
@@ -36,14 +69,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the quorum. Raises Failure."""
+    """Print the quorum, or what was at a moment. Raises Failure."""
+    if args.what is not None:
+        if args.bootstrap_controllers or args.bootstrap_servers:
+            raise Failure(f"{args.what} is described from captures or a lake: give --captures or --lake")
+        if args.format == "json":
+            raise Failure(f"{args.what} is what Kafka's tool prints, text: JSON is given by shell and export")
+        from jobs.describe_moment import describe_moment
+
+        return describe_moment(args)
     given = {
         "bootstrap.controllers": args.bootstrap_controllers,
         "bootstrap.servers": args.bootstrap_servers,
     }
     named = [(option, where) for option, where in given.items() if where]
     if not named:
-        raise Failure("give --bootstrap-controllers or --bootstrap-servers; see the examples of --help")
+        raise Failure(
+            "give --bootstrap-controllers or --bootstrap-servers, or what to describe of captures: "
+            f"{', '.join(OF_A_MOMENT)}; see the examples of --help"
+        )
     cluster = living_cluster(*named[0], args)
     from transforms.live.quorum_asker import QuorumAsker
     from transforms.live.quorum_rows import sample_rows

@@ -31,6 +31,12 @@ def print_lines(lines: Iterable[object]) -> None:
         print_line(line)
 
 
+def print_tabbed(lines: Iterable[str]) -> None:
+    """Print each line on stdout as a tool of Kafka does: tabs stay, what is between them is printable."""
+    for line in lines:
+        print("\t".join(map(printable, line.split("\t"))))
+
+
 def json_line(value: Any, **options: Any) -> str:
     """One printable line of JSON."""
     return printable(json.dumps(value, ensure_ascii=False, **options))

@@ -17,7 +17,7 @@ from kraft_core.image.events import CHECKPOINT, Event, path_under
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.image import Image
 from kraft_core.image.missing_records import MissingRecords
-from kraft_core.image.replay_path import PathCheckpoint, Step
+from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, Step
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
@@ -75,6 +75,11 @@ class LakeSource:
         self._steps = steps
 
     @property
+    def cluster_id(self) -> str:
+        """Kafka's own, without what tells its lives apart."""
+        return self._id.partition("/")[0]
+
+    @property
     def last_offset(self) -> int:
         return self._steps[-1].end_offset - 1
 
@@ -125,6 +130,11 @@ class LakeSource:
         raise OutOfReachError(
             f"undecided: no capture in the lake has offset {offset}; the nearest known state is that {known}"
         )
+
+    def commit_status(self, offset: int) -> str | None:
+        step = self.step_at(offset)
+        # What a checkpoint covers was committed when it was written.
+        return step.commit_status if isinstance(step, ReplayRange) else COMMITTED
 
     def offset_at(self, time: int) -> int:
         offset = self._clock.offset_at(time)

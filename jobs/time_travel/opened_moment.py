@@ -9,10 +9,12 @@ from typing import Any
 
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import Failure
+from jobs.runtime.output import warn_line
 from jobs.time_travel.moment import InvalidMomentError, image_at, iso, parse_moment
 from jobs.time_travel.open_source import add_lake_arguments, open_captured, open_lake, warn
 from jobs.time_travel.source import MetadataSource
 from kraft_core.image.image import Image
+from kraft_core.image.replay_path import COMMITTED
 from transforms.lake.storage.location import Location
 
 
@@ -75,4 +77,7 @@ def opened_moment(args: argparse.Namespace) -> OpenedMoment:
     except InvalidMomentError as error:
         raise Failure(str(error)) from None
     warn(source.notes, image)
+    status = source.commit_status(image.offset)
+    if status not in (None, COMMITTED):
+        warn_line(f"note: offset {image.offset} is {status}: brokers knew only what was committed")
     return OpenedMoment(path, source, image)

@@ -34,6 +34,10 @@ class ReplicaSource:
         return self.replica.notes
 
     @property
+    def cluster_id(self) -> str | None:
+        return self.replica.cluster_id
+
+    @property
     def last_offset(self) -> int:
         return self.replica.last_offset
 
@@ -43,6 +47,9 @@ class ReplicaSource:
 
     def image_at(self, offset: int | None = None) -> Image:
         return self.replica.image_at(offset)
+
+    def commit_status(self, offset: int) -> None:
+        del offset
 
     def offset_at(self, time: int) -> int:
         return self.replica.offset_at(time)

@@ -75,7 +75,8 @@ def _values(configs: Mapping[str, Config]) -> Configs:
 
 
 def _value(config: Config) -> ConfigValue:
-    return ConfigValue(None if config.value == REDACTED else config.value, is_secret(config))
+    # As plain text: a value of a lake is a ShownValue.
+    return ConfigValue(None if config.value == REDACTED else str(config.value), is_secret(config))
 
 
 def _configs(image: Image) -> Iterator[tuple[tuple[str, str], Configs]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from math import isfinite, isnan
 
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -29,6 +30,22 @@ def java_text(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError:
         return _SURROGATE.sub("\ufffd".encode(), content).decode(errors="replace")
+
+
+def hash_order(names: Iterable[str], buckets: int = 16) -> list[str]:
+    """The order in which java.util.HashMap iterates over strings; those of one bucket stay as they are given.
+
+    buckets: 16 hold up to 12 names.
+    """
+    return sorted(names, key=lambda name: hash_bucket(name, buckets))
+
+
+def hash_bucket(name: str, buckets: int) -> int:
+    """The bucket of a string in java.util.HashMap; buckets: a power of 2."""
+    code = 0
+    for unit in memoryview(name.encode("utf-16-le", "surrogatepass")).cast("H"):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return (code ^ (code >> 16)) & (buckets - 1)
 
 
 def java_double(value: float) -> str:

@@ -35,11 +35,13 @@ class CapturedReplica:
     """The cluster's metadata by a controller directory or a single file of one.
 
     allowed: configs to show although Kafka does not define them (secrets.is_secret_config).
-    notes: what is unreadable or missing, as text; the rest is used all the same.
+    notes: what is unreadable or missing, as text; the rest is used all the same. cluster_id: None of a single
+    file, or where meta.properties has none.
     """
 
     def __init__(self, allowed: Set[str] = NONE_ALLOWED) -> None:
         self.notes: list[str] = []
+        self.cluster_id: str | None = None
         self._allowed = allowed
         self._images: dict[SnapshotId, Image] = {}
         self._batches: list[_Batch] = []
@@ -49,6 +51,7 @@ class CapturedReplica:
     @classmethod
     def of_directory(cls, directory: ControllerDir, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplica:
         replica = cls(allowed)
+        replica.cluster_id = None if directory.meta is None else directory.meta.cluster_id
         replica._batches = list(replica._index(directory.segments))
         whole = [checkpoint for checkpoint in directory.checkpoints if replica._is_whole(checkpoint)]
         # The 0-0 checkpoint is from formatting: the log repeats the relevant part of it.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from kraft_core.format.java_text import hash_order
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, CONTROLLERS, FEATURES, ZK_MIGRATION
 from kraft_core.messages.releases import (
@@ -114,7 +115,7 @@ def refusal(state: FeatureState, updates: Mapping[str, int], *, downgrade: bool 
     downgrade: the safe type. From 4.0 on one refusal is that of all features.
     """
     proposed = {**state.finalized, METADATA_VERSION: state.metadata_version, **updates}
-    for feature in _hash_order(updates):
+    for feature in hash_order(updates):
         text = _refusal_of(state, feature, updates[feature], proposed, downgrade=downgrade)
         if text is not None:
             return text if _words_of_3(state) else _FOR_ALL + text
@@ -212,18 +213,6 @@ def _dependency(state: FeatureState, feature: str, level: int, proposed: Mapping
         if proposed.get(other, -1) < least:
             return f"{feature} could not be set to {level} because it depends on {other} level {least}"
     return None
-
-
-def _hash_order(names: Iterable[str]) -> list[str]:
-    """The order in which java.util.HashMap of at most 12 entries iterates over strings."""
-    return sorted(names, key=lambda name: _bucket(name))
-
-
-def _bucket(name: str) -> int:
-    code = 0
-    for char in name:
-        code = (31 * code + ord(char)) & 0xFFFFFFFF
-    return (code ^ (code >> 16)) & 15
 
 
 def level_words(feature: str, level: int) -> str:

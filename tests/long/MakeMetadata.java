@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -12,10 +13,12 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.ScramCredentialInfo;
 import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclOperation;
@@ -55,6 +58,9 @@ public final class MakeMetadata {
             case "configs" -> admin.incrementalAlterConfigs(Map.of(resource(thing), sets(thing))).all().get();
             case "acl" -> admin.createAcls(List.of(acl(thing))).all().get();
             case "quotas" -> admin.alterClientQuotas(List.of(quotas(thing))).all().get();
+            case "move" -> admin.alterPartitionReassignments(Map.of(
+                new TopicPartition(text(thing, "topic"), thing.get("partition").asInt()),
+                Optional.of(new NewPartitionReassignment(replicas(thing.get("replicas")))))).all().get();
             case "user" -> admin.alterUserScramCredentials(List.of(user(thing))).all().get();
             default -> throw new IllegalArgumentException(thing.toString());
         }
@@ -63,11 +69,15 @@ public final class MakeMetadata {
     private static NewTopic topic(JsonNode thing) {
         Map<Integer, List<Integer>> assignment = new HashMap<>();
         for (JsonNode replicas : thing.get("assignment")) {
-            List<Integer> brokers = new ArrayList<>();
-            replicas.forEach(broker -> brokers.add(broker.asInt()));
-            assignment.put(assignment.size(), brokers);
+            assignment.put(assignment.size(), replicas(replicas));
         }
         return new NewTopic(text(thing, "name"), assignment).configs(texts(thing.get("configs")));
+    }
+
+    private static List<Integer> replicas(JsonNode given) {
+        List<Integer> brokers = new ArrayList<>();
+        given.forEach(broker -> brokers.add(broker.asInt()));
+        return brokers;
     }
 
     private static ConfigResource resource(JsonNode thing) {

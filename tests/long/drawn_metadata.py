@@ -9,14 +9,14 @@ from typing import Any
 Thing = dict[str, Any]
 
 TOPIC_CONFIGS = {
-    "cleanup.policy": ("compact", "delete", "compact,delete"),
+    "cleanup.policy": ("compact", "delete", "compact, delete"),
     "compression.type": ("zstd", "producer"),
-    "retention.ms": ("-1", "86400000", "1000001"),
+    "retention.ms": ("-1", "86400000", " 1000001 "),
     "min.insync.replicas": ("1", "2"),
     "message.timestamp.type": ("LogAppendTime",),
     "leader.replication.throttled.replicas": ("*", "0:11,1:12", ""),
-    "preallocate": ("true", "false"),
-    "min.cleanable.dirty.ratio": ("0.25", "0.5"),
+    "preallocate": ("TRUE", "false"),
+    "min.cleanable.dirty.ratio": ("0.250", "0.5"),
     "unclean.leader.election.enable": ("true",),
 }
 NAMES = (
@@ -57,6 +57,9 @@ def drawn_metadata(seed: random.Random, brokers: tuple[int, ...]) -> Iterator[Th
             "assignment": [seed.sample(brokers, factor) for _ in range(seed.randint(1, 5))],
             "configs": drawn(seed, TOPIC_CONFIGS, 4),
         }
+    internal = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
+    offsets = [seed.sample(brokers, 2) for _ in range(3)]
+    yield {"make": "topic", "name": "__consumer_offsets", "assignment": offsets, "configs": internal}
     yield from drawn_configs(seed, brokers)
     yield from drawn_quotas(seed)
     for _ in range(30):

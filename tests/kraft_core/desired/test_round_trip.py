@@ -13,7 +13,10 @@ from kraft_core.desired.of_image import left_out, state_in
 from kraft_core.desired.read_state import read_state
 from kraft_core.desired.state import AclBinding, ConfigValue, DesiredState, TopicState
 from kraft_core.desired.write_yaml import secrets_of, yaml_lines
+from kraft_core.image.from_rows import change_of
 from kraft_core.image.image import Image
+from kraft_core.image.kinds import BY_NAME
+from kraft_core.image.tables import KINDS
 from tests.kraft_core.image.worlds import Row, lives, partition_fields, replay, rows, topic_fields
 
 unhurried = settings(deadline=None)
@@ -67,6 +70,17 @@ def test_no_name_or_value_is_changed(name: str, other: str, value: str) -> None:
     assert again.topics[name].configs["retention.ms"].text == value
     assert (again.acls, again.users, again.quotas) == (state.acls, state.users, state.quotas)
     assert set(again.configs) == {("GROUP", other)}
+
+
+@unhurried
+@given(lives)
+def test_a_lake_gives_the_same_yaml(records: list[Row]) -> None:
+    """Its rows hold no secrets, and values that were judged when they were read."""
+    image, of_rows = replay(records), Image()
+    for kind in KINDS:
+        for _, value in image.tables.items(kind):
+            of_rows.tables.put(change_of(kind, BY_NAME[kind].row(value)))
+    assert written(state_in(of_rows)) == written(state_in(image))
 
 
 def image_of_one_topic(*factors: int) -> Image:

@@ -1,0 +1,95 @@
+"""describe topics|cluster|features|quorum: what Kafka's tools would have printed at a moment."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.output import print_tabbed, warn_line
+from jobs.time_travel.opened_moment import OpenedMoment, opened_moment
+from jobs.time_travel.source import Epoch, SourcedVoterSet
+from kraft_core.image.tables import BROKERS, CONTROLLERS
+from kraft_core.kafka_tools.cluster import describe_cluster
+from kraft_core.kafka_tools.quorum import NOT_KNOWN, QuorumAt, describe_replication, describe_status
+from kraft_core.kafka_tools.topic_configs import brokers_with_own_configs
+from kraft_core.kafka_tools.topics import describe_topics
+from kraft_core.messages.feature_tool import describe
+from kraft_core.messages.releases import KRAFT_VERSION
+from kraft_core.plan.feature_control import finalized_in, supported_by
+
+
+def describe_moment(args: argparse.Namespace) -> int:
+    """Print it. Returns FOUND where part of the log could not be read. Raises Failure."""
+    at = opened_moment(args)
+    described = {"topics": _topics, "cluster": _cluster, "features": _features, "quorum": _quorum}
+    print_tabbed(described[args.what](at, args))
+    return ExitCode.FOUND if at.doubts else ExitCode.FINE
+
+
+def _topics(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
+    own = brokers_with_own_configs(at.image)
+    if args.node is None and own:
+        names = ", ".join(map(str, own))
+        warn_line(f"note: configs of single brokers are not shown ({names}): give the one asked with --node")
+    warn_line("note: configs in the brokers' files, which kafka-topics shows, too, are in no log")
+    return describe_topics(at.image, args.node)
+
+
+def _cluster(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
+    return describe_cluster(at.image, _cluster_id(at), args.listener)
+
+
+def _features(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
+    node = args.node
+    if node is None:
+        node = _epoch(at).leader_id
+    nodes = supported_by(at.image, BROKERS) | supported_by(at.image, CONTROLLERS)
+    if node not in nodes:
+        known = ", ".join(map(str, sorted(nodes))) or "none"
+        raise Failure(
+            f"not known: what node {node} supports, which had not registered by then; registered: {known}",
+            ExitCode.FOUND,
+        )
+    found = _voters(at)
+    if found is None:
+        raise Failure(f"not known: the level of {KRAFT_VERSION}", ExitCode.FOUND)
+    levels = finalized_in(at.image) | {KRAFT_VERSION: 0 if found.voters is None else 1}
+    return describe(nodes[node], levels, at.image.offset)
+
+
+def _quorum(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
+    epoch, found = _epoch(at), _voters(at)
+    if found is None:
+        raise Failure("not known: who could vote then", ExitCode.FOUND)
+    if found.voters is None:
+        warn_line("note: addresses of a static quorum's voters are in their files, and in no log")
+    warn_line(f"note: {NOT_KNOWN} is what the leader alone knew; no log holds it")
+    quorum = QuorumAt(_cluster_id(at), epoch.leader_id or -1, epoch.leader_epoch, found.voters, found.ids)
+    return describe_replication(quorum) if args.replication else describe_status(quorum)
+
+
+def _epoch(at: OpenedMoment) -> Epoch:
+    """The epoch of the moment, whose leader is known. Raises Failure."""
+    for epoch in at.source.epochs():
+        if epoch.leader_epoch == at.image.leader_epoch and epoch.leader_id is not None:
+            return epoch
+    raise Failure(f"not known: who led epoch {at.image.leader_epoch}", ExitCode.FOUND)
+
+
+def _voters(at: OpenedMoment) -> SourcedVoterSet | None:
+    """The set in force at the moment."""
+    sets = [each for each in at.source.voter_sets() if not each.is_reported]
+    return max(
+        (each for each in sets if each.offset <= at.image.offset), key=lambda each: each.offset, default=None
+    )
+
+
+def _cluster_id(at: OpenedMoment) -> str:
+    """Raises Failure."""
+    if at.source.cluster_id is None:
+        raise Failure(
+            f"the cluster's id is not known: {at.path} is no controller directory with a cluster.id in its "
+            "meta.properties"
+        )
+    return at.source.cluster_id

@@ -1,0 +1,63 @@
+"""kafka-topics --describe (TopicCommand of releases 4.0 and later), by an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kraft_core.format.java_text import hash_order
+from kraft_core.image.brokers import Broker
+from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
+from kraft_core.image.tables import BROKERS, PARTITIONS
+from kraft_core.kafka_tools.topic_configs import shown_configs
+
+
+def describe_topics(image: Image, broker_id: int | None = None) -> Iterator[str]:
+    """The lines of all topics, in the tool's order: that of a HashMap of their names.
+
+    broker_id: as in topic_configs.shown_configs.
+    """
+    names = image.tables.topic_ids
+    for name in hash_order(sorted(names), _buckets(len(names))):
+        held: Mapping[int, Partition] = image.tables.group(PARTITIONS, names[name])
+        partitions = [held[partition] for partition in sorted(held)]
+        if partitions:
+            yield _topic_line(image, partitions, broker_id)
+            yield from (_partition_line(image, partition) for partition in partitions)
+
+
+def _buckets(count: int) -> int:
+    """Of a HashMap made for so many entries, once it holds them."""
+    buckets = 1
+    while buckets < count:
+        buckets *= 2
+    return buckets * 2 if count > buckets * 3 // 4 else buckets
+
+
+def _topic_line(image: Image, partitions: list[Partition], broker_id: int | None) -> str:
+    first = partitions[0]
+    configs = ",".join(f"{name}={value}" for name, value in shown_configs(image, first.topic_name, broker_id))
+    factor = len(first.replicas) - len(first.adding_replicas)
+    return (
+        f"Topic: {first.topic_name}\tTopicId: {first.topic_id}\tPartitionCount: {len(partitions)}"
+        f"\tReplicationFactor: {factor}\tConfigs: {configs}"
+    )
+
+
+def _partition_line(image: Image, partition: Partition) -> str:
+    leader: Broker | None = image.tables.get(BROKERS, (partition.leader,))
+    leads = leader is not None and not leader.fenced
+    line = (
+        f"\tTopic: {partition.topic_name}\tPartition: {partition.partition_id}"
+        f"\tLeader: {partition.leader if leads else 'none'}"
+        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}"
+    )
+    if partition.adding_replicas or partition.removing_replicas:
+        line += f"\tAdding Replicas: {_ids(partition.adding_replicas)}"
+        line += f"\tRemoving Replicas: {_ids(partition.removing_replicas)}"
+    elr, last_known = partition.eligible_leader_replicas, partition.last_known_elr
+    return f"{line}\tElr: {_ids(elr)}\tLastKnownElr: {_ids(last_known)}"
+
+
+def _ids(replicas: Iterable[int]) -> str:
+    return ",".join(map(str, replicas))

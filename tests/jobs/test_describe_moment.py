@@ -1,0 +1,104 @@
+"""describe of captures: beside what Kafka's tools printed when the golden captures were recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+
+CHECKOUT = Path(__file__).parents[2]
+GOLDEN = CHECKOUT / "tests/golden"
+NODE = "tests/golden/dynamic-membership/node-3"
+CHECKPOINT = f"{NODE}/__cluster_metadata-0/00000000000000003692-0000000009.checkpoint"
+DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
+KNOWN = ("ClusterId", "LeaderId", "LeaderEpoch", "CurrentVoters")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CHECKOUT)
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr."""
+    capsys.readouterr()
+    code = main(["describe", *map(str, words)])
+    return code, *capsys.readouterr()
+
+
+def fields(text: str) -> dict[str, str]:
+    return {name: value.strip() for name, value in (line.split(":", 1) for line in text.splitlines())}
+
+
+@pytest.mark.parametrize("scenario", ["dynamic-membership", "disk-failure", "election-storm"])
+def test_what_kafka_metadata_quorum_printed(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each status that was recorded, at its high watermark, what a log holds is equal."""
+    compared = 0
+    node = next(iter(sorted((GOLDEN / scenario).glob("node-*"))))
+    for file in sorted((GOLDEN / scenario / "quorum").glob("*-status-*.txt")):
+        printed = fields(file.read_text())
+        at = int(printed["HighWatermark"]) - 1
+        code, out, said = asked(capsys, "quorum", "--at", at, "--captures", node)
+        if "is gone" in said or "is beyond the log" in said:
+            continue
+        ours = fields(out)
+        assert (code, list(ours)) == (0, list(printed)), file
+        assert {name: ours[name] for name in KNOWN} == {name: printed[name] for name in KNOWN}, file
+        assert {value for name, value in ours.items() if name not in KNOWN} == {"not known"}
+        compared += 1
+    assert compared >= 3
+
+
+def test_the_replicas_of_a_quorum(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, said = asked(capsys, "quorum", "--replication", "--at", "2400", "--captures", NODE)
+    assert out.splitlines()[1].split("\t")[0::6] == ["2     ", "Leader  "]
+    assert "not known is what the leader alone knew; no log holds it" in said
+
+
+def test_features_are_of_the_node_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    _, of_leader, _ = asked(capsys, "features", "--at", "2400", "--captures", NODE)
+    _, of_broker, _ = asked(capsys, "features", "--node", "11", "--at", "2400", "--captures", NODE)
+    assert [line.split()[1] for line in of_leader.splitlines()] == sorted(
+        line.split()[1] for line in of_leader.splitlines()
+    )
+    assert "Feature: metadata.version" in of_broker
+    assert all(line.endswith("Epoch: 2400") for line in of_broker.splitlines())
+
+
+def test_a_lake_shows_the_same(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for what in ("topics", "cluster", "features", "quorum"):
+        of_node = asked(capsys, what, "--at", "2400", "--captures", NODE)
+        of_lake = asked(capsys, what, "--at", "2400", "--lake", lake.path, "--cluster", DYNAMIC)
+        assert of_lake == of_node
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["topics"], 2, "give a controller directory"),
+        (["topics", "--at", "2020-01-01", "--captures", NODE], 2, "reaches from 2026-11-21T09:40:31.847Z"),
+        (["topics", "--bootstrap-servers", "h:1"], 2, "topics is described from captures or a lake"),
+        (["topics", "--format", "json", "--captures", NODE], 2, "JSON is given by shell and export"),
+        (["features", "--node", "99", "--captures", NODE], 1, "not known: what node 99 supports"),
+        (["features", "--at", "0", "--captures", NODE], 1, "not known: "),
+        (["cluster", "--captures", CHECKPOINT], 2, "the cluster's id is not known"),
+    ],
+)
+def test_what_is_not_known_is_an_error(
+    words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered, out, said = asked(capsys, *words)
+    assert (answered, out) == (code, "")
+    assert message in said
+
+
+def test_a_log_without_its_beginning_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    log = "tests/golden/corrupt/good/00000000000000000408.log"
+    code, _, said = asked(capsys, "topics", "--captures", log)
+    assert (code, "no checkpoint covers the log before offset 408" in said) == (1, True)
+    code, out, said = asked(capsys, "quorum", "--captures", log)
+    assert (code, out) == (1, "")
+    assert "not known: who " in said
