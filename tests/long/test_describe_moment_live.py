@@ -122,9 +122,7 @@ def test_what_the_tools_printed_is_what_captures_show(
         moving = sum(moment.topics.count("Adding Replicas") for moment in moments)
         none = sum(moment.topics.count("Leader: none") for moment in moments)
         configs = sum(moment.topics.count("=") for moment in moments)
-        print(
-            f"{len(moments)} moments, {shown} lines of topics, {configs} configs, {moving} moving, {none} dead"
-        )
+        print(f"{len(moments)} moments, {shown} lines, {configs} configs, {moving} moving, {none} leaderless")
     assert different == []
 
 
